@@ -1,0 +1,35 @@
+# Every recipe sets up what it needs in .venv; only Python >= 3.11, git and make are required.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench clean
+
+.venv/.base: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+.venv/.test: .venv/.base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,lint]"
+	@touch $@
+
+.venv/.bench: .venv/.base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
+	@touch $@
+
+demo: .venv/.base  ## train, choose alpha by exact leave-query-out, compare, show a ranking
+	$(BIN)/python -m rankrls.demo
+
+lint: .venv/.test  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint  ## style, types, tests
+	$(BIN)/python -m pytest
+
+bench: .venv/.bench  ## ratios against bare BLAS and scikit-learn, in one run
+	$(BIN)/python -m benchmarks.run
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache

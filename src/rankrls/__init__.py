@@ -1,0 +1,17 @@
+"""Learning to rank in closed form.
+
+With F such that F'F is the Laplacian of the preference graph, ranking is ridge regression on (F X, F y):
+
+- `preferences` gives F, which applies in O(m) and never forms a pair;
+- `statistics` adds up what a fit needs of the data;
+- `ridge` solves for every regularisation at once, and holds out queries exactly;
+- `estimators` put these together behind scikit-learn's interface.
+"""
+
+from . import datasets, kernels, metrics
+from .estimators import RankRLS
+from .iterative import ConvergenceWarning
+from .validation import qid_from_group
+
+__version__ = "0.1.0"
+__all__ = ["ConvergenceWarning", "RankRLS", "datasets", "kernels", "metrics", "qid_from_group"]

@@ -1,0 +1,113 @@
+"""Synthetic ranking problems with the traits of real ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class RankingData:
+    """Rows of a ranking problem."""
+
+    X: np.ndarray  # (m, n)
+    y: np.ndarray  # (m,) relevance grades
+    qid: np.ndarray  # (m,) query of each row
+    feature_names: list[str]
+
+
+SEARCH_FEATURES = [
+    "bm25_title",
+    "bm25_body",
+    "title_overlap",
+    "url_overlap",
+    "embedding_cosine",
+    "pagerank",
+    "click_rate",
+    "freshness_days",
+    "doc_length",
+    "spam_score",
+    "query_length",
+    "query_popularity",
+]
+
+
+def make_search(
+    n_queries: int = 200,
+    *,
+    mean_documents: float = 20.0,
+    n_noise: int = 0,
+    noise: float = 1.0,
+    random_state: int | np.random.Generator | None = None,
+) -> RankingData:
+    """A search log: queries with a ragged number of documents, named features and grades 0 to 4.
+
+    What makes it realistic, and hard for pointwise models: the level of most features depends on the query more than on
+    the document (a popular query has high scores throughout), grades are relative to the query, features live on very
+    different scales, and some queries have a single document or only one grade.
+
+    Parameters
+    ----------
+    n_queries : int, default=200
+        Number of queries.
+    mean_documents : float, default=20
+        Mean number of documents a query; lengths are log-normal.
+    n_noise : int, default=0
+        Further features without any signal, named noise_0, noise_1, ...
+    noise : float, default=1.0
+        Standard deviation of what the features do not explain of relevance.
+    random_state : int, Generator or None, default=None
+        Seed.
+
+    Returns
+    -------
+    data : RankingData
+        X, y, qid (strings such as "q0007") and feature_names.
+
+    Examples
+    --------
+    >>> data = make_search(50, random_state=0)
+    >>> data.X.shape[1] == len(data.feature_names) == 12
+    True
+    >>> sorted(set(data.y.tolist()))
+    [0.0, 1.0, 2.0, 3.0, 4.0]
+    """
+    if n_queries < 1 or mean_documents < 1 or n_noise < 0 or noise < 0:
+        raise ValueError("n_queries and mean_documents must be at least 1, n_noise and noise not negative; got "
+                         f"{n_queries}, {mean_documents}, {n_noise}, {noise}")  # fmt: skip
+    rng = np.random.default_rng(random_state)
+    sizes = np.maximum(1, rng.lognormal(np.log(mean_documents) - 0.18, 0.6, n_queries).astype(int))
+    sizes[rng.random(n_queries) < 0.03] = 1
+    query = np.repeat(np.arange(n_queries), sizes)
+    m = len(query)
+
+    topic = rng.normal(size=(m, 4))  # text match, semantic match, authority, quality of each document
+    level = rng.normal(size=(n_queries, 4))[query]  # of the query: an offset shared by its documents
+    jitter = lambda scale: scale * rng.normal(size=m)
+    match, meaning, authority, quality = (topic + 1.5 * level).T
+    X = np.column_stack(
+        [
+            12 + 4 * match + jitter(1.5),
+            20 + 5 * match + 3 * meaning + jitter(3.0),
+            np.clip(0.4 + 0.2 * match + jitter(0.1), 0, 1),
+            np.clip(0.2 + 0.1 * match + jitter(0.1), 0, 1),
+            np.tanh(0.5 + 0.5 * meaning + jitter(0.2)),
+            np.exp(0.8 * authority + jitter(0.3)),
+            np.clip(0.1 + 0.03 * authority + 0.04 * quality + jitter(0.02), 0, 1),
+            np.exp(4 - 0.5 * quality + jitter(0.8)),
+            np.exp(6 + 0.3 * meaning + jitter(0.5)),
+            1 / (1 + np.exp(2 + quality + jitter(0.5))),
+            rng.integers(1, 8, n_queries)[query],
+            np.exp(3 + level[:, 2]),
+            *rng.normal(size=(n_noise, m)),
+        ]
+    )
+    relevance = topic @ [1.0, 0.8, 0.5, 0.6] + noise * rng.normal(size=m)
+    thresholds = np.array([-0.3, 0.6, 1.6, 2.8]) + 0.8 * rng.normal(size=n_queries)[query][:, None]
+    y = (relevance[:, None] > thresholds).sum(axis=1).astype(float)
+    flat = rng.random(n_queries) < 0.04  # judged, and nothing was relevant
+    y[flat[query]] = 0.0
+    qid = np.array([f"q{number:04d}" for number in range(n_queries)])[query]
+    names = SEARCH_FEATURES + [f"noise_{i}" for i in range(n_noise)]
+    return RankingData(X, y, qid, names)

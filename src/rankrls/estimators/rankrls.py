@@ -1,0 +1,544 @@
+"""RankRLS: pairwise regularised least-squares ranking."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import selection, validation
+from ..kernels import Kernel, Precomputed, as_kernel
+from ..metrics import get_metric
+from ..preferences import WEIGHTINGS, PairPreferences, QueryPreferences
+from ..problems import Fold, Model, Primal
+from ..queries import Queries
+from ..ridge import primal_solution
+from .training import GRAM_COLUMNS, Setup, Training
+
+
+def _keeps_sums(model: RankRLS) -> bool:
+    """Whether queries can be added to or taken from the model."""
+    if model.kernel is not None and model.basis is None:
+        raise AttributeError("adding queries needs a linear model or a kernel with a fixed basis: pass basis=")
+    if getattr(model, "statistics_", model) is None:
+        raise AttributeError("this model keeps no sums to add to or subtract from (it was fitted in dual or iterative form, "
+                             "or on explicit pairs): start with partial_fit instead of fit")  # fmt: skip
+    return True
+
+
+class RankRLS(BaseEstimator):
+    """Learning to rank in closed form: regularised least squares over pairs of items of one query.
+
+    Minimises, over linear or kernel functions f,
+
+        sum over queries q, pairs (i, j) of q of  c_q ((y_i - y_j) - (f(x_i) - f(x_j)))^2  +  alpha ||f||^2
+
+    without ever forming a pair: one pass over the data, one factorisation, every alpha, and the exact
+    leave-query-out score of every alpha, by which alpha is chosen unless you give one.
+
+    Parameters
+    ----------
+    alpha : float or "auto", default="auto"
+        Regularisation. "auto" takes the value of `alphas` with the best `scoring` under `cv`.
+    kernel : None, str, kernel object or callable, default=None
+        None is a linear model. Names: "linear", "rbf", "poly", "laplacian", "cosine", "precomputed"; objects are in
+        `rankrls.kernels`; a callable maps (X, Z) to the matrix of kernel values.
+    basis : None, int, array of row indices or array of points, default=None
+        None expands a kernel model in all training points. A number takes that many training rows at random; indices
+        take these rows; a two-dimensional array is taken as the points themselves (Sparse RankRLS).
+    weighting : {"pairs", "queries", "items"}, default="queries"
+        What counts equally: every pair (c = 1), every query (c = 1 / pairs of the query) or every item
+        (c = 1 / items of the query).
+    tied_pairs : bool or "auto", default=True
+        Whether pairs with equal y ask for equal scores (True) or are left out (False); "auto" chooses with alpha.
+    regression : float in [0, 1], default=0.0
+        Share of the plain squared error of each item in the loss; above zero there is an unpenalised intercept, and
+        scores are calibrated towards y. 1 is ridge regression.
+    alphas : array-like of float, default=None
+        Values to choose from. None takes 15 values over seven decades around the mean eigenvalue of the loss.
+    scoring : str or callable, default="pairwise_accuracy"
+        A metric of `rankrls.metrics` by name, "ndcg@10" style, or a callable (y, scores, qid) -> float, larger better.
+        It chooses alpha and is what `score` returns.
+    cv : "leave-query-out", int, scikit-learn group splitter or iterable of splits, default="leave-query-out"
+        Held-out folds, unions of whole queries; all are exact and none refits. A single query is cut into folds of its
+        items (10 unless `cv` is a number or gives splits). Data for which the iterative solver is used (many
+        thousands of sparse features and of rows) take five folds of queries for "leave-query-out".
+    random_state : int, Generator or None, default=None
+        Used only to draw a random basis.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The regularisation used.
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Weights of a linear model.
+    dual_coef_ : ndarray of shape (n_points,) or (n_points, n_targets)
+        Weights of a kernel model on the points `X_fit_`.
+    intercept_ : float or ndarray of shape (n_targets,)
+        Zero unless `regression` is positive: ranking does not see it.
+    X_fit_ : ndarray
+        Points of a kernel model: the training rows or the basis.
+    kernel_ : Kernel
+        The kernel with its parameters fixed.
+    alphas_, cv_scores_ : ndarray of shape (n_alphas,)
+        The grid and the mean held-out score of each value (only with alpha="auto").
+    cv_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        Held-out scores of the training rows at `alpha_`; NaN for rows of weight zero or in no fold.
+    tied_pairs_ : bool
+        Whether tied pairs were included.
+    n_queries_, n_pairs_ : int
+        Queries seen, and pairs that counted.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, when X has string column names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankrls import RankRLS
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0], [0.0, 3.0]])
+    >>> y, qid = np.array([1, 0, 2, 0]), np.array(["a", "a", "b", "b"])
+    >>> ranker = RankRLS(alpha=0.1).fit(X, y, qid=qid)
+    >>> ranker.rank(X, qid)
+    array([1, 2, 1, 2])
+    """
+
+    # query ids travel by metadata routing without any set_fit_request call
+    __metadata_request__fit = {"qid": True}  # noqa: RUF012
+    __metadata_request__partial_fit = {"qid": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True}  # noqa: RUF012
+
+    def __init__(
+        self,
+        alpha="auto",
+        *,
+        kernel=None,
+        basis=None,
+        weighting="queries",
+        tied_pairs=True,
+        regression=0.0,
+        alphas=None,
+        scoring="pairwise_accuracy",
+        cv="leave-query-out",
+        random_state=None,
+    ):
+        self.alpha = alpha
+        self.kernel = kernel
+        self.basis = basis
+        self.weighting = weighting
+        self.tied_pairs = tied_pairs
+        self.regression = regression
+        self.alphas = alphas
+        self.scoring = scoring
+        self.cv = cv
+        self.random_state = random_state
+
+    # ---------------------------------------------------------------- fitting
+
+    def fit(self, X, y, qid=None, sample_weight=None):
+        """Learn to rank the rows of each query by y.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Items. A data frame may hold the query ids in a column named "qid". With kernel="precomputed", the
+            (n_samples, n_samples) kernel matrix.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Relevance: any real numbers, larger is better.
+        qid : array-like of shape (n_samples,), default=None
+            Query of each row: any labels in any order. None is one query.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Copies each row counts for.
+
+        Returns
+        -------
+        self
+        """
+        self._check_params()
+        data = self._training(X, y, qid, sample_weight)
+        setup, choice = self._select(data)
+        alpha = float(choice.alphas[choice.best]) if self._auto else float(self.alpha)
+        self._store(setup.problem.model(alpha / setup.unit), data)
+        self.alpha_, self.tied_pairs_ = alpha, setup.tied
+        self.n_queries_, self.n_pairs_ = len(data.queries), setup.F.n_pairs
+        self._forget_selection()
+        if self._auto:
+            self.alphas_, self.cv_scores_ = choice.alphas, choice.scores
+            predictions = data.all_rows(choice.predictions).astype(data.dtype, copy=False)
+            self.cv_predictions_ = predictions[:, 0] if data.flat else predictions
+        self.statistics_ = setup.statistics()
+        return self
+
+    def _select(self, data: Training) -> tuple[Setup, Any]:
+        """The problem to solve and, where something is to be chosen, what hold-out says."""
+        options = (True, False) if self.tied_pairs == "auto" else (bool(self.tied_pairs),)
+        arguments = {"weighting": self.weighting, "regression": float(self.regression)}
+        if not self._auto and len(options) == 1:
+            return data.setup(tied=options[0], **arguments), None
+        metric = get_metric(self.scoring)
+        found = []
+        for tied in options:
+            setup = data.setup(tied=tied, **arguments)
+            alphas = setup.alphas(self.alphas if self._auto else [self.alpha])
+            folds, groups = setup.folds(self.cv, data)
+            found.append((setup, selection.choose(setup.problem, folds, alphas, metric, groups, setup.unit)))
+        sign = 1 if metric.greater_is_better else -1
+        return max(found, key=lambda pair: sign * pair[1].score)
+
+    def fit_pairs(self, X, pairs, margins=None, weights=None):
+        """Learn from explicit preferences instead of labels: minimise sum_p w_p (d_p - (f(x_i) - f(x_j)))^2 + alpha ||f||^2.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        pairs : array-like of int, shape (n_pairs, 2)
+            Row numbers (i, j): item i is preferred to item j.
+        margins : array-like of shape (n_pairs,), default=None
+            d, by how much; 1 if not given.
+        weights : array-like of shape (n_pairs,), default=None
+            w, the weight of each pair; 1 if not given.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        alpha="auto" leaves out, exactly, each connected component of the preference graph (items that no chain of
+        pairs links share nothing, as queries do), or each single pair where all pairs are linked, and counts
+        correctly ordered held-out pairs. `weighting`, `tied_pairs`, `regression`, `scoring` and `cv` are not used.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import RankRLS
+        >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
+        >>> RankRLS(alpha=0.1).fit_pairs(X, [[2, 1], [1, 0]]).predict(X).round(2)
+        array([-0.32,  0.64,  1.92])
+        """
+        self._check_params()
+        X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], ensure_min_samples=2)
+        pairs = validation.check_pairs(pairs, X.shape[0])
+        y = np.ones(len(pairs)) if margins is None else validation.check_numbers("margins", margins, len(pairs), unit="pair")
+        weights = validation.check_weights(weights, len(pairs), name="weights", unit="pair")
+        if weights is not None:
+            pairs, y, weights = (array[weights > 0] for array in (pairs, y, weights))
+        kernel, points = self._kernel_and_points(X)
+        if kernel is not None and points is None:  # every row a basis point: the pairs may outnumber the rows
+            points = X
+        data = Training(X, y, Queries.single(X.shape[0]), kernel=kernel, points=points)
+        problem = data.primal(PairPreferences(pairs, X.shape[0], weights), y[:, None])
+        self._forget_selection()
+        alpha = self._choose_by_pairs(problem, y) if self._auto else float(self.alpha)
+        self._store(problem.model(alpha), data)
+        self.alpha_, self.tied_pairs_ = alpha, False
+        self.n_queries_, self.n_pairs_, self.statistics_ = 0, len(pairs), None
+        return self
+
+    def _choose_by_pairs(self, problem: Primal, margins: np.ndarray) -> float:
+        F = problem.F
+        assert isinstance(F, PairPreferences)
+        alphas = selection.default_alphas(problem.spread) if self.alphas is None else validation.check_alphas(self.alphas)
+        components = F.components()
+        if len(components) > 1:
+            predicted = problem.leave_out([Fold(rows) for rows in components], alphas)[:, :, 0]
+        else:
+            predicted = problem.leave_pairs_out(alphas)[:, :, 0]
+        right = np.sign(predicted) * np.sign(margins)[:, None]
+        self.alphas_, self.cv_scores_ = alphas, np.average((1 + right) / 2, axis=0, weights=F.w)
+        return float(alphas[selection.best(self.cv_scores_, alphas)])
+
+    @available_if(_keeps_sums)
+    def partial_fit(self, X, y, qid=None, sample_weight=None):
+        """Learn from more queries, exactly as if they had been there from the start.
+
+        For linear models and for kernel models with a fixed basis. Every call brings whole queries: a query id that
+        comes again is another query. What is "auto" is chosen on the queries of the first call and kept.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        self
+        """
+        return self._update(X, y, qid, sample_weight, learn=True)
+
+    @available_if(_keeps_sums)
+    def forget(self, X, y, qid=None, sample_weight=None):
+        """Un-learn queries: afterwards the model equals, to rounding, one that never saw them.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight
+            The same rows, labels and weights the queries were learned from.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "alpha_")
+        return self._update(X, y, qid, sample_weight, learn=False)
+
+    def _update(self, X, y, qid, sample_weight, *, learn: bool):
+        self._check_params()
+        fitted = hasattr(self, "alpha_")
+        if fitted:
+            alpha, tied = self.alpha_, self.tied_pairs_
+        elif self._auto or self.tied_pairs == "auto":
+            first = clone(self).fit(X, y, qid=qid, sample_weight=sample_weight)
+            alpha, tied = first.alpha_, first.tied_pairs_
+        else:
+            alpha, tied = self.alpha, self.tied_pairs
+        data = self._training(X, y, qid, sample_weight, fresh=False)
+        if fitted and data.kernel is not None:
+            data = replace(data, kernel=self.kernel_, points=self.X_fit_)
+        if data.kernel is None and data.X.shape[1] > GRAM_COLUMNS:
+            raise ValueError(f"partial_fit keeps an n x n matrix, too large for {data.X.shape[1]} features; at most {GRAM_COLUMNS}")
+        loss = {"weighting": self.weighting, "regression": float(self.regression), "weights": data.weights}
+        F = QueryPreferences(data.queries, None if tied else data.y[:, 0], **loss)
+        problem = data.primal(F, data.y)
+        sums = problem.sums
+        if fitted:
+            sums = self.statistics_ + sums if learn else self.statistics_ - sums
+            validation.check_sums(sums)
+        coef = primal_solution(sums, float(alpha), problem.features.W, data.dtype)
+        self._store(Model(coef, sums.target_mean - sums.mean @ coef), data)
+        self.alpha_, self.tied_pairs_, self.statistics_ = float(alpha), bool(tied), sums
+        self.n_queries_, self.n_pairs_ = sums.n_queries, sums.n_pairs
+        self._forget_selection()
+        return self
+
+    # ---------------------------------------------------------------- using
+
+    def predict(self, X):
+        """Scores: within a query, larger is ranked higher.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Items; a column "qid" of a data frame is left aside. With kernel="precomputed", kernel values between
+            the items and the training points.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        """
+        check_is_fitted(self, "alpha_")
+        X, _ = validation.split_qid_column(X, None)
+        X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], reset=False)
+        if hasattr(self, "coef_"):
+            return np.asarray(X @ self.coef_.T) + self.intercept_
+        return self.kernel_(X, self.X_fit_) @ self.dual_coef_ + self.intercept_
+
+    def rank(self, X, qid=None):
+        """Position of each row in the ranking of its query, 1 for the best; equal scores keep their order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        qid : array-like of shape (n_samples,), default=None
+            Query of each row; None is one query.
+
+        Returns
+        -------
+        ranks : ndarray of int, shape (n_samples,)
+        """
+        X, qid = validation.split_qid_column(X, qid)
+        scores = self.predict(X)
+        if scores.ndim > 1:
+            raise ValueError(f"rank needs one score per row, this model has {scores.shape[1]} targets: rank a column of predict")
+        return validation.check_queries(qid, len(scores)).ranks(scores)
+
+    def score(self, X, y, qid=None, sample_weight=None):
+        """The `scoring` metric of the rankings, averaged over queries.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            True relevance.
+        qid : array-like of shape (n_samples,), default=None
+            Query of each row. Required when the model was fitted on several queries.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A query counts by the mean weight of its rows.
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self, "alpha_")
+        X, qid = validation.split_qid_column(X, qid)
+        if qid is None and self.n_queries_ > 1:
+            raise ValueError(f"the model was fitted on {self.n_queries_} queries, but score got no qid and would pool them into "
+                             "one: pass qid, or, inside scikit-learn's cross-validation, call "
+                             "sklearn.set_config(enable_metadata_routing=True) or put a column 'qid' into X")  # fmt: skip
+        scores = self.predict(X)
+        y = validation.check_numbers("y", y, len(scores), flat=False)
+        if y.size != scores.size:
+            raise ValueError(f"y has shape {y.shape}, predictions have {scores.shape}")
+        queries = validation.check_queries(qid, len(scores))
+        metric = get_metric(self.scoring)
+        columns = list(zip(y.reshape(len(y), -1).T, scores.reshape(len(y), -1).T, strict=True))
+        weights = validation.check_weights(sample_weight, len(y))
+        if weights is None:
+            return float(np.mean([metric(truth, column, queries) for truth, column in columns]))
+        of_query = queries.sum(weights) / queries.sizes
+        return float(np.mean([_weighted(metric.per_query(*column, queries), of_query) for column in columns]))
+
+    def explain(self, x_a, x_b):
+        """Why a is above b: the contribution of each feature to score(a) - score(b), for linear models.
+
+        Parameters
+        ----------
+        x_a, x_b : array-like of shape (n_features,)
+            Two items.
+
+        Returns
+        -------
+        contributions : ndarray of shape (n_features,)
+            coef_ * (x_a - x_b); they sum to the difference of the scores.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import RankRLS
+        >>> X, y = np.array([[1.0, 5.0], [0.0, 4.0], [3.0, 4.0]]), [1, 0, 3]
+        >>> RankRLS(alpha=1e-6).fit(X, y).explain(X[2], X[0]).round(2) + 0.0
+        array([2., 0.])
+        """
+        check_is_fitted(self, "alpha_")
+        if not hasattr(self, "coef_"):
+            raise ValueError("only linear models (kernel=None) can be explained feature by feature")
+        if self.coef_.ndim > 1:
+            raise ValueError(f"the model has {len(self.coef_)} targets: multiply a row of coef_ with the difference")
+        rows = [np.asarray(x, dtype=float).ravel() for x in (x_a, x_b)]
+        for row in rows:
+            if len(row) != self.n_features_in_:
+                raise ValueError(f"an item has {self.n_features_in_} features, got {len(row)}")
+        return self.coef_ * (rows[0] - rows[1])
+
+    # ---------------------------------------------------------------- inside
+
+    @property
+    def _auto(self) -> bool:
+        return isinstance(self.alpha, str)
+
+    def _forget_selection(self) -> None:
+        for name in ("alphas_", "cv_scores_", "cv_predictions_"):
+            self.__dict__.pop(name, None)
+
+    def _check_params(self) -> None:
+        if self._auto:
+            validation.check_choice("alpha", self.alpha, ("auto",))
+            if self.alphas is not None:
+                validation.check_alphas(self.alphas)
+        else:
+            validation.check_alpha(self.alpha)
+        validation.check_choice("weighting", self.weighting, WEIGHTINGS)
+        validation.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
+        validation.check_share("regression", self.regression)
+        get_metric(self.scoring)
+        if self.basis is not None and self.kernel is None:
+            raise ValueError('basis needs a kernel, e.g. RankRLS(kernel="rbf", basis=500); a linear model has no use for it')
+
+    def _training(self, X, y, qid, sample_weight, *, fresh: bool = True) -> Training:
+        """Checked rows; unless `fresh`, further rows for a model that is fitted already."""
+        X, qid = validation.split_qid_column(X, qid)
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=self._accepts(),
+            dtype=[np.float64, np.float32],
+            y_numeric=True,
+            multi_output=True,
+            ensure_min_samples=2 if fresh else 1,
+            reset=fresh or not hasattr(self, "alpha_"),
+        )
+        queries = validation.check_queries(qid, X.shape[0])
+        weights = validation.check_weights(sample_weight, X.shape[0])
+        targets = validation.check_targets(y, tied_pairs=self.tied_pairs)
+        kernel, points = self._kernel_and_points(X, weights)
+        data = Training(X, targets, queries, weights, kernel, points, n_given=X.shape[0], flat=y.ndim == 1)
+        data = data.without_zero_weights()
+        validation.check_query_mass(data.queries, data.weights, self.weighting)
+        if fresh and self.regression == 0:
+            validation.check_comparable(data.y, data.queries)
+        return data
+
+    def _accepts(self) -> Any:
+        return False if self.__sklearn_tags__().input_tags.pairwise else "csr"
+
+    def _kernel_and_points(self, X: Any, weights: np.ndarray | None = None) -> tuple[Kernel | None, Any]:
+        """The kernel with its parameters fixed, and the basis points if there are any."""
+        if self.kernel is None:
+            return None, None
+        kernel = as_kernel(self.kernel).fitted(X, weights)
+        if isinstance(kernel, Precomputed):
+            validation.check_kernel_matrix(X)
+        return kernel, basis_points(self.basis, X, kernel, self.random_state)
+
+    def _store(self, model: Model, data: Training) -> None:
+        for name in ("coef_", "dual_coef_", "X_fit_", "kernel_"):
+            self.__dict__.pop(name, None)
+        coef = model.coef.astype(data.dtype)
+        intercept = model.intercept.astype(data.dtype) if self.regression > 0 else np.zeros_like(model.intercept)
+        self.intercept_ = float(intercept[0]) if data.flat else intercept
+        if data.kernel is None:
+            self.coef_ = coef[:, 0] if data.flat else coef.T
+            return
+        if isinstance(data.kernel, Precomputed):
+            coef = np.nan_to_num(data.all_rows(coef))  # a row not given has no weight
+        self.kernel_ = data.kernel
+        self.X_fit_ = data.X if data.points is None else data.points
+        self.dual_coef_ = coef[:, 0] if data.flat else coef
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "ranker"
+        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed) or (
+            isinstance(self.kernel, str) and self.kernel == "precomputed"
+        )
+        tags.input_tags.sparse = not tags.input_tags.pairwise
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = self.tied_pairs is True
+        return tags
+
+
+def _weighted(values: np.ndarray, weights: np.ndarray) -> float:
+    """The weighted mean over the queries that define a metric."""
+    defined = ~np.isnan(values)
+    return float(np.average(values[defined], weights=weights[defined]))
+
+
+def basis_points(basis: Any, X: Any, kernel: Kernel, random_state: Any) -> Any:
+    """The points a kernel model is expanded in: None for all rows, a number of random rows, rows, or the points."""
+    if basis is None:
+        return None
+    if isinstance(kernel, Precomputed):
+        raise ValueError("a precomputed kernel cannot take a basis: pass the points and a kernel, or basis=None")
+    if isinstance(basis, (int, np.integer)) and not isinstance(basis, bool):
+        if not 1 <= basis <= X.shape[0]:
+            raise ValueError(f"basis={basis} points cannot be drawn from {X.shape[0]} rows")
+        seed = random_state.randint(2**31) if isinstance(random_state, np.random.RandomState) else random_state
+        return X[np.sort(np.random.default_rng(seed).choice(X.shape[0], int(basis), replace=False))]
+    array = basis if sparse.issparse(basis) else np.asarray(basis)
+    if array.ndim == 1 and array.dtype.kind in "iu":
+        if len(array) == 0 or array.min() < -X.shape[0] or array.max() >= X.shape[0]:
+            raise ValueError(f"basis names rows outside 0 to {X.shape[0] - 1}, or none")
+        return X[array]
+    if array.ndim == 2 and array.shape[1] == X.shape[1]:
+        return array.astype(X.dtype)
+    raise ValueError(f"basis must be None, a number, row numbers, or points with {X.shape[1]} features; got shape {array.shape}")

@@ -1,0 +1,199 @@
+"""From checked training input to a learning problem: the one place where primal, dual or iterative is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.model_selection import GroupKFold
+
+from .. import selection, validation
+from ..features import Identity, Nystroem
+from ..kernels import Kernel, Precomputed
+from ..preferences import QueryPreferences
+from ..problems import Dual, Fold, Iterative, Primal, Problem
+from ..queries import Queries
+from ..statistics import Preferences, Statistics
+
+GRAM_COLUMNS = 4000  # sparse data with more columns than this never get a dense Gram matrix
+
+
+@dataclass(frozen=True)
+class Training:
+    """Checked rows to learn from."""
+
+    X: Any
+    y: np.ndarray  # (m, t)
+    queries: Queries
+    weights: np.ndarray | None = None
+    kernel: Kernel | None = None
+    points: Any = None  # basis points, None for all rows
+    kept: np.ndarray | None = None  # numbers of the rows in the caller's data, None for all
+    n_given: int = 0  # rows the caller gave
+    flat: bool = True  # the caller's y has one dimension
+
+    def without_zero_weights(self) -> Training:
+        """A row of weight zero is a row not given."""
+        if self.weights is None or np.all(self.weights > 0):
+            return self
+        kept = np.flatnonzero(self.weights > 0)
+        precomputed = isinstance(self.kernel, Precomputed)
+        X = self.X[np.ix_(kept, kept)] if precomputed else self.X[kept]
+        queries = Queries.of(self.queries.labels[self.queries.codes[kept]])
+        return replace(self, X=X, y=self.y[kept], queries=queries, weights=self.weights[kept], kept=kept)
+
+    @property
+    def dtype(self) -> Any:
+        return self.X.dtype
+
+    @cached_property
+    def K(self) -> np.ndarray:
+        """The kernel matrix of all rows, symmetric in double precision."""
+        assert self.kernel is not None
+        m = self.X.shape[0]
+        validation.check_memory(
+            6 * 8 * m**2,
+            f"a kernel model of all {m} training rows",
+            "use a sparse one, e.g. RankRLS(kernel=..., basis=1000), or fewer rows",
+        )
+        K = np.asarray(self.kernel(self.X, self.X), dtype=np.float64)
+        validation.check_kernel_matrix(K)
+        return K
+
+    def setup(self, *, tied: bool, weighting: str, regression: float) -> Setup:
+        """The learning problem; tied pairs included or not."""
+        y = None if tied else self.y[:, 0]
+        F = QueryPreferences(self.queries, y, weighting=weighting, regression=regression, weights=self.weights)
+        if len(self.queries) > 1 or F.within is not None:
+            return Setup(self.problem(F), F, tied, 1.0, items=False)
+        # one query without excluded ties is ridge regression with a free intercept: see selection
+        items = Queries.singletons(F.shape[0])
+        ridge = QueryPreferences(items, weighting="items", regression=1.0, weights=self.weights)
+        return Setup(self.problem(ridge), F, tied, selection.item_factor(F), items=True)
+
+    def problem(self, F: QueryPreferences) -> Problem:
+        """Primal where features are few, dual where items are fewer, iterative where both are many and sparse."""
+        m, n = self.X.shape
+        if self.points is not None:
+            return self.primal(F, self.y)
+        if self.kernel is not None:
+            return Dual(F, self.K, self.y)
+        if n <= m and not (sparse.issparse(self.X) and n > GRAM_COLUMNS):
+            return self.primal(F, self.y)
+        if not sparse.issparse(self.X) or m <= GRAM_COLUMNS:
+            validation.check_memory(6 * 8 * m**2, f"a linear model of {m} rows and {n} features", "use fewer rows")
+            return Dual(F, self.X, self.y, linear=True)
+        return Iterative(F, self.X, self.y)
+
+    def primal(self, F: Preferences, y: np.ndarray) -> Primal:
+        """The problem in the space of the features: columns, or kernels to the basis points."""
+        if self.kernel is None:
+            return Primal(F, Identity(self.X.shape[1]), self.X, y, self.dtype)
+        return Primal(F, Nystroem(self.kernel, self.points), self.X, y, self.dtype)
+
+    def splits(self, cv: Any) -> list[np.ndarray]:
+        """Test rows of each fold a splitter or an iterable of splits gives, numbered as the rows kept."""
+        if hasattr(cv, "split"):
+            groups = self.queries.labels[self.queries.codes]
+            if self.kept is not None:  # rows of weight zero form a group of their own
+                groups = np.full(self.n_given, -1)
+                groups[self.kept] = self.queries.codes
+            no_rows = np.zeros((self.n_given, 1))
+            cv = cv.split(no_rows, no_rows[:, 0], groups=groups if len(self.queries) > 1 else None)
+        try:
+            tests = [np.arange(self.n_given)[test] for _, test in cv]
+        except (TypeError, ValueError, IndexError) as error:
+            raise ValueError('cv must be "leave-query-out", a number of folds, a scikit-learn group splitter or an iterable '
+                             f"of (train, test) row numbers: {error}") from None  # fmt: skip
+        if self.kept is None:
+            return tests
+        position = np.full(self.n_given, -1)
+        position[self.kept] = np.arange(len(self.kept))
+        mapped = [position[test] for test in tests]
+        return [rows[rows >= 0] for rows in mapped if np.any(rows >= 0)]
+
+    def all_rows(self, V: np.ndarray) -> np.ndarray:
+        """V at the rows kept, NaN elsewhere."""
+        if self.kept is None:
+            return V
+        full = np.full((self.n_given, *V.shape[1:]), np.nan, dtype=V.dtype)
+        full[self.kept] = V
+        return full
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A problem and how it stands to the model asked for: alpha there is alpha / unit here."""
+
+    problem: Problem
+    F: QueryPreferences
+    tied: bool
+    unit: float
+    items: bool  # every item of the one query is a fold of its own
+
+    def alphas(self, alphas: Any) -> np.ndarray:
+        if alphas is not None:
+            return validation.check_alphas(alphas)
+        return selection.default_alphas(self.problem.spread * self.unit)
+
+    def folds(self, cv: Any, data: Training) -> tuple[list[Fold] | None, Queries]:
+        """What is held out together, and the groups in which it is judged."""
+        if len(data.queries) == 1:
+            return self._item_folds(cv, data)
+        if isinstance(cv, str):
+            validation.check_choice("cv", cv, ("leave-query-out",))
+            if not isinstance(self.problem, Iterative):
+                return None, data.queries
+            cv = min(selection.ITERATIVE_FOLDS, len(data.queries))
+        if isinstance(cv, (int, np.integer)):
+            _check_n_folds(cv, len(data.queries), "queries")
+            codes = data.queries.codes
+            splits = [test for _, test in GroupKFold(cv).split(codes, groups=codes)]
+        else:
+            splits = data.splits(cv)
+        return selection.query_folds(splits, data.queries), data.queries
+
+    def _item_folds(self, cv: Any, data: Training) -> tuple[list[Fold], Queries]:
+        m = data.queries.n_rows
+        if isinstance(cv, str):
+            validation.check_choice("cv", cv, ("leave-query-out",))
+            cv = max(2, min(selection.ITEM_FOLDS, m // 2))
+        if isinstance(cv, (int, np.integer)):
+            _check_n_folds(cv, m // 2, "pairs of items")
+            parts: Sequence[np.ndarray] = selection.dealt_folds(data.y[:, 0], int(cv))
+        else:
+            parts = data.splits(cv)
+        if self.items:
+            folds = [Fold(rows, self.unit / selection.item_factor(self.F, rows)) for rows in parts]
+        else:
+            folds = [Fold(rows, whole=False) for rows in parts]
+        return folds, selection.fold_groups(folds, m)
+
+    def statistics(self) -> Statistics | None:
+        """The sums of a primal problem in the unit of alpha the caller uses."""
+        if not isinstance(self.problem, Primal):
+            return None
+        sums = self.problem.sums
+        if not self.items:
+            return sums
+        free = self.F.beta > 0
+        return replace(
+            sums,
+            gram=sums.gram * self.unit,
+            cross=sums.cross * self.unit,
+            square=sums.square * self.unit,
+            mean=sums.mean * free,
+            target_mean=sums.target_mean * free,
+            beta=self.F.beta,
+            n_queries=1,
+            n_pairs=self.F.n_pairs,
+        )
+
+
+def _check_n_folds(cv: int, most: int, what: str) -> None:
+    if not 2 <= cv <= most:
+        raise ValueError(f"cv={cv} folds cannot be made of {most} {what}: choose between 2 and {most}, or pass alpha as a number")

@@ -1,0 +1,87 @@
+"""X -> Phi: the features in which a model is linear, read in blocks of rows.
+
+`Identity` takes the columns of X as they are. `Nystroem(kernel, points)` takes the kernel to some basis points with
+the penalty c' K_rr c, which is Sparse RankRLS; with every point as basis it is the full kernel method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from .kernels import Kernel
+from .preferences import Read, Rows
+from .ridge import whitening
+
+
+class Features(Protocol):
+    """What a primal fit asks of its features."""
+
+    @property
+    def n_columns(self) -> int: ...
+
+    @property
+    def W(self) -> np.ndarray | None:
+        """(n, r) with ||W^-1 w||^2 the penalty; None where it is ||w||^2."""
+
+    def reader(self, X: Any) -> Callable[[], Read]:
+        """A factory of functions rows -> Phi[rows], one for each thread; the array given may be overwritten."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The columns of X."""
+
+    n_columns: int
+    W = None
+
+    def reader(self, X: Any) -> Callable[[], Read]:
+        if sparse.issparse(X):
+            return lambda: lambda rows: X[rows].toarray()
+        return lambda: _buffered(X)
+
+
+@dataclass(frozen=True)
+class Nystroem:
+    """The kernel to r basis points; the penalty is the norm of the kernel's space."""
+
+    kernel: Kernel
+    points: Any  # (r, n_features)
+
+    @property
+    def n_columns(self) -> int:
+        return self.points.shape[0]
+
+    @cached_property
+    def W(self) -> np.ndarray:
+        K = np.asarray(self.kernel(self.points, self.points), dtype=np.float64)
+        return whitening((K + K.T) / 2)
+
+    def reader(self, X: Any) -> Callable[[], Read]:
+        return lambda: lambda rows: self.kernel(X[rows], self.points)
+
+
+def _buffered(X: np.ndarray) -> Read:
+    """Rows of a dense array copied into a buffer that is used again and again."""
+    buffer = np.empty((0, X.shape[1]), dtype=X.dtype)
+
+    def read(rows: Rows) -> np.ndarray:
+        nonlocal buffer
+        block = X[rows] if isinstance(rows, slice) else rows
+        if len(block) > len(buffer):
+            buffer = np.empty((len(block), X.shape[1]), dtype=X.dtype)
+        out = buffer[: len(block)]
+        if isinstance(rows, slice):
+            np.copyto(out, block)
+        elif X.flags.c_contiguous:
+            np.take(X, rows, axis=0, out=out, mode="clip")
+        else:
+            np.copyto(out, X[rows])
+        return out
+
+    return read

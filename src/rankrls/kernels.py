@@ -1,0 +1,231 @@
+"""Kernels as objects: `kernel(X, Z)` is the (m, r) matrix of k(x, z).
+
+A kernel is a small dataclass of its parameters. `gamma="scale"` is 1 / (n_features * variance of X), fixed by
+`kernel.fitted(X)` when an estimator is fitted; a kernel with numbers only is ready to be called.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+Array = Any  # ndarray, or a scipy sparse matrix of rows
+
+
+class Kernel:
+    """Interface: a positive semi-definite function of two points, evaluated on all pairs of rows."""
+
+    def __call__(self, X: Array, Z: Array) -> np.ndarray:
+        """(m, r) the kernel between the rows of X and of Z."""
+        raise TypeError(f"{type(self).__name__} is abstract: define __call__")
+
+    def fitted(self, X: Array, weights: np.ndarray | None = None) -> Kernel:
+        """The kernel with its data-dependent parameters fixed; a row counts for as many copies as it weighs."""
+        gamma = getattr(self, "gamma", None)
+        if not isinstance(gamma, str):
+            return self
+        if gamma != "scale":
+            raise ValueError(f'gamma must be a positive number or "scale", got {gamma!r}')
+        return replace(self, gamma=_scale(X, weights))  # type: ignore[type-var]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name, so that a grid search can vary `kernel__gamma`."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> Kernel:
+        """Change parameters by name."""
+        for name, value in params.items():
+            if name not in self.get_params():
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {sorted(self.get_params())}")
+            setattr(self, name, value)
+        return self
+
+
+@dataclass
+class Linear(Kernel):
+    """k(x, z) = x'z.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Linear()(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[11.]])
+    """
+
+    def __call__(self, X: Array, Z: Array) -> np.ndarray:
+        return _dot(X, Z)
+
+
+@dataclass
+class Gaussian(Kernel):
+    """k(x, z) = exp(-gamma ||x - z||^2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Gaussian(gamma=0.5)(np.array([[0.0]]), np.array([[0.0], [2.0]])).round(3)
+    array([[1.   , 0.135]])
+    """
+
+    gamma: float | str = "scale"
+
+    def __call__(self, X: Array, Z: Array) -> np.ndarray:
+        K = _dot(X, Z)
+        K *= 2
+        K -= _square_norms(X)[:, None]
+        K -= _square_norms(Z)
+        np.minimum(K, 0, out=K)
+        K *= self.gamma
+        np.exp(K, out=K)
+        if X is Z:
+            np.fill_diagonal(K, 1)
+        return K
+
+
+@dataclass
+class Polynomial(Kernel):
+    """k(x, z) = (gamma x'z + coef0)^degree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Polynomial(degree=2, gamma=1.0)(np.array([[1.0]]), np.array([[3.0]]))
+    array([[16.]])
+    """
+
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 1.0
+
+    def __call__(self, X: Array, Z: Array) -> np.ndarray:
+        K = _dot(X, Z)
+        K *= self.gamma
+        K += self.coef0
+        return np.power(K, self.degree, out=K)
+
+
+@dataclass
+class Laplacian(Kernel):
+    """k(x, z) = exp(-gamma ||x - z||_1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Laplacian(gamma=1.0)(np.array([[0.0]]), np.array([[0.0], [1.0]])).round(3)
+    array([[1.   , 0.368]])
+    """
+
+    gamma: float | str = "scale"
+
+    def __call__(self, X: Array, Z: Array) -> np.ndarray:
+        if sparse.issparse(X) or sparse.issparse(Z):
+            raise TypeError("the Laplacian kernel needs dense rows: call X.toarray(), or use Gaussian() or Linear()")
+        K = cdist(X, Z, "cityblock").astype(np.result_type(X, Z), copy=False)
+        K *= -self.gamma  # type: ignore[operator]
+        return np.exp(K, out=K)
+
+
+@dataclass
+class Cosine(Kernel):
+    """k(x, z) = x'z / (||x|| ||z||); zero where a norm is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Cosine()(np.array([[2.0, 0.0]]), np.array([[5.0, 0.0], [0.0, 1.0]]))
+    array([[1., 0.]])
+    """
+
+    def __call__(self, X: Array, Z: Array) -> np.ndarray:
+        K = _dot(X, Z)
+        K /= _positive(np.sqrt(_square_norms(X)))[:, None]
+        K /= _positive(np.sqrt(_square_norms(Z)))
+        return K
+
+
+@dataclass
+class Precomputed(Kernel):
+    """X holds kernel values already: the columns are the training points."""
+
+    def __call__(self, X: Array, Z: Array) -> np.ndarray:
+        return X
+
+
+@dataclass
+class Function(Kernel):
+    """A plain function k(X, Z) -> (m, r) matrix."""
+
+    function: Callable[[Array, Array], np.ndarray]
+
+    def __call__(self, X: Array, Z: Array) -> np.ndarray:
+        K = np.array(self.function(X, Z))
+        if K.shape != (X.shape[0], Z.shape[0]):
+            expected = (X.shape[0], Z.shape[0])
+            raise ValueError(f"the kernel function gave an array of shape {K.shape} for {expected[0]} and "
+                             f"{expected[1]} points; it must return the {expected} matrix of all pairs")  # fmt: skip
+        return K
+
+
+SHORTHANDS: dict[str, type[Kernel]] = {
+    "linear": Linear,
+    "rbf": Gaussian,
+    "gaussian": Gaussian,
+    "poly": Polynomial,
+    "polynomial": Polynomial,
+    "laplacian": Laplacian,
+    "cosine": Cosine,
+    "precomputed": Precomputed,
+}
+
+
+def as_kernel(kernel: Kernel | str | Callable[..., np.ndarray]) -> Kernel:
+    """A kernel object from an object, a shorthand or a function.
+
+    Examples
+    --------
+    >>> as_kernel("rbf")
+    Gaussian(gamma='scale')
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str):
+        if kernel not in SHORTHANDS:
+            hint = difflib.get_close_matches(kernel, SHORTHANDS, 1)
+            guess = f"; did you mean {hint[0]!r}?" if hint else ""
+            raise ValueError(f"unknown kernel {kernel!r}{guess} Valid names: {', '.join(SHORTHANDS)}; "
+                             "or pass an object of rankrls.kernels or a function k(X, Z)")  # fmt: skip
+        return SHORTHANDS[kernel]()
+    if callable(kernel) and not isinstance(kernel, type):
+        return Function(kernel)
+    raise TypeError(f"kernel must be None, a name, an object of rankrls.kernels or a function, got {kernel!r}")
+
+
+def _dot(X: Array, Z: Array) -> np.ndarray:
+    K = X @ Z.T
+    return K.toarray() if sparse.issparse(K) else np.asarray(K)
+
+
+def _square_norms(X: Array) -> np.ndarray:
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+def _positive(norms: np.ndarray) -> np.ndarray:
+    return np.where(norms > 0, norms, 1)
+
+
+def _scale(X: Array, weights: np.ndarray | None) -> float:
+    """1 / (n_features * variance of all entries of X)."""
+    n = X.shape[1]
+    totals = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
+    mean = np.average(totals, weights=weights) / n
+    variance = np.average(_square_norms(X).astype(np.float64), weights=weights) / n - mean**2
+    return float(1 / (n * variance)) if variance > 0 else 1.0

@@ -1,0 +1,218 @@
+"""One factorisation, every alpha, exact hold-out.
+
+With A = F Phi and z = F y the objective is ||A w - z||^2 + alpha ||w||^2. A `RidgePath` holds coordinates in which
+the loss is diagonal, so that the solution is `basis @ (z / (d + alpha))` for every alpha:
+
+- primal: A'A = V diag(d) V', basis V, z = V'A'z. The loss rows are B = A V.
+- dual:   F K F' = U diag(d) U', basis U, z = U'z. The loss rows are B = U, and f = K F' U (z / (d + alpha)).
+
+Hold-out of the loss rows of a fold U (a query, or a union of queries), with D = 1 / (d + alpha), c = D z:
+
+    primal   t = (I - B_U D B_U')^-1 (z_U - B_U c)      the held-out residual F_U (y_U - f_{-U})
+    dual     t = (B_U D B_U')^-1 B_U c                  (both sides divided by alpha: I - H = alpha U D U')
+    both     c_{-U} = c - D B_U' t                      the held-out solution, exactly
+
+A direction that carries no penalty (an intercept) has D independent of alpha: 1 / d in the primal, 0 in the dual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from .preferences import PairPreferences, QueryPreferences
+from .statistics import Statistics
+
+
+@dataclass(frozen=True)
+class RidgePath:
+    """`basis @ (z / (d + alpha))` for every alpha; `complete` tells that the loss rows are the basis itself (dual)."""
+
+    basis: np.ndarray  # (p, r)
+    d: np.ndarray  # (r,)
+    z: np.ndarray  # (r, t)
+    complete: bool = False
+
+    def coef(self, alpha: float) -> np.ndarray:
+        """(p, t) the solution at alpha."""
+        return self.basis @ (self.z / (self.d + alpha)[:, None])
+
+    def inverse(self, alphas: np.ndarray) -> np.ndarray:
+        """(r, k) D = 1 / (d + alpha) for each alpha."""
+        return 1 / (self.d[:, None] + alphas)
+
+
+def cutoff(n: int, dtype: Any = np.float64) -> float:
+    """Eigenvalues below this share of the largest are rounding, not data."""
+    return max(n, 10) * np.finfo(np.float64).eps if dtype == np.float64 else 10 * float(np.finfo(dtype).eps)
+
+
+def whitening(K: np.ndarray) -> np.ndarray:
+    """(n, r) W with W'K W = I on the range of a positive semi-definite K."""
+    d, V = eigh(K)
+    keep = d > d[-1] * cutoff(len(d), K.dtype)
+    return V[:, keep] / np.sqrt(d[keep])
+
+
+def primal(sums: Statistics, W: np.ndarray | None = None, dtype: Any = np.float64) -> RidgePath:
+    """The path of ||A w - z||^2 + alpha ||w||^2 in w = W v (W whitens another penalty than ||w||^2)."""
+    gram = sums.gram if W is None else W.T @ sums.gram @ W
+    cross = sums.cross if W is None else W.T @ sums.cross
+    d, V = eigh(gram)
+    keep = d > max(d[-1], 0) * cutoff(len(d), dtype)
+    d, V = d[keep], V[:, keep]
+    return RidgePath(V if W is None else W @ V, d, V.T @ cross)
+
+
+def primal_solution(sums: Statistics, alpha: float, W: np.ndarray | None = None, dtype: Any = np.float64) -> np.ndarray:
+    """(n, t) the solution at one alpha: a Cholesky factor where it is safe, else the path."""
+    gram = sums.gram if W is None else W.T @ sums.gram @ W
+    if alpha < 1e-8 * np.trace(gram):
+        return primal(sums, W, dtype).coef(alpha)
+    v = _solve_shifted(gram, alpha, sums.cross if W is None else W.T @ sums.cross)
+    return v if W is None else W @ v
+
+
+@dataclass(frozen=True)
+class DualSystem:
+    """K F' (m, p) and F K F' (p, p), with F bordered by the intercept's direction v where there is one."""
+
+    KF: np.ndarray
+    FKF: np.ndarray
+    z: np.ndarray  # (p, t)
+    v: np.ndarray | None  # (p,) unit vector
+
+    def path(self) -> RidgePath:
+        """F K F' = U diag(d) U'; O(m^3). Overwrites FKF."""
+        M, top = self.FKF, 0.0
+        if self.v is not None:  # put the unpenalised direction above all others, where it can be told apart
+            top = 2 * float(np.trace(M)) + 1
+            M += top * np.outer(self.v, self.v)
+        d, U = eigh(M, overwrite=True)
+        if d[0] < -1e-6 * abs(d[-1]):
+            raise ValueError(f"the kernel matrix is not positive semi-definite (smallest eigenvalue {d[0]:.3g}, "
+                             f"largest {d[-1]:.3g}): use a valid kernel, or add a multiple of the identity")  # fmt: skip
+        d = np.maximum(d, 0)
+        if self.v is not None:
+            d[-1] = np.inf
+        return RidgePath(U, d, U.T @ self.z, complete=True)
+
+    def solution(self, alpha: float) -> np.ndarray:
+        """(p, t) the solution at one alpha by a Cholesky factor. Overwrites FKF."""
+        try:
+            return _solve_shifted(self.FKF, alpha, self.z, overwrite=True)
+        except linalg.LinAlgError:
+            raise ValueError("the kernel matrix is not positive semi-definite: use a valid kernel, "
+                             "or add a multiple of the identity") from None  # fmt: skip
+
+
+def dual_system(F: QueryPreferences | PairPreferences, K: np.ndarray, y: np.ndarray) -> DualSystem:
+    """The dual of a kernel matrix K (m, m); y (m, t)."""
+    v = _free_direction(F)
+    KF = _project(F @ K, v).T
+    return DualSystem(KF, _project(F @ KF, v), _project(F @ y, v), v)
+
+
+def linear_dual_system(F: QueryPreferences, X: np.ndarray, y: np.ndarray) -> DualSystem:
+    """The dual of K = X X', accumulated over columns of X so that shifts of X by query never enter F K F'."""
+    v, m = _free_direction(F), F.shape[0]
+    KF, FKF = np.zeros((m, m)), np.zeros((m, m))
+    width = max(1, min(X.shape[1], 4_000_000 // m))
+    for j in range(0, X.shape[1], width):
+        columns = np.ascontiguousarray(X[:, j : j + width], dtype=np.float64)
+        A = _project(F @ columns, v)
+        KF += columns @ A.T
+        FKF += A @ A.T
+    return DualSystem(KF, FKF, _project(F @ y, v), v)
+
+
+def held_out(
+    B: np.ndarray, S: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *, complete: bool
+) -> np.ndarray:
+    """(g, l, k, t) scores of g folds of l rows under the models that never saw them, for k alphas.
+
+    B, S (g, l, r): loss and score rows in the path's coordinates; target (g, l, t): F y; D (r, k); z (r, t).
+    """
+    g, length, r = B.shape
+    k, t = D.shape[1], z.shape[1]
+    Dz = np.repeat(D, t, axis=1)  # (r, k t): columns run over alphas, then targets
+    c = Dz * np.tile(z, k)
+    if complete:
+        C = _direct(B, target, D, z, complete=True)
+    else:
+        R = np.tile(target, k)
+        R -= B @ c
+        T, done = _conjugate_gradients(B, R, Dz)
+        C = c - Dz * (B.transpose(0, 2, 1) @ T)
+        if not np.all(done):
+            C[~done] = _direct(B[~done], target[~done], D, z, complete=False)
+    return (S @ C).reshape(g, length, k, t)
+
+
+def _conjugate_gradients(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Solve (I - B D B') T = R for all folds and columns at once; fast as the folds' leverage is small.
+
+    Returns T and, for each fold, whether every column converged.
+    """
+    Bt = B.transpose(0, 2, 1)
+    tol = 1e-11 if R.dtype == np.float64 else 1e-5
+    T, P = np.zeros_like(R), R.copy()
+    rho = np.einsum("glk,glk->gk", R, R)
+    bound = tol**2 * rho
+    tiny = np.finfo(R.dtype).tiny
+    for _ in range(20):
+        Q = P - B @ (D * (Bt @ P))
+        step = rho / np.maximum(np.einsum("glk,glk->gk", P, Q), tiny)
+        T += step[:, None] * P
+        R -= step[:, None] * Q
+        old, rho = rho, np.einsum("glk,glk->gk", R, R)
+        if np.all(rho <= bound):
+            break
+        P *= (rho / np.maximum(old, tiny))[:, None]
+        P += R
+    return T, np.all(rho <= bound, axis=1)
+
+
+def _direct(B: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *, complete: bool) -> np.ndarray:
+    """(g, r, k t) held-out solutions by one dense solve per fold and alpha, in min(l, r) dimensions."""
+    g, length, r = B.shape
+    Bt = B.transpose(0, 2, 1)
+    solutions = []
+    for Dj in D.T[:, :, None]:  # (r, 1)
+        c = Dj * z
+        if length > r and not complete:  # downdate: (1/D - B'B) c_{-U} = z - B' target
+            solutions.append(np.linalg.solve(np.diag(1 / Dj[:, 0]) - Bt @ B, z - Bt @ target))
+            continue
+        M, rhs = (B * Dj[:, 0]) @ Bt, B @ c
+        if not complete:
+            M, rhs = np.eye(length, dtype=B.dtype) - M, target - rhs
+        solutions.append(c - Dj * (Bt @ np.linalg.solve(M, rhs)))
+    return np.concatenate(solutions, axis=2)
+
+
+def eigh(M: np.ndarray, *, overwrite: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues, ascending, and eigenvectors of a symmetric matrix by divide and conquer."""
+    return linalg.eigh(M, driver="evd", overwrite_a=overwrite, check_finite=False)
+
+
+def _solve_shifted(M: np.ndarray, alpha: float, rhs: np.ndarray, *, overwrite: bool = False) -> np.ndarray:
+    """(M + alpha I)^-1 rhs."""
+    M = M if overwrite else M.copy()
+    M[np.diag_indices_from(M)] += alpha
+    factor = linalg.cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+    return linalg.cho_solve(factor, rhs, check_finite=False)
+
+
+def _free_direction(F: Any) -> np.ndarray | None:
+    """The unit vector along F 1, which no penalty restrains when there is an intercept."""
+    if F.beta == 0:
+        return None
+    s = np.ones(F.shape[0]) if F.s is None else F.s
+    return s / np.linalg.norm(s)
+
+
+def _project(V: np.ndarray, v: np.ndarray | None) -> np.ndarray:
+    return V if v is None else V - np.outer(v, v @ V)

@@ -1,0 +1,119 @@
+"""The choice of alpha by exact hold-out.
+
+Folds are unions of whole queries: a model never sees part of the query it is judged on. A single query (global
+ranking) is cut into folds of its items instead; with tied pairs included that too is exact without refits, since
+ranking m items of one query is ridge regression with a free intercept:
+
+    c S || C (y - f) ||^2 = c S min_b || y - f - b ||^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .metrics import Metric
+from .preferences import QueryPreferences
+from .problems import Fold, Problem
+from .queries import Queries
+
+ALPHA_RANGE = (-6.0, 1.0)  # decades around the mean eigenvalue of the loss; see docs/decisions
+N_ALPHAS = 15
+ITEM_FOLDS = 10
+ITERATIVE_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What hold-out says of a grid of alphas."""
+
+    alphas: np.ndarray  # (k,)
+    scores: np.ndarray  # (k,) mean score over held-out queries
+    predictions: np.ndarray  # (m, t) held-out scores at the best alpha
+    best: int
+
+    @property
+    def score(self) -> float:
+        return float(self.scores[self.best])
+
+
+def default_alphas(spread: float) -> np.ndarray:
+    """A grid in units of the loss's mean eigenvalue, so that it does not depend on the scale of the data."""
+    return (spread if spread > 0 else 1.0) * np.logspace(*ALPHA_RANGE, N_ALPHAS)
+
+
+def choose(
+    problem: Problem, folds: Sequence[Fold] | None, alphas: np.ndarray, metric: Metric, groups: Queries, unit: float = 1.0
+) -> Choice:
+    """The alpha of the best mean score over held-out groups; the larger one where several are best.
+
+    `unit` is what alpha is divided by inside the problem.
+    """
+    predictions = np.full((groups.n_rows, len(alphas), problem.y.shape[1]), np.nan)
+    layers: list[Any] = [folds] if folds is None or _disjoint(folds) else [[fold] for fold in folds]
+    scores = []
+    for layer in layers:
+        held = problem.leave_out(layer, alphas / unit)
+        rows = slice(None) if layer is None else np.sort(np.concatenate([fold.rows for fold in layer]))
+        part = groups if layer is None else Queries.of(groups.codes[rows])
+        scores.append(np.mean([metric(problem.y[rows, t], held[rows, :, t], part) for t in range(held.shape[2])], axis=0))
+        predictions[rows] = held[rows]
+    mean = np.mean(scores, axis=0)
+    winner = best(mean if metric.greater_is_better else -mean, alphas)
+    return Choice(alphas, mean, predictions[:, winner], winner)
+
+
+def best(scores: np.ndarray, alphas: np.ndarray) -> int:
+    """Where the score is largest; the largest alpha of several."""
+    ties = np.flatnonzero(scores >= np.max(scores))
+    return int(ties[np.argmax(alphas[ties])])
+
+
+def query_folds(tests: Sequence[np.ndarray], queries: Queries) -> list[Fold]:
+    """Folds from test sets of rows, each a union of whole queries."""
+    folds = []
+    for number, test in enumerate(tests):
+        rows = np.unique(test)
+        inside = np.bincount(queries.codes[rows], minlength=len(queries))
+        cut = (inside > 0) & (inside < queries.sizes)
+        if cut.any():
+            q = int(np.argmax(cut))
+            raise ValueError(f"cv fold {number} cuts query {queries.labels[q]!r} ({inside[q]} of its {queries.sizes[q]} rows): "
+                             "held-out folds must be unions of whole queries; use GroupKFold or another group splitter")  # fmt: skip
+        if len(rows) == queries.n_rows:
+            raise ValueError(f"cv fold {number} holds out every row: nothing is left to train on")
+        folds.append(Fold(rows))
+    return folds
+
+
+def dealt_folds(y: np.ndarray, n_folds: int) -> list[np.ndarray]:
+    """Items in the order of y dealt out like cards: every fold spans the whole range of y; no randomness."""
+    order = np.argsort(y, kind="stable")
+    return [np.sort(order[i::n_folds]) for i in range(n_folds)]
+
+
+def fold_groups(folds: Sequence[Fold], m: int) -> Queries:
+    """Items of a single query are judged within their fold: each fold has another model."""
+    codes = np.zeros(m, dtype=np.intp)
+    if _disjoint(folds):
+        for number, fold in enumerate(folds):
+            codes[fold.rows] = number
+    return Queries.of(codes)
+
+
+def item_factor(F: QueryPreferences, rows: np.ndarray | None = None) -> float:
+    """beta + (1 - beta) c S of the one query that is left when some of its items are left out."""
+    stay = np.ones(F.shape[0], dtype=bool)
+    if rows is not None:
+        stay[rows] = False
+    S = float(stay.sum() if F.u is None else F.u[stay].sum())
+    c = {"pairs": 1.0, "items": 1 / S, "queries": 2 / (S * (S - 1)) if S > 1 else 0.0}[F.weighting]
+    return F.beta + (1 - F.beta) * c * S
+
+
+def _disjoint(folds: Sequence[Fold]) -> bool:
+    rows = np.concatenate([fold.rows for fold in folds])
+    return len(np.unique(rows)) == len(rows)

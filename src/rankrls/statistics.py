@@ -1,0 +1,152 @@
+"""The sums over queries that a linear fit needs.
+
+With A = F Phi and z = F y, everything a primal fit asks of the data is A'A, A'z and z'z: sums over queries.
+They are accumulated over batches of whole queries (centre a batch, multiply it with itself, drop it), so no
+copy of X is made, and they add: blocks of a file, parts of a cluster, new queries; subtracting un-learns.
+
+With a share beta > 0 of regression there is an unpenalised intercept. It is eliminated by keeping the sums about
+the weighted mean of all items, which two sums can be brought to (`+`, `-`) at the cost of a rank-one term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .parallel import share
+from .preferences import PairPreferences, QueryPreferences, Read
+from .queries import BATCH_ROWS
+
+Preferences = QueryPreferences | PairPreferences
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Gram = A'A (n, n), cross = A'z (n, t), square = z'z (t,), with A = F (Phi - 1 mean'), z = F (y - 1 target_mean')."""
+
+    gram: np.ndarray
+    cross: np.ndarray
+    square: np.ndarray
+    mean: np.ndarray  # (n,)
+    target_mean: np.ndarray  # (t,)
+    weight: float
+    beta: float
+    n_rows: int
+    n_queries: int
+    n_pairs: int
+
+    def __add__(self, other: Statistics) -> Statistics:
+        weight = self.weight + other.weight
+        share = other.weight / weight if weight > 0 else 0.0
+        dx, dy = other.mean - self.mean, other.target_mean - self.target_mean
+        return self._combine(other, +1, weight, share, dx, dy, self.beta * self.weight * share)
+
+    def __sub__(self, other: Statistics) -> Statistics:
+        weight = self.weight - other.weight
+        share = -other.weight / weight if weight > 0 else 0.0
+        dx, dy = other.mean - self.mean, other.target_mean - self.target_mean
+        return self._combine(other, -1, weight, share, dx, dy, self.beta * self.weight * share)
+
+    def _combine(
+        self, other: Statistics, sign: int, weight: float, share: float, dx: np.ndarray, dy: np.ndarray, rank1: float
+    ) -> Statistics:
+        gram = self.gram + sign * other.gram
+        if rank1:
+            gram += rank1 * np.outer(dx, dx)
+        return Statistics(
+            gram,
+            self.cross + sign * other.cross + rank1 * np.outer(dx, dy),
+            self.square + sign * other.square + rank1 * dy**2,
+            self.mean + share * dx,
+            self.target_mean + share * dy,
+            weight,
+            self.beta,
+            self.n_rows + sign * other.n_rows,
+            self.n_queries + sign * other.n_queries,
+            self.n_pairs + sign * other.n_pairs,
+        )
+
+
+def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_columns: int, dtype: Any) -> Statistics:
+    """The sums of (F Phi, F y) in one pass over the rows; O(m n^2) time, O(n^2) memory.
+
+    `reader()` gives a thread its own function rows -> Phi[rows]; y is (m, t), or (p, t) margins for explicit pairs.
+    """
+    z, target_mean = targets(F, y)
+    centre = np.zeros(n_columns)
+    if F.beta > 0:  # any point near the mean will do: it keeps the sums free of cancellation
+        centre = reader()(slice(0, BATCH_ROWS)).mean(axis=0, dtype=np.float64).astype(dtype).astype(np.float64)
+
+    def accumulate(batches: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        read, shift = reader(), centre.astype(dtype)
+        gram, cross, offset = np.zeros((n_columns, n_columns)), np.zeros((n_columns, y.shape[1])), np.zeros(n_columns)
+        product = np.empty((n_columns, n_columns), dtype=dtype)
+        for batch in batches:
+            for rows, A in F.whiten(batch, read, shift):
+                gram += np.matmul(A.T, A, out=product)
+                cross += A.T @ z[rows].astype(dtype)
+                if F.beta > 0:
+                    offset += (np.ones(len(A), dtype=dtype) if F.s is None else F.s[rows].astype(dtype)) @ A
+        return gram, cross, offset
+
+    sums = share(accumulate, F.tasks(), cost=float(F.shape[1]) * n_columns)
+    gram, cross, offset = (sum(arrays[1:], start=arrays[0]) for arrays in zip(*sums, strict=True))
+    if F.beta > 0:
+        delta = offset / (np.sqrt(F.beta) * F.weight)
+        gram -= F.beta * F.weight * np.outer(delta, delta)
+        centre = centre + delta
+    return _statistics(F, gram, cross, z, centre, target_mean)
+
+
+def sparse_statistics(F: QueryPreferences, X: sparse.csr_array, y: np.ndarray) -> Statistics:
+    """The same for sparse X without forming F X: X'LtX is X'DX less the sums over queries and levels.
+
+    Lt = diag(u within^2) + sum over levels of S_j (between^2 - within_j^2) mean mean'
+                          + sum over queries of S (beta - between^2) mean mean'.
+    """
+    z, target_mean = targets(F, y)
+    u = np.ones(F.shape[0]) if F.u is None else F.u
+    between = F.between[F.queries.codes]
+    within = between if F.within is None else F.within
+    gram = _weighted_gram(X, u * within**2)
+    if F.within is not None:
+        tied = np.flatnonzero(F.level >= 0)
+        pick = sparse.csr_array((u[tied], (F.level[tied], tied)), shape=(len(F.S_level), F.shape[0]))
+        weight = np.zeros(len(F.S_level))
+        weight[F.level[tied]] = (between**2 - within**2)[tied]
+        gram += _weighted_gram(pick @ X, weight / F.S_level)
+    pick = sparse.csr_array((u, (F.queries.codes, np.arange(F.shape[0]))), shape=(len(F.queries), F.shape[0]))
+    sums = pick @ X
+    gram += _weighted_gram(sums, (F.beta - F.between**2) / F.S)
+    mean = np.zeros(X.shape[1])
+    if F.beta > 0:
+        mean = np.asarray(sums.sum(axis=0)).ravel() / F.weight
+        gram -= F.beta * F.weight * np.outer(mean, mean)
+    return _statistics(F, gram, X.T @ (F.T @ z), z, mean, target_mean)
+
+
+def targets(F: Preferences, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """z = F (y - mean), and that mean (zero where there is no intercept)."""
+    if isinstance(F, PairPreferences):
+        return F.s[:, None] * y, np.zeros(y.shape[1])
+    mean = np.average(y, axis=0, weights=F.u) if F.beta > 0 else np.zeros(y.shape[1])
+    return F @ (y - mean), mean
+
+
+def _statistics(
+    F: Preferences, gram: np.ndarray, cross: np.ndarray, z: np.ndarray, mean: np.ndarray, target_mean: np.ndarray
+) -> Statistics:
+    n_queries = len(F.queries) if isinstance(F, QueryPreferences) else 0
+    square = np.einsum("it,it->t", z, z)
+    return Statistics(
+        gram, cross, square, mean, target_mean, F.weight, F.beta, F.shape[1], n_queries, F.n_pairs
+    )
+
+
+def _weighted_gram(X: sparse.csr_array, weights: np.ndarray) -> np.ndarray:
+    """X' diag(weights) X as a dense matrix."""
+    return (X.T @ (sparse.diags_array(weights) @ X)).toarray()

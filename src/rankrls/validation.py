@@ -1,0 +1,229 @@
+"""The border: input is checked and shaped here, and nowhere below.
+
+Every message says what was found, where, and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .queries import Queries
+from .statistics import Statistics
+
+QID = "qid"  # a column of this name in a data frame holds the query ids
+
+
+def split_qid_column(X: Any, qid: Any, *, needed: bool = True) -> tuple[Any, Any]:
+    """X without its column `qid`, and the query ids from wherever they were given."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not hasattr(X, "drop") or QID not in list(columns):
+        return X, qid
+    if qid is not None and needed:
+        raise ValueError("query ids were given twice: as the argument qid and as the column 'qid' of X; drop one")
+    ids = X[QID]
+    return (X.drop(columns=QID) if hasattr(X, "iloc") else X.drop(QID)), ids
+
+
+def check_queries(qid: Any, m: int) -> Queries:
+    """Rows grouped by query id; None is one query."""
+    if qid is None:
+        return Queries.single(m)
+    ids = np.asarray(qid)
+    if ids.ndim == 2 and ids.shape[1] == 1:
+        ids = ids[:, 0]
+    if ids.ndim != 1 or len(ids) != m:
+        raise ValueError(f"qid must hold one query id per row of X: got shape {ids.shape} for {m} rows"
+                         + (" (group sizes? see rankrls.qid_from_group)" if ids.ndim == 1 and _sums_to(ids, m) else ""))  # fmt: skip
+    missing = _missing(ids)
+    if missing.any():
+        raise ValueError(f"qid has {missing.sum()} missing values, the first at row {int(np.argmax(missing))}: "
+                         "every row needs a query id")  # fmt: skip
+    try:
+        return Queries.of(ids)
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in ids.tolist()})
+        raise TypeError(f"qid mixes types that cannot be compared ({', '.join(kinds)}): convert it to strings") from None
+
+
+def check_targets(y: np.ndarray, *, tied_pairs: Any) -> np.ndarray:
+    """(m, t) float targets."""
+    y = np.asarray(y, dtype=np.float64)
+    if y.ndim == 1:
+        y = y[:, None]
+    if y.shape[1] > 1 and tied_pairs is not True:
+        raise ValueError(f"y has {y.shape[1]} columns, which share one factorisation only when tied pairs are included: "
+                         "set tied_pairs=True, or fit each column by itself")  # fmt: skip
+    return y
+
+
+def check_numbers(name: str, values: Any, m: int, *, unit: str = "row", flat: bool = True) -> np.ndarray:
+    """One finite number per row (or, unless `flat`, several)."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim == 0 or len(array) != m or (flat and array.ndim != 1):
+        raise ValueError(f"{name} must hold one number per {unit}: got shape {array.shape} for {m} {unit}s")
+    bad = ~np.isfinite(array.reshape(m, -1)).all(axis=1)
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise ValueError(f"{name} must be finite: {unit} {i} has {array[i]} ({bad.sum()} such {unit}s)")
+    return array
+
+
+def check_weights(values: Any, m: int, *, name: str = "sample_weight", unit: str = "row") -> np.ndarray | None:
+    """(m,) non-negative weights; None where all are equal to one."""
+    if values is None:
+        return None
+    array = np.asarray(values, dtype=np.float64)
+    weights = check_numbers(name, np.full(m, array) if array.ndim == 0 else array, m, unit=unit)
+    if np.any(weights < 0):
+        i = int(np.argmax(weights < 0))
+        raise ValueError(f"{name} must not be negative: {unit} {i} has {weights[i]}")
+    if not weights.any():
+        raise ValueError(f"{name} is zero for every {unit}: nothing is left to learn from")
+    return None if np.all(weights == 1) else weights
+
+
+def check_query_mass(queries: Queries, weights: np.ndarray | None, weighting: str) -> None:
+    """Weights count copies, so a query needs more than one copy in all to have a pair to be divided by."""
+    if weights is None or weighting != "queries":
+        return
+    thin = (queries.sizes > 1) & (queries.sum(weights) <= 1)
+    if thin.any():
+        q = int(np.argmax(thin))
+        raise ValueError(f"sample_weight counts copies of a row, and the rows of query {queries.labels[q]!r} sum to "
+                         f"{queries.sum(weights)[q]:.3g}, less than one pair: multiply all weights by a constant, "
+                         'or use weighting="items"')  # fmt: skip
+
+
+def check_comparable(y: np.ndarray, queries: Queries) -> None:
+    """Some query must have two items with different labels."""
+    for column in y.T:
+        if len(queries.refine(column)) > len(queries):
+            return
+    lone = int((queries.sizes == 1).sum())
+    raise ValueError(f"no comparable pair: none of the {len(queries)} queries ({lone} with a single row) has two rows with "
+                     f"different y among {queries.n_rows} samples; is qid the query id, and not a row or document id?")  # fmt: skip
+
+
+def check_pairs(pairs: Any, m: int) -> np.ndarray:
+    """(p, 2) row numbers."""
+    array = np.asarray(pairs)
+    if array.ndim != 2 or array.shape[1] != 2 or not len(array):
+        raise ValueError(f"pairs must be a (p, 2) array of row numbers (preferred, other), got shape {array.shape}")
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"pairs must hold row numbers (integers), got dtype {array.dtype}")
+    bad = np.any((array < 0) | (array >= m), axis=1)
+    if bad.any():
+        p = int(np.argmax(bad))
+        raise ValueError(f"pair {p} is {tuple(array[p].tolist())}, but X has rows 0 to {m - 1}")
+    return array
+
+
+def check_alpha(alpha: Any) -> float:
+    """A positive finite number."""
+    if isinstance(alpha, str) or isinstance(alpha, bool) or not np.isscalar(alpha):
+        raise ValueError(f'alpha must be a positive number or "auto", got {alpha!r}')
+    value = float(alpha)  # type: ignore[arg-type]
+    if not (np.isfinite(value) and value > 0):
+        raise ValueError(f"alpha must be positive and finite, got {value}: the closed form divides by it")
+    return value
+
+
+def check_alphas(alphas: Any) -> np.ndarray:
+    """A grid of positive numbers."""
+    grid = np.array([check_alpha(alpha) for alpha in np.ravel(alphas)])
+    if not len(grid):
+        raise ValueError("alphas is empty: give at least one positive number, or None for a grid fitted to the data")
+    return grid
+
+
+def check_choice(name: str, value: Any, valid: Iterable[Any]) -> None:
+    """One of a few values, with the list of them and the nearest in the message."""
+    valid = tuple(valid)
+    if any(value is v or (isinstance(v, str) and value == v) for v in valid):
+        return
+    near = difflib.get_close_matches(str(value), [str(v) for v in valid], 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))}, got {value!r}{hint}")
+
+
+def check_share(name: str, value: Any) -> None:
+    """A number between 0 and 1."""
+    if isinstance(value, str) or not np.isscalar(value) or not 0 <= float(value) <= 1:  # type: ignore[arg-type]
+        raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
+
+
+def check_sums(sums: Statistics) -> None:
+    """What is left after un-learning must be sums over rows: counts and squares are not negative."""
+    diagonal = np.diag(sums.gram)
+    negative = min(float(diagonal.min(initial=0)), float(sums.square.min(initial=0)))
+    size = max(float(np.abs(diagonal).max(initial=0)), float(sums.square.max(initial=0)), 1e-300)
+    if min(sums.n_rows, sums.n_queries, sums.n_pairs) < 0 or negative < -1e-6 * size:
+        raise ValueError("these queries were never learned (not with these rows, labels and weights): forgetting them would "
+                         f"leave {sums.n_rows} rows in {sums.n_queries} queries; the model is unchanged")  # fmt: skip
+
+
+def check_kernel_matrix(K: np.ndarray) -> None:
+    """Square and symmetric to rounding."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(f"a precomputed kernel must be square at fit (training points by training points), got {K.shape}")
+    size = float(np.abs(K).max(initial=0))
+    worst = float(np.abs(K - K.T).max(initial=0))
+    if worst > 1e-6 * size:
+        i, j = np.unravel_index(int(np.argmax(np.abs(K - K.T))), K.shape)
+        raise ValueError(f"the kernel matrix is not symmetric: K[{i}, {j}] = {K[i, j]:.6g} but K[{j}, {i}] = {K[j, i]:.6g}; "
+                         "pass (K + K.T) / 2 if that is what you mean")  # fmt: skip
+
+
+def check_memory(n_bytes: float, what: str, remedy: str) -> None:
+    """Refuse before allocating more than the machine has free."""
+    free = available_memory()
+    if n_bytes > free:
+        raise MemoryError(f"{what} needs about {n_bytes / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are free: {remedy}")
+
+
+def available_memory() -> float:
+    """Bytes that can be allocated without swapping; infinity where the system does not tell."""
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return float(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
+def qid_from_group(sizes: Any) -> np.ndarray:
+    """One query id per row from the sizes of consecutive queries (the `group` of LightGBM and XGBoost).
+
+    Examples
+    --------
+    >>> qid_from_group([2, 3])
+    array([0, 0, 1, 1, 1])
+    """
+    sizes = np.asarray(sizes)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or np.any(sizes < 0):
+        raise ValueError("group sizes must be non-negative integers in one dimension")
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _sums_to(ids: np.ndarray, m: int) -> bool:
+    return ids.dtype.kind in "iu" and int(ids.sum()) == m
+
+
+def _missing(ids: np.ndarray) -> np.ndarray:
+    if ids.dtype.kind == "f":
+        return np.isnan(ids)
+    if ids.dtype.kind in "mM":
+        return np.isnat(ids)
+    if ids.dtype.kind == "O":
+        return np.array([value is None or value != value for value in ids.tolist()], dtype=bool)
+    return np.zeros(len(ids), dtype=bool)

@@ -1,0 +1,108 @@
+"""Dense, slow, obvious versions of everything: loops over pairs, one solve per alpha, a refit per held-out fold.
+
+Imports nothing of the library, so that agreement means something.
+"""
+
+import numpy as np
+
+
+def laplacian(y, qid, *, tied=True, weighting="pairs", beta=0.0, u=None):
+    """Lt = beta diag(u) + (1 - beta) L, from a loop over pairs. An item of weight u is u copies of it."""
+    m = len(y)
+    u = np.ones(m) if u is None else np.asarray(u, float)
+    L = np.zeros((m, m))
+    for q in set(list(qid)):
+        rows = [i for i in range(m) if qid[i] == q]
+        S = sum(u[i] for i in rows)
+        pairs = [(i, j) for n, i in enumerate(rows) for j in rows[:n] if tied or y[i] != y[j]]
+        if weighting == "pairs":
+            c = 1.0
+        elif weighting == "items":
+            c = 1 / S
+        else:
+            mass = S * (S - 1) / 2 if tied else sum(u[i] * u[j] for i, j in pairs)
+            c = 1 / mass if mass > 0 else 0.0
+        for i, j in pairs:
+            w = c * u[i] * u[j]
+            L[i, i] += w
+            L[j, j] += w
+            L[i, j] -= w
+            L[j, i] -= w
+    return beta * np.diag(u) + (1 - beta) * L
+
+
+def ridge(Phi, y, Lt, alpha, *, intercept=False, penalty=None):
+    """Coefficients (and intercept) of min (y - Phi w - b)' Lt (y - Phi w - b) + alpha w' penalty w."""
+    n = Phi.shape[1]
+    P = np.eye(n) if penalty is None else penalty
+    if not intercept:
+        return np.linalg.solve(Phi.T @ Lt @ Phi + alpha * P, Phi.T @ Lt @ y), 0.0
+    A = np.column_stack([Phi, np.ones(len(Phi))])
+    Q = np.zeros((n + 1, n + 1))
+    Q[:n, :n] = alpha * P
+    w = np.linalg.solve(A.T @ Lt @ A + Q, A.T @ Lt @ y)
+    return w[:n], w[n]
+
+
+def kernel_ridge(K, y, Lt, alpha, *, intercept=False):
+    """Dual coefficients (and intercept) of min (y - K a - b)' Lt (y - K a - b) + alpha a'K a."""
+    m = len(y)
+    if intercept:
+        one = np.ones(m)
+        total = one @ Lt @ one
+        Lt = Lt - np.outer(Lt @ one, Lt @ one) / total
+    a = np.linalg.solve(Lt @ K + alpha * np.eye(m), Lt @ y)
+    return a, 0.0
+
+
+def refit_scores(X, y, qid, folds, alpha, *, kernel=None, beta=0.0, u=None, **loss):
+    """Scores of each fold by a model fitted on all other rows."""
+    m = len(y)
+    u = np.ones(m) if u is None else np.asarray(u, float)
+    scores = np.full(m, np.nan)
+    for fold in folds:
+        rest = np.setdiff1d(np.arange(m), fold)
+        Lt = laplacian(y[rest], np.asarray(qid)[rest], beta=beta, u=u[rest], **loss)
+        if kernel is None:
+            w, b = ridge(X[rest], y[rest], Lt, alpha, intercept=beta > 0)
+            scores[fold] = X[fold] @ w + b
+        else:
+            K = kernel(X[rest], X[rest])
+            a, _ = kernel_ridge(K, y[rest], Lt, alpha, intercept=beta > 0)
+            b = np.average(y[rest] - K @ a, weights=u[rest]) if beta > 0 else 0.0
+            scores[fold] = kernel(X[fold], X[rest]) @ a + b
+    return scores
+
+
+def gaussian(X, Z, gamma):
+    return np.array([[np.exp(-gamma * np.sum((x - z) ** 2)) for z in Z] for x in X])
+
+
+def pairwise_accuracy(y, scores, qid):
+    """Mean over queries of the share of correctly ordered pairs; a tie in the scores is half."""
+    shares = []
+    for q in set(list(qid)):
+        rows = [i for i in range(len(y)) if qid[i] == q]
+        right = [
+            (1 + np.sign(y[i] - y[j]) * np.sign(scores[i] - scores[j])) / 2
+            for n, i in enumerate(rows)
+            for j in rows[:n]
+            if y[i] != y[j]
+        ]
+        if right:
+            shares.append(np.mean(right))
+    return float(np.mean(shares))
+
+
+def high_precision_ridge(X, y, Lt, alpha, digits=60):
+    """`ridge` in multi-precision arithmetic."""
+    import mpmath
+
+    with mpmath.workdps(digits):
+        A, L, t = mpmath.matrix(X.tolist()), mpmath.matrix(Lt.tolist()), mpmath.matrix(y.tolist())
+        G = A.T * L * A
+        for i in range(X.shape[1]):
+            G[i, i] += mpmath.mpf(alpha)
+        w = mpmath.lu_solve(G, A.T * (L * t))
+        f = A * w
+        return np.array([float(v) for v in w]), np.array([float(v) for v in f])
