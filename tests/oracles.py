@@ -11,7 +11,7 @@ def laplacian(y, qid, *, tied=True, weighting="pairs", beta=0.0, u=None):
     m = len(y)
     u = np.ones(m) if u is None else np.asarray(u, float)
     L = np.zeros((m, m))
-    for q in set(list(qid)):
+    for q in set(np.asarray(qid).tolist()):
         rows = [i for i in range(m) if qid[i] == q]
         S = sum(u[i] for i in rows)
         pairs = [(i, j) for n, i in enumerate(rows) for j in rows[:n] if tied or y[i] != y[j]]
@@ -81,7 +81,7 @@ def gaussian(X, Z, gamma):
 def pairwise_accuracy(y, scores, qid):
     """Mean over queries of the share of correctly ordered pairs; a tie in the scores is half."""
     shares = []
-    for q in set(list(qid)):
+    for q in set(np.asarray(qid).tolist()):
         rows = [i for i in range(len(y)) if qid[i] == q]
         right = [
             (1 + np.sign(y[i] - y[j]) * np.sign(scores[i] - scores[j])) / 2
@@ -106,3 +106,14 @@ def high_precision_ridge(X, y, Lt, alpha, digits=60):
         w = mpmath.lu_solve(G, A.T * (L * t))
         f = A * w
         return np.array([float(v) for v in w]), np.array([float(v) for v in f])
+
+
+def high_precision_kernel_scores(K, y, Lt, alpha, rest, fold, digits=60):
+    """Scores of a fold by `kernel_ridge` on the rest, in multi-precision arithmetic."""
+    import mpmath
+
+    with mpmath.workdps(digits):
+        L, inner = mpmath.matrix(Lt.tolist()), mpmath.matrix(K[np.ix_(rest, rest)].tolist())
+        a = mpmath.lu_solve(L * inner + mpmath.mpf(alpha) * mpmath.eye(len(rest)), L * mpmath.matrix(y.tolist()))
+        f = mpmath.matrix(K[np.ix_(fold, rest)].tolist()) * a
+        return np.array([float(v) for v in f])

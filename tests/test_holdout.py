@@ -3,13 +3,13 @@
 import itertools
 
 import numpy as np
-import oracles
 import pytest
-from cases import problem, weights
 from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.model_selection import GroupKFold
 
+import oracles
+from cases import problem, weights
 from rankrls import RankRLS
 from rankrls.kernels import Gaussian
 
@@ -39,9 +39,14 @@ def data(kind, **arguments):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("tied", "weighting", "beta", "weighted"),
-    [*itertools.product([True, False], ["pairs", "queries", "items"], [0.0, 0.4], [False]),
-     (True, "queries", 0.0, True), (False, "queries", 0.0, True), (False, "items", 0.4, True), (True, "pairs", 1.0, True)],
-)  # fmt: skip
+    [
+        *itertools.product([True, False], ["pairs", "queries", "items"], [0.0, 0.4], [False]),
+        (True, "queries", 0.0, True),
+        (False, "queries", 0.0, True),
+        (False, "items", 0.4, True),
+        (True, "pairs", 1.0, True),
+    ],
+)
 def test_leave_query_out_equals_refits(kind, tied, weighting, beta, weighted):
     X, y, qid = data(kind)
     u = weights(len(y)) if weighted else None
@@ -49,7 +54,9 @@ def test_leave_query_out_equals_refits(kind, tied, weighting, beta, weighted):
     got = held_out(kind, X, y, qid, tied_pairs=tied, weighting=weighting, regression=beta, sample_weight=u)
     folds = [np.flatnonzero(qid == q) for q in np.unique(qid)]
     for k, alpha in enumerate(ALPHAS):
-        expected = oracles.refit_scores(X, y, qid, folds, alpha, kernel=kernel if kind in ("kernel", "basis") else None, **loss)
+        expected = oracles.refit_scores(
+            X, y, qid, folds, alpha, kernel=kernel if kind in ("kernel", "basis") else None, **loss
+        )
         assert_allclose(got[:, k], expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
 
 
@@ -69,15 +76,15 @@ def test_folds_of_queries_equal_refits(kind, tied, beta):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("weighting", ["pairs", "queries", "items"])
-@pytest.mark.parametrize(("tied", "beta", "weighted"), [(True, 0.0, False), (True, 0.4, True), (False, 0.0, False), (False, 0.4, True)])
+@pytest.mark.parametrize(
+    ("tied", "beta", "weighted"), [(True, 0.0, False), (True, 0.4, True), (False, 0.0, False), (False, 0.4, True)]
+)
 def test_items_of_one_query_equal_refits_up_to_a_constant_per_fold(kind, weighting, tied, beta, weighted):
     X, y, _ = data(kind)
     u = weights(len(y)) if weighted else None
     folds = [np.arange(40)[i::3] for i in range(3)]
     splits = [(None, fold) for fold in folds]
-    got = held_out(
-        kind, X, y, None, tied_pairs=tied, weighting=weighting, regression=beta, cv=splits, sample_weight=u
-    )
+    got = held_out(kind, X, y, None, tied_pairs=tied, weighting=weighting, regression=beta, cv=splits, sample_weight=u)
     loss = {"tied": tied, "weighting": weighting, "beta": beta, "u": u}
     for k, alpha in enumerate(ALPHAS):
         expected = oracles.refit_scores(
@@ -95,7 +102,9 @@ def test_high_leverage_folds_are_solved_directly():
     got = held_out("linear", X, y, qid, weighting="pairs")
     folds = [np.flatnonzero(qid == q) for q in np.unique(qid)]
     for k, alpha in enumerate(ALPHAS):
-        assert_allclose(got[:, k], oracles.refit_scores(X, y, qid, folds, alpha, weighting="pairs"), rtol=1e-5, atol=1e-6)
+        assert_allclose(
+            got[:, k], oracles.refit_scores(X, y, qid, folds, alpha, weighting="pairs"), rtol=1e-5, atol=1e-6
+        )
 
 
 def test_long_queries_are_held_out_by_their_sums(monkeypatch):

@@ -3,17 +3,15 @@
 import itertools
 
 import numpy as np
-import oracles
 import pytest
-from cases import problem, weights
 from numpy.testing import assert_allclose
 
+import oracles
+from cases import problem, weights
 from rankrls.preferences import PairPreferences, QueryPreferences
 from rankrls.queries import Queries
 
-LOSSES = list(
-    itertools.product([True, False], ["pairs", "queries", "items"], [0.0, 0.3, 1.0], [False, True])
-)
+LOSSES = list(itertools.product([True, False], ["pairs", "queries", "items"], [0.0, 0.3, 1.0], [False, True]))
 
 
 def operator(y, qid, tied, weighting, beta, u):

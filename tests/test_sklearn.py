@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-from cases import problem
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone
@@ -13,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from cases import problem
 from rankrls import RankRLS
 from rankrls.kernels import Gaussian
 

@@ -47,7 +47,9 @@ def main() -> int:
     with step("RankRLS: 15 alphas, tied pairs in or out, exact leave-query-out"):
         ranker.fit(X[train], y[train], rankrls__qid=qid[train])
     model = ranker[-1]
-    print(f"    {2 * len(model.alphas_) * model.n_queries_:,} refits in closed form; {model.n_pairs_:,} pairs, none formed")
+    print(
+        f"    {2 * len(model.alphas_) * model.n_queries_:,} refits in closed form; {model.n_pairs_:,} pairs, none built"
+    )
     print(f"    chose alpha = {model.alpha_:.3g}, tied pairs {'in' if model.tied_pairs_ else 'out'}\n")
     show_curve(model)
 

@@ -37,34 +37,32 @@ def multishift_cg(
     iteration serves them all [Frommer99].
     """
     k, base = len(shifts), float(np.min(shifts))
-    extra = shifts - base  # >= 0: the smallest shift converges last
-    norm = np.linalg.norm(b)
-    x, p = np.zeros((len(b), k)), np.repeat(b[:, None], k, axis=1)
+    extra = shifts - base  # the smallest shift converges last
+    norm = float(np.linalg.norm(b))
+    x = np.zeros((len(b), k))
     if norm == 0:
         return Solution(x, np.zeros(k), 0, True)
-    r, direction = b.copy(), b.copy()
-    rho = float(r @ r)
-    zeta, zeta_old = np.ones(k), np.ones(k)
-    step_old, ratio = 1.0, 0.0
-    iteration = 0
-    while iteration < maxiter and np.max(np.abs(zeta)) * np.sqrt(rho) > tol * norm:
+    p = np.repeat(b[:, None], k, axis=1)
+    r, direction, rho = b.copy(), b.copy(), float(b @ b)
+    zeta, zeta_old, residual = np.ones(k), np.ones(k), np.ones(k)  # residuals are zeta * r
+    step_old, ratio, iteration = 1.0, 0.0, 0
+    while iteration < maxiter and residual.max() > tol:
         iteration += 1
         q = product(direction) + base * direction
         step = rho / float(direction @ q)
-        with np.errstate(under="ignore"):
-            new = zeta * zeta_old * step_old
-            new /= step * ratio * (zeta_old - zeta) + zeta_old * step_old * (1 + extra * step)
-        steps = step * new / np.where(zeta == 0, 1, zeta)
-        x += p * steps
         r -= step * q
         rho_old, rho = rho, float(r @ r)
-        ratio = rho / rho_old
-        ratios = ratio * (new / np.where(zeta == 0, 1, zeta)) ** 2
-        p = r[:, None] * new + p * ratios
+        on = np.flatnonzero(residual > tol)  # systems that are done stay as they are
+        now, before = zeta[on], zeta_old[on]
+        new = now * before * step_old
+        new /= step * ratio * (before - now) + before * step_old * (1 + extra[on] * step)
+        x[:, on] += p[:, on] * (step * new / now)
+        p[:, on] = r[:, None] * new + p[:, on] * (rho / rho_old * (new / now) ** 2)
+        zeta_old[on], zeta[on] = now, new
+        residual[on] = np.abs(new) * np.sqrt(rho) / norm
+        ratio, step_old = rho / rho_old, step
         direction = r + ratio * direction
-        zeta_old, zeta, step_old = zeta, new, step
-    residual = np.abs(zeta) * np.sqrt(rho) / norm
-    return Solution(x, residual, iteration, bool(np.max(residual) <= tol))
+    return Solution(x, residual, iteration, bool(residual.max() <= tol))
 
 
 def warn_if_stopped_early(solution: Solution, what: str) -> None:

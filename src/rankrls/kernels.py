@@ -168,8 +168,10 @@ class Function(Kernel):
         K = np.array(self.function(X, Z))
         if K.shape != (X.shape[0], Z.shape[0]):
             expected = (X.shape[0], Z.shape[0])
-            raise ValueError(f"the kernel function gave an array of shape {K.shape} for {expected[0]} and "
-                             f"{expected[1]} points; it must return the {expected} matrix of all pairs")  # fmt: skip
+            raise ValueError(
+                f"the kernel function gave an array of shape {K.shape} for {expected[0]} and "
+                f"{expected[1]} points; it must return the {expected} matrix of all pairs"
+            )
         return K
 
 
@@ -199,8 +201,10 @@ def as_kernel(kernel: Kernel | str | Callable[..., np.ndarray]) -> Kernel:
         if kernel not in SHORTHANDS:
             hint = difflib.get_close_matches(kernel, SHORTHANDS, 1)
             guess = f"; did you mean {hint[0]!r}?" if hint else ""
-            raise ValueError(f"unknown kernel {kernel!r}{guess} Valid names: {', '.join(SHORTHANDS)}; "
-                             "or pass an object of rankrls.kernels or a function k(X, Z)")  # fmt: skip
+            raise ValueError(
+                f"unknown kernel {kernel!r}{guess} Valid names: {', '.join(SHORTHANDS)}; "
+                "or pass an object of rankrls.kernels or a function k(X, Z)"
+            )
         return SHORTHANDS[kernel]()
     if callable(kernel) and not isinstance(kernel, type):
         return Function(kernel)

@@ -17,6 +17,8 @@ from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
+WORTH_THREADS = 1_000_000  # array elements; with fewer, threads cost more than they save
+
 _lock = threading.Lock()
 _active = 0
 _limiter: Any = None
@@ -52,7 +54,7 @@ def single_threaded_blas() -> Any:
 def share(work: Callable[[Sequence[Any]], T], items: Sequence[Any], *, cost: float) -> list[T]:
     """`work` on disjoint shares of the items, one thread each; `cost` in array elements decides if it is worth it."""
     n = 1 if _active else min(n_threads(), len(items))
-    if n <= 1 or cost < 1_000_000:
+    if n <= 1 or cost < WORTH_THREADS:
         return [work(items)]
     with single_threaded_blas(), ThreadPoolExecutor(n) as pool:
         return list(pool.map(work, [items[i::n] for i in range(n)]))

@@ -73,7 +73,9 @@ class QueryPreferences(LinearOperator):
         c = _query_factor(weighting, S, mass)
         self.S = S
         self.between = np.sqrt(self.beta + (1 - self.beta) * c * S)  # (q,)
-        within = np.sqrt(self.beta + (1 - self.beta) * (c * S)[query_of_level] * _share_outside(S, S_level, query_of_level))
+        within = np.sqrt(
+            self.beta + (1 - self.beta) * (c * S)[query_of_level] * _share_outside(S, S_level, query_of_level)
+        )
         tied = levels.sizes > 1
         self.within: np.ndarray | None = None  # (m,) only if some level has several items
         if np.any(tied):
@@ -123,9 +125,7 @@ class QueryPreferences(LinearOperator):
         V3 -= mean
         return mean[:, 0]
 
-    def scale(
-        self, V: np.ndarray, batch: Batch, mean: np.ndarray, level_mean: np.ndarray | None = None
-    ) -> np.ndarray:
+    def scale(self, V: np.ndarray, batch: Batch, mean: np.ndarray, level_mean: np.ndarray | None = None) -> np.ndarray:
         """F of rows that `centre` has centred, in place; `mean` (g, n) is what it took off."""
         between = self.between[batch.queries].astype(V.dtype)
         V3 = V.reshape(-1, batch.length, V.shape[1])
@@ -194,8 +194,8 @@ class QueryPreferences(LinearOperator):
         s = self.s[:, None]  # F = Q diag(s) with Q symmetric
         return s * self._matmat(V / s)
 
-    _matvec = lambda self, v: self._matmat(np.reshape(v, (-1, 1)))  # noqa: E731
-    _rmatvec = lambda self, v: self._rmatmat(np.reshape(v, (-1, 1)))  # noqa: E731
+    _matvec = lambda self, v: self._matmat(np.reshape(v, (-1, 1)))
+    _rmatvec = lambda self, v: self._rmatmat(np.reshape(v, (-1, 1)))
 
 
 class PairPreferences(LinearOperator):
@@ -263,7 +263,9 @@ def _pairs(
     if tied:
         return number, S * (S - 1) / 2
     inside = np.bincount(query_of_level, weights=levels.pairs(), minlength=len(queries)).astype(number.dtype)
-    outside = np.bincount(query_of_level, weights=S_level * _share_outside(S, S_level, query_of_level), minlength=len(queries))
+    outside = np.bincount(
+        query_of_level, weights=S_level * _share_outside(S, S_level, query_of_level), minlength=len(queries)
+    )
     return number - inside, S * outside / 2
 
 

@@ -339,7 +339,9 @@ class Iterative:
     @property
     def spread(self) -> float:
         u = np.ones(self.F.shape[0]) if self.F.u is None else self.F.u
-        trace = (u * self.F.between[self.F.queries.codes] ** 2) @ np.asarray(self.X.multiply(self.X).sum(axis=1)).ravel()
+        trace = (u * self.F.between[self.F.queries.codes] ** 2) @ np.asarray(
+            self.X.multiply(self.X).sum(axis=1)
+        ).ravel()
         return float(trace) / min(self.F.weight, self.X.shape[1])
 
     @cached_property

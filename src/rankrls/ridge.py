@@ -93,8 +93,10 @@ class DualSystem:
             M += top * np.outer(self.v, self.v)
         d, U = eigh(M, overwrite=True)
         if d[0] < -1e-6 * abs(d[-1]):
-            raise ValueError(f"the kernel matrix is not positive semi-definite (smallest eigenvalue {d[0]:.3g}, "
-                             f"largest {d[-1]:.3g}): use a valid kernel, or add a multiple of the identity")  # fmt: skip
+            raise ValueError(
+                f"the kernel matrix is not positive semi-definite (smallest eigenvalue {d[0]:.3g}, "
+                f"largest {d[-1]:.3g}): use a valid kernel, or add a multiple of the identity"
+            )
         d = np.maximum(d, 0)
         if self.v is not None:
             d[-1] = np.inf
@@ -105,8 +107,9 @@ class DualSystem:
         try:
             return _solve_shifted(self.FKF, alpha, self.z, overwrite=True)
         except linalg.LinAlgError:
-            raise ValueError("the kernel matrix is not positive semi-definite: use a valid kernel, "
-                             "or add a multiple of the identity") from None  # fmt: skip
+            raise ValueError(
+                "the kernel matrix is not positive semi-definite: use a valid kernel, or add a multiple of the identity"
+            ) from None
 
 
 def dual_system(F: QueryPreferences | PairPreferences, K: np.ndarray, y: np.ndarray) -> DualSystem:
@@ -136,7 +139,7 @@ def held_out(
 
     B, S (g, l, r): loss and score rows in the path's coordinates; target (g, l, t): F y; D (r, k); z (r, t).
     """
-    g, length, r = B.shape
+    g, length, _ = B.shape
     k, t = D.shape[1], z.shape[1]
     Dz = np.repeat(D, t, axis=1)  # (r, k t): columns run over alphas, then targets
     c = Dz * np.tile(z, k)
@@ -178,7 +181,7 @@ def _conjugate_gradients(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[n
 
 def _direct(B: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *, complete: bool) -> np.ndarray:
     """(g, r, k t) held-out solutions by one dense solve per fold and alpha, in min(l, r) dimensions."""
-    g, length, r = B.shape
+    _, length, r = B.shape
     Bt = B.transpose(0, 2, 1)
     solutions = []
     for Dj in D.T[:, :, None]:  # (r, 1)

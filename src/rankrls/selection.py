@@ -46,7 +46,12 @@ def default_alphas(spread: float) -> np.ndarray:
 
 
 def choose(
-    problem: Problem, folds: Sequence[Fold] | None, alphas: np.ndarray, metric: Metric, groups: Queries, unit: float = 1.0
+    problem: Problem,
+    folds: Sequence[Fold] | None,
+    alphas: np.ndarray,
+    metric: Metric,
+    groups: Queries,
+    unit: float = 1.0,
 ) -> Choice:
     """The alpha of the best mean score over held-out groups; the larger one where several are best.
 
@@ -54,13 +59,19 @@ def choose(
     """
     predictions = np.full((groups.n_rows, len(alphas), problem.y.shape[1]), np.nan)
     layers: list[Any] = [folds] if folds is None or _disjoint(folds) else [[fold] for fold in folds]
-    scores = []
+    scores, undefined = [], None
     for layer in layers:
         held = problem.leave_out(layer, alphas / unit)
         rows = slice(None) if layer is None else np.sort(np.concatenate([fold.rows for fold in layer]))
         part = groups if layer is None else Queries.of(groups.codes[rows])
-        scores.append(np.mean([metric(problem.y[rows, t], held[rows, :, t], part) for t in range(held.shape[2])], axis=0))
         predictions[rows] = held[rows]
+        try:
+            columns = [metric(problem.y[rows, t], held[rows, :, t], part) for t in range(held.shape[2])]
+            scores.append(np.mean(columns, axis=0))
+        except ValueError as error:  # nothing to judge in this layer; perhaps in another
+            undefined = error
+    if undefined is not None and not scores:
+        raise undefined
     mean = np.mean(scores, axis=0)
     winner = best(mean if metric.greater_is_better else -mean, alphas)
     return Choice(alphas, mean, predictions[:, winner], winner)
@@ -81,8 +92,10 @@ def query_folds(tests: Sequence[np.ndarray], queries: Queries) -> list[Fold]:
         cut = (inside > 0) & (inside < queries.sizes)
         if cut.any():
             q = int(np.argmax(cut))
-            raise ValueError(f"cv fold {number} cuts query {queries.labels[q]!r} ({inside[q]} of its {queries.sizes[q]} rows): "
-                             "held-out folds must be unions of whole queries; use GroupKFold or another group splitter")  # fmt: skip
+            raise ValueError(
+                f"cv fold {number} cuts query {queries.labels[q]!r} ({inside[q]} of its {queries.sizes[q]} rows): "
+                "held-out folds must be unions of whole queries; use GroupKFold or another group splitter"
+            )
         if len(rows) == queries.n_rows:
             raise ValueError(f"cv fold {number} holds out every row: nothing is left to train on")
         folds.append(Fold(rows))

@@ -26,11 +26,11 @@ Preferences = QueryPreferences | PairPreferences
 
 @dataclass(frozen=True)
 class Statistics:
-    """Gram = A'A (n, n), cross = A'z (n, t), square = z'z (t,), with A = F (Phi - 1 mean'), z = F (y - 1 target_mean')."""
+    """A'A, A'z and z'z of A = F (Phi - 1 mean') and z = F (y - 1 target_mean'), and what was counted."""
 
-    gram: np.ndarray
-    cross: np.ndarray
-    square: np.ndarray
+    gram: np.ndarray  # (n, n)
+    cross: np.ndarray  # (n, t)
+    square: np.ndarray  # (t,)
     mean: np.ndarray  # (n,)
     target_mean: np.ndarray  # (t,)
     weight: float
@@ -142,9 +142,7 @@ def _statistics(
 ) -> Statistics:
     n_queries = len(F.queries) if isinstance(F, QueryPreferences) else 0
     square = np.einsum("it,it->t", z, z)
-    return Statistics(
-        gram, cross, square, mean, target_mean, F.weight, F.beta, F.shape[1], n_queries, F.n_pairs
-    )
+    return Statistics(gram, cross, square, mean, target_mean, F.weight, F.beta, F.shape[1], n_queries, F.n_pairs)
 
 
 def _weighted_gram(X: sparse.csr_array, weights: np.ndarray) -> np.ndarray:

@@ -37,17 +37,23 @@ def check_queries(qid: Any, m: int) -> Queries:
     if ids.ndim == 2 and ids.shape[1] == 1:
         ids = ids[:, 0]
     if ids.ndim != 1 or len(ids) != m:
-        raise ValueError(f"qid must hold one query id per row of X: got shape {ids.shape} for {m} rows"
-                         + (" (group sizes? see rankrls.qid_from_group)" if ids.ndim == 1 and _sums_to(ids, m) else ""))  # fmt: skip
+        raise ValueError(
+            f"qid must hold one query id per row of X: got shape {ids.shape} for {m} rows"
+            + (" (group sizes? see rankrls.qid_from_group)" if ids.ndim == 1 and _sums_to(ids, m) else "")
+        )
     missing = _missing(ids)
     if missing.any():
-        raise ValueError(f"qid has {missing.sum()} missing values, the first at row {int(np.argmax(missing))}: "
-                         "every row needs a query id")  # fmt: skip
+        raise ValueError(
+            f"qid has {missing.sum()} missing values, the first at row {int(np.argmax(missing))}: "
+            "every row needs a query id"
+        )
     try:
         return Queries.of(ids)
     except TypeError:
         kinds = sorted({type(value).__name__ for value in ids.tolist()})
-        raise TypeError(f"qid mixes types that cannot be compared ({', '.join(kinds)}): convert it to strings") from None
+        raise TypeError(
+            f"qid mixes types that cannot be compared ({', '.join(kinds)}): convert it to strings"
+        ) from None
 
 
 def check_targets(y: np.ndarray, *, tied_pairs: Any) -> np.ndarray:
@@ -56,8 +62,10 @@ def check_targets(y: np.ndarray, *, tied_pairs: Any) -> np.ndarray:
     if y.ndim == 1:
         y = y[:, None]
     if y.shape[1] > 1 and tied_pairs is not True:
-        raise ValueError(f"y has {y.shape[1]} columns, which share one factorisation only when tied pairs are included: "
-                         "set tied_pairs=True, or fit each column by itself")  # fmt: skip
+        raise ValueError(
+            f"y has {y.shape[1]} columns, which share one factorisation only when tied pairs are included: "
+            "set tied_pairs=True, or fit each column by itself"
+        )
     return y
 
 
@@ -94,9 +102,11 @@ def check_query_mass(queries: Queries, weights: np.ndarray | None, weighting: st
     thin = (queries.sizes > 1) & (queries.sum(weights) <= 1)
     if thin.any():
         q = int(np.argmax(thin))
-        raise ValueError(f"sample_weight counts copies of a row, and the rows of query {queries.labels[q]!r} sum to "
-                         f"{queries.sum(weights)[q]:.3g}, less than one pair: multiply all weights by a constant, "
-                         'or use weighting="items"')  # fmt: skip
+        raise ValueError(
+            f"sample_weight counts copies of a row, and the rows of query {queries.labels[q]!r} sum to "
+            f"{queries.sum(weights)[q]:.3g}, less than one pair: multiply all weights by a constant, "
+            'or use weighting="items"'
+        )
 
 
 def check_comparable(y: np.ndarray, queries: Queries) -> None:
@@ -105,8 +115,10 @@ def check_comparable(y: np.ndarray, queries: Queries) -> None:
         if len(queries.refine(column)) > len(queries):
             return
     lone = int((queries.sizes == 1).sum())
-    raise ValueError(f"no comparable pair: none of the {len(queries)} queries ({lone} with a single row) has two rows with "
-                     f"different y among {queries.n_rows} samples; is qid the query id, and not a row or document id?")  # fmt: skip
+    raise ValueError(
+        f"no comparable pair: none of the {len(queries)} queries ({lone} with a single row) has two rows with "
+        f"different y among {queries.n_rows} samples; is qid the query id, and not a row or document id?"
+    )
 
 
 def check_pairs(pairs: Any, m: int) -> np.ndarray:
@@ -125,7 +137,7 @@ def check_pairs(pairs: Any, m: int) -> np.ndarray:
 
 def check_alpha(alpha: Any) -> float:
     """A positive finite number."""
-    if isinstance(alpha, str) or isinstance(alpha, bool) or not np.isscalar(alpha):
+    if isinstance(alpha, str | bool) or not np.isscalar(alpha):
         raise ValueError(f'alpha must be a positive number or "auto", got {alpha!r}')
     value = float(alpha)  # type: ignore[arg-type]
     if not (np.isfinite(value) and value > 0):
@@ -163,20 +175,26 @@ def check_sums(sums: Statistics) -> None:
     negative = min(float(diagonal.min(initial=0)), float(sums.square.min(initial=0)))
     size = max(float(np.abs(diagonal).max(initial=0)), float(sums.square.max(initial=0)), 1e-300)
     if min(sums.n_rows, sums.n_queries, sums.n_pairs) < 0 or negative < -1e-6 * size:
-        raise ValueError("these queries were never learned (not with these rows, labels and weights): forgetting them would "
-                         f"leave {sums.n_rows} rows in {sums.n_queries} queries; the model is unchanged")  # fmt: skip
+        raise ValueError(
+            "these queries were never learned (not with these rows, labels and weights): forgetting them would "
+            f"leave {sums.n_rows} rows in {sums.n_queries} queries; the model is unchanged"
+        )
 
 
 def check_kernel_matrix(K: np.ndarray) -> None:
     """Square and symmetric to rounding."""
     if K.shape[0] != K.shape[1]:
-        raise ValueError(f"a precomputed kernel must be square at fit (training points by training points), got {K.shape}")
+        raise ValueError(
+            f"a precomputed kernel must be square at fit (training points by training points), got {K.shape}"
+        )
     size = float(np.abs(K).max(initial=0))
     worst = float(np.abs(K - K.T).max(initial=0))
     if worst > 1e-6 * size:
         i, j = np.unravel_index(int(np.argmax(np.abs(K - K.T))), K.shape)
-        raise ValueError(f"the kernel matrix is not symmetric: K[{i}, {j}] = {K[i, j]:.6g} but K[{j}, {i}] = {K[j, i]:.6g}; "
-                         "pass (K + K.T) / 2 if that is what you mean")  # fmt: skip
+        raise ValueError(
+            f"the kernel matrix is not symmetric: K[{i}, {j}] = {K[i, j]:.6g} but K[{j}, {i}] = {K[j, i]:.6g}; "
+            "pass (K + K.T) / 2 if that is what you mean"
+        )
 
 
 def check_memory(n_bytes: float, what: str, remedy: str) -> None:

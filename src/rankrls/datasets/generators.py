@@ -74,8 +74,10 @@ def make_search(
     [0.0, 1.0, 2.0, 3.0, 4.0]
     """
     if n_queries < 1 or mean_documents < 1 or n_noise < 0 or noise < 0:
-        raise ValueError("n_queries and mean_documents must be at least 1, n_noise and noise not negative; got "
-                         f"{n_queries}, {mean_documents}, {n_noise}, {noise}")  # fmt: skip
+        raise ValueError(
+            "n_queries and mean_documents must be at least 1, n_noise and noise not negative; got "
+            f"{n_queries}, {mean_documents}, {n_noise}, {noise}"
+        )
     rng = np.random.default_rng(random_state)
     sizes = np.maximum(1, rng.lognormal(np.log(mean_documents) - 0.18, 0.6, n_queries).astype(int))
     sizes[rng.random(n_queries) < 0.03] = 1

@@ -26,8 +26,10 @@ def _keeps_sums(model: RankRLS) -> bool:
     if model.kernel is not None and model.basis is None:
         raise AttributeError("adding queries needs a linear model or a kernel with a fixed basis: pass basis=")
     if getattr(model, "statistics_", model) is None:
-        raise AttributeError("this model keeps no sums to add to or subtract from (it was fitted in dual or iterative form, "
-                             "or on explicit pairs): start with partial_fit instead of fit")  # fmt: skip
+        raise AttributeError(
+            "this model keeps no sums to add to or subtract from (it was fitted in dual or iterative form, "
+            "or on explicit pairs): start with partial_fit instead of fit"
+        )
     return True
 
 
@@ -192,7 +194,7 @@ class RankRLS(BaseEstimator):
         return max(found, key=lambda pair: sign * pair[1].score)
 
     def fit_pairs(self, X, pairs, margins=None, weights=None):
-        """Learn from explicit preferences instead of labels: minimise sum_p w_p (d_p - (f(x_i) - f(x_j)))^2 + alpha ||f||^2.
+        """Learn from explicit preferences: minimise sum_p w_p (d_p - (f(x_i) - f(x_j)))^2 + alpha ||f||^2.
 
         Parameters
         ----------
@@ -221,12 +223,16 @@ class RankRLS(BaseEstimator):
         >>> from rankrls import RankRLS
         >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
         >>> RankRLS(alpha=0.1).fit_pairs(X, [[2, 1], [1, 0]]).predict(X).round(2)
-        array([-0.32,  0.64,  1.92])
+        array([-0.08,  0.84,  1.83])
         """
         self._check_params()
         X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], ensure_min_samples=2)
         pairs = validation.check_pairs(pairs, X.shape[0])
-        y = np.ones(len(pairs)) if margins is None else validation.check_numbers("margins", margins, len(pairs), unit="pair")
+        y = (
+            np.ones(len(pairs))
+            if margins is None
+            else validation.check_numbers("margins", margins, len(pairs), unit="pair")
+        )
         weights = validation.check_weights(weights, len(pairs), name="weights", unit="pair")
         if weights is not None:
             pairs, y, weights = (array[weights > 0] for array in (pairs, y, weights))
@@ -245,7 +251,9 @@ class RankRLS(BaseEstimator):
     def _choose_by_pairs(self, problem: Primal, margins: np.ndarray) -> float:
         F = problem.F
         assert isinstance(F, PairPreferences)
-        alphas = selection.default_alphas(problem.spread) if self.alphas is None else validation.check_alphas(self.alphas)
+        alphas = (
+            selection.default_alphas(problem.spread) if self.alphas is None else validation.check_alphas(self.alphas)
+        )
         components = F.components()
         if len(components) > 1:
             predicted = problem.leave_out([Fold(rows) for rows in components], alphas)[:, :, 0]
@@ -303,12 +311,15 @@ class RankRLS(BaseEstimator):
         if fitted and data.kernel is not None:
             data = replace(data, kernel=self.kernel_, points=self.X_fit_)
         if data.kernel is None and data.X.shape[1] > GRAM_COLUMNS:
-            raise ValueError(f"partial_fit keeps an n x n matrix, too large for {data.X.shape[1]} features; at most {GRAM_COLUMNS}")
+            raise ValueError(
+                f"partial_fit keeps an n x n matrix, too large for {data.X.shape[1]} features; at most {GRAM_COLUMNS}"
+            )
         loss = {"weighting": self.weighting, "regression": float(self.regression), "weights": data.weights}
         F = QueryPreferences(data.queries, None if tied else data.y[:, 0], **loss)
         problem = data.primal(F, data.y)
         sums = problem.sums
         if fitted:
+            assert self.statistics_ is not None
             sums = self.statistics_ + sums if learn else self.statistics_ - sums
             validation.check_sums(sums)
         coef = primal_solution(sums, float(alpha), problem.features.W, data.dtype)
@@ -357,7 +368,9 @@ class RankRLS(BaseEstimator):
         X, qid = validation.split_qid_column(X, qid)
         scores = self.predict(X)
         if scores.ndim > 1:
-            raise ValueError(f"rank needs one score per row, this model has {scores.shape[1]} targets: rank a column of predict")
+            raise ValueError(
+                f"rank needs one score per row, this model has {scores.shape[1]} targets: rank a column of predict"
+            )
         return validation.check_queries(qid, len(scores)).ranks(scores)
 
     def score(self, X, y, qid=None, sample_weight=None):
@@ -381,9 +394,11 @@ class RankRLS(BaseEstimator):
         check_is_fitted(self, "alpha_")
         X, qid = validation.split_qid_column(X, qid)
         if qid is None and self.n_queries_ > 1:
-            raise ValueError(f"the model was fitted on {self.n_queries_} queries, but score got no qid and would pool them into "
-                             "one: pass qid, or, inside scikit-learn's cross-validation, call "
-                             "sklearn.set_config(enable_metadata_routing=True) or put a column 'qid' into X")  # fmt: skip
+            raise ValueError(
+                f"the model was fitted on {self.n_queries_} queries, but score got no qid and would pool them into "
+                "one: pass qid, or, inside scikit-learn's cross-validation, call "
+                "sklearn.set_config(enable_metadata_routing=True) or put a column 'qid' into X"
+            )
         scores = self.predict(X)
         y = validation.check_numbers("y", y, len(scores), flat=False)
         if y.size != scores.size:
@@ -451,7 +466,9 @@ class RankRLS(BaseEstimator):
         validation.check_share("regression", self.regression)
         get_metric(self.scoring)
         if self.basis is not None and self.kernel is None:
-            raise ValueError('basis needs a kernel, e.g. RankRLS(kernel="rbf", basis=500); a linear model has no use for it')
+            raise ValueError(
+                'basis needs a kernel, e.g. RankRLS(kernel="rbf", basis=500); a linear model has no use for it'
+            )
 
     def _training(self, X, y, qid, sample_weight, *, fresh: bool = True) -> Training:
         """Checked rows; unless `fresh`, further rows for a model that is fitted already."""
@@ -541,4 +558,6 @@ def basis_points(basis: Any, X: Any, kernel: Kernel, random_state: Any) -> Any:
         return X[array]
     if array.ndim == 2 and array.shape[1] == X.shape[1]:
         return array.astype(X.dtype)
-    raise ValueError(f"basis must be None, a number, row numbers, or points with {X.shape[1]} features; got shape {array.shape}")
+    raise ValueError(
+        f"basis must be None, a number, row numbers, or points with {X.shape[1]} features; got shape {array.shape}"
+    )

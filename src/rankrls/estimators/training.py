@@ -107,8 +107,10 @@ class Training:
         try:
             tests = [np.arange(self.n_given)[test] for _, test in cv]
         except (TypeError, ValueError, IndexError) as error:
-            raise ValueError('cv must be "leave-query-out", a number of folds, a scikit-learn group splitter or an iterable '
-                             f"of (train, test) row numbers: {error}") from None  # fmt: skip
+            raise ValueError(
+                'cv must be "leave-query-out", a number of folds, a scikit-learn group splitter or an iterable '
+                f"of (train, test) row numbers: {error}"
+            ) from None
         if self.kept is None:
             return tests
         position = np.full(self.n_given, -1)
@@ -150,7 +152,7 @@ class Setup:
                 return None, data.queries
             cv = min(selection.ITERATIVE_FOLDS, len(data.queries))
         if isinstance(cv, (int, np.integer)):
-            _check_n_folds(cv, len(data.queries), "queries")
+            _check_n_folds(int(cv), len(data.queries), "queries")
             codes = data.queries.codes
             splits = [test for _, test in GroupKFold(cv).split(codes, groups=codes)]
         else:
@@ -163,7 +165,7 @@ class Setup:
             validation.check_choice("cv", cv, ("leave-query-out",))
             cv = max(2, min(selection.ITEM_FOLDS, m // 2))
         if isinstance(cv, (int, np.integer)):
-            _check_n_folds(cv, m // 2, "pairs of items")
+            _check_n_folds(int(cv), m // 2, "pairs of items")
             parts: Sequence[np.ndarray] = selection.dealt_folds(data.y[:, 0], int(cv))
         else:
             parts = data.splits(cv)
@@ -196,4 +198,6 @@ class Setup:
 
 def _check_n_folds(cv: int, most: int, what: str) -> None:
     if not 2 <= cv <= most:
-        raise ValueError(f"cv={cv} folds cannot be made of {most} {what}: choose between 2 and {most}, or pass alpha as a number")
+        raise ValueError(
+            f"cv={cv} folds cannot be made of {most} {what}: choose between 2 and {most}, or pass alpha as a number"
+        )

@@ -4,29 +4,22 @@ Every metric is a kernel on a batch of g queries of l items each: labels (g, l) 
 scores per model (regularisation value), give values (g, c), NaN where a query does not define the metric. All else
 is shared: `_each_query` runs a kernel over the batches, `_mean` averages over the queries that define it. Whether a
 query defines a metric depends on its labels alone, so columns of scores are always averaged over the same queries.
-
-Ties. A metric must not depend on the order of the rows, so tied scores count by default with their expected value
-over random tie breaking, in closed form. Within a run of t tied items of total gain G that starts after position a,
-every position has expected gain G / t: enough for metrics linear in the gains (ndcg, precision, recall). With r
-relevant items in the run and R before it, position a + i holds a relevant item with probability r / t, and then
-R + 1 + (i - 1) (r - 1) / (t - 1) relevant items are expected up to it (average precision); if nothing relevant
-came before a + i, the item there is relevant with probability r / (t - i + 1) (reciprocal rank).
 """
 
 from __future__ import annotations
 
-import difflib
 import inspect
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rankrls.queries import Batch, Queries
+from ..parallel import share
+from ..queries import Batch, Queries
+from . import pairs, ranks
+from .ranks import Kernel
 
 __all__ = [
     "Metric",
@@ -43,33 +36,8 @@ __all__ = [
 ]
 
 Value = Any  # a float for scores (m,), an array (c,) for scores (m, c)
-Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # labels (g, l), scores (g, c, l) -> (g, c)
 
 BATCH_CELLS = 1 << 18  # scores per kernel call: bounds the memory, and all but long queries come many at a time
-THREADED_CELLS = 1 << 14  # with fewer scores per call threads wait for each other
-THREADS = min(4, os.cpu_count() or 1)
-
-# Conventions of ndcg: gain, discount, ties, value of a query without a relevant item.
-CONVENTIONS: dict[str | None, tuple[Any, Any, str, Any]] = {
-    None: ("exp2", "log2", "average", "skip"),
-    "letor": ("exp2", "letor", "stable", 0),
-    "xgboost": ("exp2", "log2", "stable", 1),
-    "lightgbm": ("exp2", "log2", "stable", 1),
-    "catboost": ("linear", "log2", "worst", 1),
-    "sklearn": ("linear", "log2", "average", 0),
-    "trec": ("positive", "log2", "stable", 0),
-}
-GAINS: dict[str, Callable] = {
-    "exp2": lambda y: np.exp2(y) - 1,
-    "linear": lambda y: y,
-    "positive": lambda y: np.maximum(y, 0),
-}
-DISCOUNTS: dict[str, Callable] = {
-    "log2": lambda rank: 1 / np.log2(rank + 1),
-    "letor": lambda rank: 1 / np.log2(np.maximum(rank, 2)),
-}
-TIES = ("average", "stable", "worst")
-
 
 # ---------------------------------------------------------------- metrics
 
@@ -261,227 +229,6 @@ def reciprocal_rank(
     return _mean("reciprocal_rank", y, scores, qid, k=k, relevant=relevant, ties=ties, empty=empty)
 
 
-# ---------------------------------------------------------------- kernels of pairs
-
-
-def _pairwise_accuracy(y: np.ndarray, s: np.ndarray) -> np.ndarray:
-    balance, untied, _ = _pairs(y, s)
-    return _ratio(untied + balance, 2 * untied, np.nan)
-
-
-def _disagreement_error(y: np.ndarray, s: np.ndarray) -> np.ndarray:
-    return 1 - _pairwise_accuracy(y, s)
-
-
-def _kendall_tau_b(y: np.ndarray, s: np.ndarray) -> np.ndarray:
-    balance, untied, untied_scores = _pairs(y, s)
-    tau = _ratio(balance, np.sqrt(untied) * np.sqrt(untied_scores), 0.0)
-    return np.where(untied > 0, tau, np.nan)
-
-
-def _pairs(y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Concordant minus discordant pairs (g, c), pairs untied in y (g, 1) and in s (g, c). O(l log l) per query.
-
-    With the labels in order of the scores, and in their own order where scores tie, every pair out of order is
-    discordant; the others with different labels are concordant or among those `tied` by the scores only.
-    """
-    level, untied = _levels(y)
-    tied, tied_scores = np.zeros(s.shape[:2]), np.zeros(s.shape[:2])
-    ordered, rows = _in_order(level, s)
-    if rows.any():
-        query = np.nonzero(rows)[0]
-        ordered[rows], tied[rows], tied_scores[rows] = _in_order_with_ties(level[query], s[rows])
-    n = y.shape[1] * (y.shape[1] - 1) // 2
-    return untied - tied - 2 * _inversions(ordered), untied, n - tied_scores
-
-
-def _levels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The labels of each query numbered 0, 1, ... in their order (g, l), and the pairs they do not tie (g, 1)."""
-    order = np.argsort(y, axis=-1)
-    t = _take(y, order)
-    level = np.zeros(y.shape, dtype=np.int64)
-    np.put_along_axis(level, order[:, 1:], np.cumsum(t[:, 1:] != t[:, :-1], axis=-1), axis=-1)
-    return level, (y.shape[1] * (y.shape[1] - 1) // 2 - _tied_pairs(t))[:, None]
-
-
-def _in_order(level: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Levels (g, l) in order of the scores (g, c, l), and the rows (g, c) for which ties may make this wrong.
-
-    Sorting numbers is thrice as fast as sorting indices, so each level travels in the last bits of its score: as
-    integers, floats sort as they should once all but the sign bit of the negative ones is flipped.
-    """
-    bits = int(level.max()).bit_length()
-    key = (s.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 turns -0.0 into 0.0
-    key ^= (key >> 63) & np.iinfo(np.int64).max
-    key >>= bits
-    key <<= bits
-    key |= level[:, None]
-    key.sort(axis=-1)
-    ordered = (key & ((1 << bits) - 1)).astype(np.int8 if bits < 8 else np.int32)
-    key >>= bits
-    return ordered, (key[..., 1:] == key[..., :-1]).any(axis=-1)
-
-
-def _in_order_with_ties(level: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Levels (n, l) in order of the scores (n, l), then their own; the pairs tied in the scores only, and in all."""
-    l = s.shape[-1]
-    order = np.argsort(s, axis=-1)
-    run = _run_starts(_take(s, order))
-    key = np.sort(run * l + _take(level, order), axis=-1)
-    tied = _tied_pairs(run)
-    return key % l, tied - _tied_pairs(key), tied
-
-
-def _inversions(v: np.ndarray) -> np.ndarray:
-    """#{(i, j): i < j, v_i > v_j} in each row of v (g, c, l), of integers 0, 1, ..."""
-    n_levels, length = int(v.max()) + 1, v.shape[-1]
-    return _inversions_by_level(v, n_levels) if n_levels <= 4 * length.bit_length() else _inversions_by_merging(v)
-
-
-def _inversions_by_level(v: np.ndarray, n_levels: int) -> np.ndarray:
-    """Inversions counted at their smaller end, level by level. O(l n_levels)."""
-    total = np.zeros(v.shape[:-1], dtype=np.int64)
-    for level in range(n_levels - 1):
-        greater_before = np.cumsum(v > level, axis=-1, dtype=np.int32)
-        greater_before *= v == level
-        total += greater_before.sum(axis=-1, dtype=np.int64)
-    return total
-
-
-def _inversions_by_merging(v: np.ndarray) -> np.ndarray:
-    """Inversions between the halves of ever longer sorted blocks. O(l log² l), at any number of levels.
-
-    In a sorted block the items of the left half would hold the first places; every inversion moves one of them
-    one place back. The last bit of the sort key tells the halves apart and puts the left one first among equals.
-    """
-    *shape, l = v.shape
-    padded = 1 << (l - 1).bit_length()
-    v = np.concatenate([v, np.full((*shape, padded - l), l)], axis=-1, dtype=np.int32)
-    total, half = np.zeros(shape, dtype=np.int64), 1
-    while half < padded:
-        key = 2 * v.reshape(-1, 2 * half)
-        key[:, half:] += 1
-        key.sort(axis=-1)
-        places = ((key & 1) ^ 1) * np.arange(2 * half, dtype=v.dtype)
-        moved = places.sum(axis=-1, dtype=np.int64) - half * (half - 1) // 2
-        total += moved.reshape(*shape, -1).sum(axis=-1)
-        v, half = key >> 1, 2 * half
-    return total
-
-
-def _run_starts(t: np.ndarray) -> np.ndarray:
-    """The first place of the run of equal values that each place of a sorted row belongs to."""
-    starts = np.zeros(t.shape, dtype=np.intp)
-    starts[..., 1:] = np.where(t[..., 1:] != t[..., :-1], np.arange(1, t.shape[-1]), 0)
-    return np.maximum.accumulate(starts, axis=-1)
-
-
-def _tied_pairs(t: np.ndarray) -> np.ndarray:
-    """#{(i, j): i < j, t_i = t_j} in each sorted row of t."""
-    return (np.arange(t.shape[-1]) - _run_starts(t)).sum(axis=-1)
-
-
-# ---------------------------------------------------------------- kernels of ranks
-
-
-def _ndcg(*, k: Any, gain: Any, discount: Any, ties: Any, empty: Any, convention: Any) -> Kernel:
-    if convention not in CONVENTIONS:
-        raise ValueError(_unknown("convention", convention, [name for name in CONVENTIONS if name]))
-    given = (gain, discount, ties, empty)
-    gain, discount, ties, empty = (b if a is None else a for a, b in zip(given, CONVENTIONS[convention], strict=True))
-    gain, discount = _choice("gain", gain, GAINS), _choice("discount", discount, DISCOUNTS)
-    cut, ties, empty = _cutoff(k), _tie_rule(ties), _empty_value(empty)
-
-    def kernel(y: np.ndarray, s: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            gains = np.asarray(gain(y), dtype=np.float64)
-        if not (gains.min() >= 0 and gains.max() < np.inf):
-            label, value = next((a, b) for a, b in zip(y.flat, gains.flat, strict=True) if not 0 <= b < np.inf)
-            raise ValueError(
-                f"ndcg needs finite gains >= 0, but the label {label:g} has gain {value:g}: shift the labels, pass "
-                'another gain ("linear", "positive" or a function), or use pairwise_accuracy, which takes any real labels'
-            )
-        weights = discount(np.arange(1, y.shape[-1] + 1)[:cut])
-        dcg = (_expected(*_ranked(gains, s, ties))[..., :cut] * weights).sum(axis=-1)
-        ideal = (np.sort(gains, axis=-1)[:, None, ::-1][..., :cut] * weights).sum(axis=-1)
-        return _ratio(dcg, ideal, empty)
-
-    return kernel
-
-
-def _relevance(terms: Callable, divisor: Callable, *, k: Any, relevant: float, ties: Any, empty: Any = 0) -> Kernel:
-    """The kernel (sum of the terms of the first k places) / divisor(number of relevant items, k)."""
-    cut, ties, empty = _cutoff(k), _tie_rule(ties), _empty_value(empty)
-
-    def kernel(y: np.ndarray, s: np.ndarray) -> np.ndarray:
-        hits = (y >= relevant).astype(np.float64)
-        found = terms(*_ranked(hits, s, ties))[..., :cut].sum(axis=-1)
-        return _ratio(found, divisor(hits.sum(axis=-1)[:, None], k), empty)
-
-    return kernel
-
-
-def _precision_at_hits(ranked: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """At each place: the chance of a relevant item, times the precision expected if it is one."""
-    start, t, r = _runs(ranked, new)
-    place = np.arange(ranked.shape[-1])
-    before = _take(np.cumsum(ranked, axis=-1) - ranked, start)
-    so_far = before + 1 + (place - start) * (r - 1) / np.maximum(t - 1, 1)
-    return r / t * so_far / (place + 1)
-
-
-def _first_hit(ranked: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """At each place: the chance that the first relevant item is there, over the rank."""
-    start, t, r = _runs(ranked, new)
-    place = np.arange(ranked.shape[-1])
-    hit = np.minimum(1, r / (t - (place - start)))  # after t - r misses in a run the next is surely a hit
-    all_missed = np.cumprod(1 - hit, axis=-1)
-    hit[..., 1:] *= all_missed[..., :-1]
-    return hit / (place + 1)
-
-
-def _ranked(value: np.ndarray, s: np.ndarray, ties: str) -> tuple[np.ndarray, np.ndarray]:
-    """Values (g, l) from greatest to smallest score (g, c, l), and the places where a run of ties starts."""
-    if ties == "worst":
-        upward = np.argsort(value, axis=-1)
-        value, s = _take(value, upward), _take(s, upward[:, None])
-    order = np.argsort(-s, axis=-1, kind=None if ties == "average" else "stable")
-    new = np.ones(s.shape, dtype=bool)
-    if ties == "average":
-        t = _take(s, order)
-        np.not_equal(t[..., 1:], t[..., :-1], out=new[..., 1:])
-    return _take(value[:, None], order), new
-
-
-def _expected(ranked: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """The expected value at each place, tied items in random order."""
-    if new.all():
-        return ranked
-    _, t, total = _runs(ranked, new)
-    return total / t
-
-
-def _runs(ranked: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The start, length and total value of the run of ties that each place belongs to."""
-    first = np.flatnonzero(new)  # every row starts a run
-    length = np.diff(first, append=new.size)
-    total = np.add.reduceat(ranked.ravel(), first)
-    start, length, total = (np.repeat(v, length).reshape(new.shape) for v in (first, length, total))
-    return start % new.shape[-1], length, total
-
-
-def _take(v: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """v (..., l) in an order of its last axis (what np.take_along_axis does, five times as fast)."""
-    row = np.arange(0, v.size, v.shape[-1]).reshape(*v.shape[:-1], 1)
-    return v.ravel().take(order + row)
-
-
-def _ratio(a: np.ndarray, b: np.ndarray, empty: float) -> np.ndarray:
-    """a / b, and `empty` where b = 0."""
-    a, b = np.broadcast_arrays(a, b)
-    return np.divide(a, b, out=np.full(a.shape, float(empty)), where=b > 0)
-
-
 # ---------------------------------------------------------------- evaluation
 
 
@@ -510,21 +257,16 @@ def _each_query(kernel: Kernel, y: np.ndarray, S: np.ndarray, queries: Queries) 
     c = S.shape[1]
     values = np.empty((len(queries), c))
 
-    def evaluate(task: tuple[Batch, slice]) -> None:
-        batch, columns = task
-        s = np.ascontiguousarray(batch.stack(S[:, columns]).swapaxes(1, 2))  # sort along contiguous rows
-        values[batch.queries, columns] = kernel(batch.stack(y), s)
+    def evaluate(tasks: Sequence[tuple[Batch, slice]]) -> None:
+        for batch, columns in tasks:
+            s = np.ascontiguousarray(batch.stack(S[:, columns]).swapaxes(1, 2))  # sort along contiguous rows
+            values[batch.queries, columns] = kernel(batch.stack(y), s)
 
     tasks = []
     for batch in queries.batches(max(1, BATCH_CELLS // c)):
         step = max(1, BATCH_CELLS // (len(batch.queries) * batch.length))  # a long query goes column by column
         tasks += [(batch, slice(j, j + step)) for j in range(0, c, step)]
-    if len(tasks) == 1 or S.size < THREADED_CELLS * len(tasks):
-        for task in tasks:
-            evaluate(task)
-    else:
-        with ThreadPoolExecutor(THREADS) as pool:  # sorts and ufuncs release the interpreter lock
-            list(pool.map(evaluate, tasks))
+    share(evaluate, tasks, cost=S.size)
     return values
 
 
@@ -609,7 +351,7 @@ def _named(metric: Any, options: dict[str, Any]) -> Metric:
     base, at, k = name.strip().lower().partition("@")
     base = ALIASES.get(base, base)
     if base not in METRICS:
-        raise ValueError(_unknown("metric", name, [*METRICS, *ALIASES, "ndcg@10"]))
+        raise ValueError(ranks.unknown("metric", name, [*METRICS, *ALIASES, "ndcg@10"]))
     if at and not k.isdecimal():
         raise ValueError(f'the cutoff of a metric is a whole number, as in "{base}@10", got {name!r}')
     options = {"k": int(k), **options} if at else options
@@ -665,48 +407,15 @@ def _checked(y: Any, scores: Any, qid: Any) -> tuple[np.ndarray, np.ndarray, Que
     return y, scores, queries
 
 
-def _unknown(what: str, name: Any, valid: list[str]) -> str:
-    close = difflib.get_close_matches(str(name).lower(), valid, n=1)
-    return f"unknown {what} {name!r}{f'; did you mean {close[0]!r}?' if close else ''}; valid: {', '.join(valid)}"
-
-
-def _choice(what: str, value: Any, table: dict[str, Callable]) -> Callable:
-    if callable(value):
-        return value
-    if value not in table:
-        raise ValueError(_unknown(what, value, [*table, "a function"]))
-    return table[value]
-
-
-def _tie_rule(ties: Any) -> str:
-    if ties not in TIES:
-        raise ValueError(_unknown("ties", ties, list(TIES)))
-    return ties
-
-
-def _cutoff(k: Any) -> Any:
-    if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
-        raise ValueError(f"the cutoff k is a whole number >= 1, got {k!r}")
-    return k
-
-
-def _empty_value(empty: Any) -> float:
-    try:
-        return np.nan if empty == "skip" else float(empty)
-    except (TypeError, ValueError):
-        message = f'empty is "skip" or the number that a query without relevant items counts, got {empty!r}'
-        raise ValueError(message) from None
-
-
 METRICS: dict[str, tuple[Callable[..., Value], Callable[..., Kernel]]] = {
-    "pairwise_accuracy": (pairwise_accuracy, lambda: _pairwise_accuracy),
-    "disagreement_error": (disagreement_error, lambda: _disagreement_error),
-    "kendall_tau_b": (kendall_tau_b, lambda: _kendall_tau_b),
-    "ndcg": (ndcg, _ndcg),
-    "precision": (precision, partial(_relevance, _expected, lambda n, k: np.full_like(n, k))),
-    "recall": (recall, partial(_relevance, _expected, lambda n, k: n)),
-    "average_precision": (average_precision, partial(_relevance, _precision_at_hits, lambda n, k: n)),
-    "reciprocal_rank": (reciprocal_rank, partial(_relevance, _first_hit, lambda n, k: n > 0)),
+    "pairwise_accuracy": (pairwise_accuracy, lambda: pairs.pairwise_accuracy),
+    "disagreement_error": (disagreement_error, lambda: pairs.disagreement_error),
+    "kendall_tau_b": (kendall_tau_b, lambda: pairs.kendall_tau_b),
+    "ndcg": (ndcg, ranks.ndcg),
+    "precision": (precision, partial(ranks.relevance, ranks.expected, lambda n, k: np.full_like(n, k))),
+    "recall": (recall, partial(ranks.relevance, ranks.expected, lambda n, k: n)),
+    "average_precision": (average_precision, partial(ranks.relevance, ranks.precision_at_hits, lambda n, k: n)),
+    "reciprocal_rank": (reciprocal_rank, partial(ranks.relevance, ranks.first_hit, lambda n, k: n > 0)),
 }
 PAIR_METRICS = ("pairwise_accuracy", "disagreement_error", "kendall_tau_b")
 ALIASES = {"map": "average_precision", "mrr": "reciprocal_rank", "kendall_tau": "kendall_tau_b"}

@@ -1,0 +1,127 @@
+"""Metrics of pairs: kernels on labels (g, l) and scores (g, c, l) of g queries, c models.
+
+Everything follows from sorting: with labels in the order of the scores, discordant pairs are inversions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .arrays import ratio, take
+
+
+def pairwise_accuracy(y: np.ndarray, s: np.ndarray) -> np.ndarray:
+    balance, untied, _ = _pairs(y, s)
+    return ratio(untied + balance, 2 * untied, np.nan)
+
+
+def disagreement_error(y: np.ndarray, s: np.ndarray) -> np.ndarray:
+    return 1 - pairwise_accuracy(y, s)
+
+
+def kendall_tau_b(y: np.ndarray, s: np.ndarray) -> np.ndarray:
+    balance, untied, untied_scores = _pairs(y, s)
+    tau = ratio(balance, np.sqrt(untied) * np.sqrt(untied_scores), 0.0)
+    return np.where(untied > 0, tau, np.nan)
+
+
+def _pairs(y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Concordant minus discordant pairs (g, c), pairs untied in y (g, 1) and in s (g, c). O(l log² l).
+
+    With the labels in order of the scores, and in their own order where scores tie, every pair out of order is
+    discordant; the others with different labels are concordant or among those `tied` by the scores only.
+    """
+    level, untied = _levels(y)
+    tied, tied_scores = np.zeros(s.shape[:2]), np.zeros(s.shape[:2])
+    ordered, rows = _in_order(level, s)
+    if rows.any():
+        query = np.nonzero(rows)[0]
+        ordered[rows], tied[rows], tied_scores[rows] = _in_order_with_ties(level[query], s[rows])
+    n = y.shape[1] * (y.shape[1] - 1) // 2
+    return untied - tied - 2 * _inversions(ordered), untied, n - tied_scores
+
+
+def _levels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The labels of each query numbered 0, 1, ... in their order (g, l), and the pairs they do not tie (g, 1)."""
+    order = np.argsort(y, axis=-1)
+    t = take(y, order)
+    level = np.zeros(y.shape, dtype=np.int64)
+    np.put_along_axis(level, order[:, 1:], np.cumsum(t[:, 1:] != t[:, :-1], axis=-1), axis=-1)
+    return level, (y.shape[1] * (y.shape[1] - 1) // 2 - _tied_pairs(t))[:, None]
+
+
+def _in_order(level: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Levels (g, l) in order of the scores (g, c, l), and the rows (g, c) for which ties may make this wrong.
+
+    Sorting numbers is thrice as fast as sorting indices, so each level travels in the last bits of its score: as
+    integers, floats sort as they should once all but the sign bit of the negative ones is flipped.
+    """
+    bits = int(level.max()).bit_length()
+    key = (s.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 turns -0.0 into 0.0
+    key ^= (key >> 63) & np.iinfo(np.int64).max
+    key >>= bits
+    key <<= bits
+    key |= level[:, None]
+    key.sort(axis=-1)
+    ordered = (key & ((1 << bits) - 1)).astype(np.int8 if bits < 8 else np.int32)
+    key >>= bits
+    return ordered, (key[..., 1:] == key[..., :-1]).any(axis=-1)
+
+
+def _in_order_with_ties(level: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Levels (n, l) in order of the scores (n, l), then their own; the pairs tied in the scores only, and in all."""
+    length = s.shape[-1]
+    order = np.argsort(s, axis=-1)
+    run = _run_starts(take(s, order))
+    key = np.sort(run * length + take(level, order), axis=-1)
+    tied = _tied_pairs(run)
+    return key % length, tied - _tied_pairs(key), tied
+
+
+def _inversions(v: np.ndarray) -> np.ndarray:
+    """#{(i, j): i < j, v_i > v_j} in each row of v (g, c, l), of integers 0, 1, ..."""
+    n_levels, length = int(v.max()) + 1, v.shape[-1]
+    return _inversions_by_level(v, n_levels) if n_levels <= 4 * length.bit_length() else _inversions_by_merging(v)
+
+
+def _inversions_by_level(v: np.ndarray, n_levels: int) -> np.ndarray:
+    """Inversions counted at their smaller end, level by level. O(l n_levels)."""
+    total = np.zeros(v.shape[:-1], dtype=np.int64)
+    for level in range(n_levels - 1):
+        greater_before = np.cumsum(v > level, axis=-1, dtype=np.int32)
+        greater_before *= v == level
+        total += greater_before.sum(axis=-1, dtype=np.int64)
+    return total
+
+
+def _inversions_by_merging(v: np.ndarray) -> np.ndarray:
+    """Inversions between the halves of ever longer sorted blocks. O(l log² l), at any number of levels.
+
+    In a sorted block the items of the left half would hold the first places; every inversion moves one of them
+    one place back. The last bit of the sort key tells the halves apart and puts the left one first among equals.
+    """
+    *shape, length = v.shape
+    padded = 1 << (length - 1).bit_length()
+    v = np.concatenate([v, np.full((*shape, padded - length), length)], axis=-1, dtype=np.int32)
+    total, half = np.zeros(shape, dtype=np.int64), 1
+    while half < padded:
+        key = 2 * v.reshape(-1, 2 * half)
+        key[:, half:] += 1
+        key.sort(axis=-1)
+        places = ((key & 1) ^ 1) * np.arange(2 * half, dtype=v.dtype)
+        moved = places.sum(axis=-1, dtype=np.int64) - half * (half - 1) // 2
+        total += moved.reshape(*shape, -1).sum(axis=-1)
+        v, half = key >> 1, 2 * half
+    return total
+
+
+def _run_starts(t: np.ndarray) -> np.ndarray:
+    """The first place of the run of equal values that each place of a sorted row belongs to."""
+    starts = np.zeros(t.shape, dtype=np.intp)
+    starts[..., 1:] = np.where(t[..., 1:] != t[..., :-1], np.arange(1, t.shape[-1]), 0)
+    return np.maximum.accumulate(starts, axis=-1)
+
+
+def _tied_pairs(t: np.ndarray) -> np.ndarray:
+    """#{(i, j): i < j, t_i = t_j} in each sorted row of t."""
+    return (np.arange(t.shape[-1]) - _run_starts(t)).sum(axis=-1)

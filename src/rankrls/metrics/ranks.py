@@ -1,0 +1,164 @@
+"""Metrics of ranks: kernels on labels (g, l) and scores (g, c, l) of g queries, c models.
+
+Ties. A metric must not depend on the order of the rows, so tied scores count by default with their expected value
+over random tie breaking, in closed form. Within a run of t tied items of total gain G that starts after position a,
+every position has expected gain G / t: enough for metrics linear in the gains (ndcg, precision, recall). With r
+relevant items in the run and R before it, position a + i holds a relevant item with probability r / t, and then
+R + 1 + (i - 1) (r - 1) / (t - 1) relevant items are expected up to it (average precision); if nothing relevant
+came before a + i, the item there is relevant with probability r / (t - i + 1) (reciprocal rank).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .arrays import ratio, take
+
+Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # labels (g, l), scores (g, c, l) -> (g, c)
+
+# Conventions of ndcg: gain, discount, ties, value of a query without a relevant item.
+CONVENTIONS: dict[str | None, tuple[Any, Any, str, Any]] = {
+    None: ("exp2", "log2", "average", "skip"),
+    "letor": ("exp2", "letor", "stable", 0),
+    "xgboost": ("exp2", "log2", "stable", 1),
+    "lightgbm": ("exp2", "log2", "stable", 1),
+    "catboost": ("linear", "log2", "worst", 1),
+    "sklearn": ("linear", "log2", "average", 0),
+    "trec": ("positive", "log2", "stable", 0),
+}
+GAINS: dict[str, Callable] = {
+    "exp2": lambda y: np.exp2(y) - 1,
+    "linear": lambda y: y,
+    "positive": lambda y: np.maximum(y, 0),
+}
+DISCOUNTS: dict[str, Callable] = {
+    "log2": lambda rank: 1 / np.log2(rank + 1),
+    "letor": lambda rank: 1 / np.log2(np.maximum(rank, 2)),
+}
+TIES = ("average", "stable", "worst")
+
+
+def ndcg(*, k: Any, gain: Any, discount: Any, ties: Any, empty: Any, convention: Any) -> Kernel:
+    if convention not in CONVENTIONS:
+        raise ValueError(unknown("convention", convention, [name for name in CONVENTIONS if name]))
+    given = (gain, discount, ties, empty)
+    gain, discount, ties, empty = (b if a is None else a for a, b in zip(given, CONVENTIONS[convention], strict=True))
+    gain, discount = _choice("gain", gain, GAINS), _choice("discount", discount, DISCOUNTS)
+    cut, ties, empty = _cutoff(k), _tie_rule(ties), _empty_value(empty)
+
+    def kernel(y: np.ndarray, s: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            gains = np.asarray(gain(y), dtype=np.float64)
+        if not (gains.min() >= 0 and gains.max() < np.inf):
+            label, value = next((a, b) for a, b in zip(y.flat, gains.flat, strict=True) if not 0 <= b < np.inf)
+            raise ValueError(
+                f"ndcg needs finite gains >= 0, but the label {label:g} has gain {value:g}: shift the labels, pass "
+                'another gain ("linear", "positive", a function), or use pairwise_accuracy, which takes any labels'
+            )
+        weights = discount(np.arange(1, y.shape[-1] + 1)[:cut])
+        dcg = (expected(*_ranked(gains, s, ties))[..., :cut] * weights).sum(axis=-1)
+        ideal = (np.sort(gains, axis=-1)[:, None, ::-1][..., :cut] * weights).sum(axis=-1)
+        return ratio(dcg, ideal, empty)
+
+    return kernel
+
+
+def relevance(terms: Callable, divisor: Callable, *, k: Any, relevant: float, ties: Any, empty: Any = 0) -> Kernel:
+    """The kernel (sum of the terms of the first k places) / divisor(number of relevant items, k)."""
+    cut, ties, empty = _cutoff(k), _tie_rule(ties), _empty_value(empty)
+
+    def kernel(y: np.ndarray, s: np.ndarray) -> np.ndarray:
+        hits = (y >= relevant).astype(np.float64)
+        found = terms(*_ranked(hits, s, ties))[..., :cut].sum(axis=-1)
+        return ratio(found, divisor(hits.sum(axis=-1)[:, None], k), empty)
+
+    return kernel
+
+
+def precision_at_hits(ranked: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """At each place: the chance of a relevant item, times the precision expected if it is one."""
+    start, t, r = _runs(ranked, new)
+    place = np.arange(ranked.shape[-1])
+    before = take(np.cumsum(ranked, axis=-1) - ranked, start)
+    so_far = before + 1 + (place - start) * (r - 1) / np.maximum(t - 1, 1)
+    return r / t * so_far / (place + 1)
+
+
+def first_hit(ranked: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """At each place: the chance that the first relevant item is there, over the rank."""
+    start, t, r = _runs(ranked, new)
+    place = np.arange(ranked.shape[-1])
+    hit = np.minimum(1, r / (t - (place - start)))  # after t - r misses in a run the next is surely a hit
+    all_missed = np.cumprod(1 - hit, axis=-1)
+    hit[..., 1:] *= all_missed[..., :-1]
+    return hit / (place + 1)
+
+
+def _ranked(value: np.ndarray, s: np.ndarray, ties: str) -> tuple[np.ndarray, np.ndarray]:
+    """Values (g, l) from greatest to smallest score (g, c, l), and the places where a run of ties starts."""
+    if ties == "worst":
+        upward = np.argsort(value, axis=-1)
+        value, s = take(value, upward), take(s, upward[:, None])
+    order = np.argsort(-s, axis=-1, kind=None if ties == "average" else "stable")
+    new = np.ones(s.shape, dtype=bool)
+    if ties == "average":
+        t = take(s, order)
+        np.not_equal(t[..., 1:], t[..., :-1], out=new[..., 1:])
+    return take(value[:, None], order), new
+
+
+def expected(ranked: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """The expected value at each place, tied items in random order."""
+    if new.all():
+        return ranked
+    _, t, total = _runs(ranked, new)
+    return total / t
+
+
+def _runs(ranked: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The start, length and total value of the run of ties that each place belongs to."""
+    first = np.flatnonzero(new)  # every row starts a run
+    length = np.diff(first, append=new.size)
+    total = np.add.reduceat(ranked.ravel(), first)
+    start, length, total = (np.repeat(v, length).reshape(new.shape) for v in (first, length, total))
+    return start % new.shape[-1], length, total
+
+
+# ---------------------------------------------------------------- options
+
+
+def unknown(what: str, name: Any, valid: list[str]) -> str:
+    close = difflib.get_close_matches(str(name).lower(), valid, n=1)
+    return f"unknown {what} {name!r}{f'; did you mean {close[0]!r}?' if close else ''}; valid: {', '.join(valid)}"
+
+
+def _choice(what: str, value: Any, table: dict[str, Callable]) -> Callable:
+    if callable(value):
+        return value
+    if value not in table:
+        raise ValueError(unknown(what, value, [*table, "a function"]))
+    return table[value]
+
+
+def _tie_rule(ties: Any) -> str:
+    if ties not in TIES:
+        raise ValueError(unknown("ties", ties, list(TIES)))
+    return ties
+
+
+def _cutoff(k: Any) -> Any:
+    if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
+        raise ValueError(f"the cutoff k is a whole number >= 1, got {k!r}")
+    return k
+
+
+def _empty_value(empty: Any) -> float:
+    try:
+        return np.nan if empty == "skip" else float(empty)
+    except (TypeError, ValueError):
+        message = f'empty is "skip" or the number that a query without relevant items counts, got {empty!r}'
+        raise ValueError(message) from None

@@ -1,0 +1,33 @@
+"""Code blocks of the README and of the contribution guide run."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BLOCKS = [
+    pytest.param(block, id=f"{page}-{number}")
+    for page in ("README.md", "CONTRIBUTING.md")
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL))
+]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_code_block_runs(block, capsys):
+    exec(compile(block, "block", "exec"), {"__name__": "block"})
+
+
+def test_links_of_the_readme_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text()):
+        if not target.startswith("http"):
+            assert (ROOT / target).exists(), target
+
+
+def test_demo_shows_the_comparison_and_a_ranking(capsys):
+    from rankrls import demo
+
+    assert demo.main() == 0
+    printed = capsys.readouterr().out
+    for words in ("chose alpha", "regression", "ndcg@10", "the ranking of query", "why the first is above"):
+        assert words in printed

@@ -1,0 +1,48 @@
+"""Threads change nothing but the time."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from cases import problem
+from numpy.testing import assert_allclose
+from threadpoolctl import threadpool_limits
+
+from rankrls import RankRLS, parallel
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"regression": 0.3, "tied_pairs": False}, {"kernel": "rbf", "basis": 20, "random_state": 0}]
+)
+def test_threaded_fits_equal_single_ones(params, monkeypatch):
+    X, y, qid = problem(m=300, n_queries=40)
+    alone = RankRLS(**params).fit(X, y, qid=qid)
+    monkeypatch.setattr(parallel, "WORTH_THREADS", 0)
+    monkeypatch.setattr(parallel, "n_threads", lambda: 3)
+    threaded = RankRLS(**params).fit(X, y, qid=qid)
+    assert_allclose(threaded.predict(X), alone.predict(X), atol=1e-9)
+    assert_allclose(threaded.cv_scores_, alone.cv_scores_, atol=1e-9)
+
+
+def test_limits_are_honoured():
+    with threadpool_limits(1, user_api="blas"):
+        assert parallel.n_threads() == 1
+
+
+def test_fits_that_overlap_in_time_leave_the_limits_as_they_were(monkeypatch):
+    X, y, qid = problem(m=300, n_queries=40)
+    before = parallel.n_threads()
+    monkeypatch.setattr(parallel, "WORTH_THREADS", 0)
+    with ThreadPoolExecutor(4) as pool:
+        models = list(pool.map(lambda _: RankRLS().fit(X, y, qid=qid), range(12)))
+    assert parallel.n_threads() == before
+    for model in models[1:]:
+        assert_allclose(model.coef_, models[0].coef_)
+
+
+def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
+    monkeypatch.setattr(parallel, "WORTH_THREADS", 0)
+    before = parallel.n_threads()
+    with pytest.raises(ZeroDivisionError):
+        parallel.share(lambda items: 1 / 0, np.arange(4), cost=1)
+    assert parallel.n_threads() == before
