@@ -81,7 +81,7 @@ def test_rank_deficient_kernels(alpha):
 @pytest.mark.parametrize("kernel", [None, Gaussian(0.1)])
 def test_leave_query_out_at_extreme_alphas(alpha, kernel):
     X, y, qid = problem()
-    model = RankRLS(alphas=[alpha], weighting="queries", kernel=kernel)
+    model = RankRLS(alphas=[alpha], weighting="queries", tied_pairs=True, kernel=kernel)
     got = model.fit(X, y, qid=qid).cv_predictions_
     for q in (1, 3):
         fold, rest = np.flatnonzero(qid == q), np.flatnonzero(qid != q)

@@ -23,7 +23,8 @@ GAMMA = 0.05
 U = weights(40)
 
 
-def rank_rls(alpha=0.7, *, weights=None, **params):
+def rank_rls(alpha=0.7, *, weights=None, tied_pairs=True, **params):
+    params["tied_pairs"] = tied_pairs
     return lambda X, y, qid: RankRLS(alpha, **params).fit(X, y, qid=qid, sample_weight=weights).predict(X)
 
 
@@ -52,7 +53,7 @@ def blocks(*, forget=False, **params):
     """Learned in three parts, and, with `forget`, one more that is taken back."""
 
     def scores(X, y, qid):
-        model = RankRLS(0.7, **params)
+        model = RankRLS(0.7, **{"tied_pairs": True, **params})
         for part in (qid < 2, (qid >= 2) & (qid < 5), qid >= 5):
             model.partial_fit(X[part], y[part], qid=qid[part])
         if forget:
@@ -83,13 +84,18 @@ def normal_equations(tied, beta):
 
 
 def sparse_input(**params):
+    params = {"tied_pairs": True, **params}
     return lambda X, y, qid: RankRLS(0.7, **params).fit(sparse.csr_array(X), y, qid=qid).predict(sparse.csr_array(X))
 
 
 def repeated(**params):
     def scores(X, y, qid):
         n = U.astype(int)
-        return RankRLS(0.7, **params).fit(X.repeat(n, axis=0), y.repeat(n), qid=qid.repeat(n)).predict(X)
+        return (
+            RankRLS(0.7, **{"tied_pairs": True, **params})
+            .fit(X.repeat(n, axis=0), y.repeat(n), qid=qid.repeat(n))
+            .predict(X)
+        )
 
     return scores
 
@@ -100,11 +106,11 @@ def ridge_regression(X, y, qid):
 
 def precomputed(X, y, qid):
     K = Gaussian(GAMMA)(X, X)
-    return RankRLS(0.7, kernel="precomputed").fit(K, y, qid=qid).predict(K)
+    return RankRLS(0.7, kernel="precomputed", tied_pairs=True).fit(K, y, qid=qid).predict(K)
 
 
 def nystroem_of_every_point(X, y, qid):
-    return RankRLS(0.7, kernel=Gaussian(GAMMA), basis=X).fit(X, y, qid=qid).predict(X)
+    return RankRLS(0.7, kernel=Gaussian(GAMMA), basis=X, tied_pairs=True).fit(X, y, qid=qid).predict(X)
 
 
 def wide(side):
@@ -187,7 +193,7 @@ def test_one_query_is_kernel_ridge_on_centred_data():
     X, y, _ = problem()
     C = np.eye(40) - 1 / 40
     K = Gaussian(GAMMA)(X, X)
-    ours = RankRLS(0.7, kernel="precomputed", weighting="items").fit(K, y).predict(K)
+    ours = RankRLS(0.7, kernel="precomputed", weighting="items", tied_pairs=True).fit(K, y).predict(K)
     theirs = KernelRidge(alpha=0.7, kernel="precomputed").fit(C @ K @ C, C @ y).predict(C @ K @ C)
     assert_allclose(C @ ours, C @ theirs, atol=1e-9)
 
@@ -196,7 +202,7 @@ def test_several_targets_share_one_factorisation():
     X, y, qid = problem()
     Y = np.column_stack([y, -2 * y, X[:, 0]])
     for params in ({}, {"kernel": "rbf"}, {"regression": 0.3}, {"alpha": "auto", "alphas": [0.3]}):
-        params = {"alpha": 0.7, **params}
+        params = {"alpha": 0.7, "tied_pairs": True, **params}
         model = RankRLS(**params).fit(X, Y, qid=qid)
         assert model.predict(X).shape == (40, 3)
         for t in range(3):

@@ -4,10 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from cases import problem
 from numpy.testing import assert_allclose
 from threadpoolctl import threadpool_limits
 
+from cases import problem
 from rankrls import RankRLS, parallel
 
 

@@ -83,7 +83,7 @@ def test_one_query_chooses_by_folds_of_its_items():
 def test_counts_of_queries_and_pairs():
     y, qid = np.array([0.0, 0, 1, 5, 5, 7]), list("aaabbc")
     features = np.arange(6.0)[:, None] ** 2
-    assert RankRLS(1.0).fit(features, y, qid=qid).n_pairs_ == 4
+    assert RankRLS(1.0, tied_pairs=True).fit(features, y, qid=qid).n_pairs_ == 4
     model = RankRLS(1.0, tied_pairs=False).fit(features, y, qid=qid)
     assert (model.n_pairs_, model.n_queries_) == (2, 3)
 

@@ -289,6 +289,7 @@ class Dual:
             return self._refit(folds, alphas)
         F, path = self.F, self.path
         S = self.system.KF @ path.basis
+        S[:, path.d == 0] = 0
         centred = self.y - self.target_mean
         if F.beta > 0:
             S -= np.average(S, axis=0, weights=F.u)

@@ -37,8 +37,8 @@ class RidgePath:
     complete: bool = False
 
     def coef(self, alpha: float) -> np.ndarray:
-        """(p, t) the solution at alpha."""
-        return self.basis @ (self.z / (self.d + alpha)[:, None])
+        """(p, t) the solution at alpha; a direction in which the features vanish (d = 0) has no part in it."""
+        return self.basis @ (np.where(self.d > 0, 1 / (self.d + alpha), 0.0)[:, None] * self.z)
 
     def inverse(self, alphas: np.ndarray) -> np.ndarray:
         """(r, k) D = 1 / (d + alpha) for each alpha."""
@@ -97,13 +97,16 @@ class DualSystem:
                 f"the kernel matrix is not positive semi-definite (smallest eigenvalue {d[0]:.3g}, "
                 f"largest {d[-1]:.3g}): use a valid kernel, or add a multiple of the identity"
             )
-        d = np.maximum(d, 0)
+        penalised = d if self.v is None else d[:-1]
+        d[d <= penalised.max(initial=0) * cutoff(len(d))] = 0
         if self.v is not None:
             d[-1] = np.inf
         return RidgePath(U, d, U.T @ self.z, complete=True)
 
     def solution(self, alpha: float) -> np.ndarray:
-        """(p, t) the solution at one alpha by a Cholesky factor. Overwrites FKF."""
+        """(p, t) the solution at one alpha: a Cholesky factor where it is safe, else the path. Overwrites FKF."""
+        if alpha < 1e-8 * np.trace(self.FKF):
+            return self.path().coef(alpha)
         try:
             return _solve_shifted(self.FKF, alpha, self.z, overwrite=True)
         except linalg.LinAlgError:

@@ -20,7 +20,7 @@ from .preferences import QueryPreferences
 from .problems import Fold, Problem
 from .queries import Queries
 
-ALPHA_RANGE = (-6.0, 1.0)  # decades around the mean eigenvalue of the loss; see docs/decisions
+ALPHA_RANGE = (-5.0, 2.0)  # decades around the mean eigenvalue of the loss: docs/decisions/0001-defaults.md
 N_ALPHAS = 15
 ITEM_FOLDS = 10
 ITERATIVE_FOLDS = 5

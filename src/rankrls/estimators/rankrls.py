@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from .. import selection, validation
 from ..kernels import Kernel, Precomputed, as_kernel
@@ -53,11 +53,12 @@ class RankRLS(BaseEstimator):
     basis : None, int, array of row indices or array of points, default=None
         None expands a kernel model in all training points. A number takes that many training rows at random; indices
         take these rows; a two-dimensional array is taken as the points themselves (Sparse RankRLS).
-    weighting : {"pairs", "queries", "items"}, default="queries"
+    weighting : {"pairs", "queries", "items"}, default="items"
         What counts equally: every pair (c = 1), every query (c = 1 / pairs of the query) or every item
         (c = 1 / items of the query).
-    tied_pairs : bool or "auto", default=True
+    tied_pairs : bool or "auto", default=False
         Whether pairs with equal y ask for equal scores (True) or are left out (False); "auto" chooses with alpha.
+        Several targets need True.
     regression : float in [0, 1], default=0.0
         Share of the plain squared error of each item in the loss; above zero there is an unpenalised intercept, and
         scores are calibrated towards y. 1 is ridge regression.
@@ -122,8 +123,8 @@ class RankRLS(BaseEstimator):
         *,
         kernel=None,
         basis=None,
-        weighting="queries",
-        tied_pairs=True,
+        weighting="items",
+        tied_pairs=False,
         regression=0.0,
         alphas=None,
         scoring="pairwise_accuracy",
@@ -151,7 +152,7 @@ class RankRLS(BaseEstimator):
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             Items. A data frame may hold the query ids in a column named "qid". With kernel="precomputed", the
             (n_samples, n_samples) kernel matrix.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        y : array-like of shape (n_samples,), or (n_samples, n_targets) with tied_pairs=True
             Relevance: any real numbers, larger is better.
         qid : array-like of shape (n_samples,), default=None
             Query of each row: any labels in any order. None is one query.
@@ -484,6 +485,8 @@ class RankRLS(BaseEstimator):
             ensure_min_samples=2 if fresh else 1,
             reset=fresh or not hasattr(self, "alpha_"),
         )
+        if self.tied_pairs is not True and y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
         queries = validation.check_queries(qid, X.shape[0])
         weights = validation.check_weights(sample_weight, X.shape[0])
         targets = validation.check_targets(y, tied_pairs=self.tied_pairs)
