@@ -11,7 +11,8 @@ With the share beta of regression (0 ranking, 1 regression), Lt = beta diag(u) +
                         + sqrt(beta) rbar ]
 
 with rbar_j and rbar the weighted means over the level and over the query. When ties are included every item is
-a level of its own and the first term vanishes. F applies in O(m) to any array of m rows; L is never formed.
+a level of its own and the first term vanishes; so it does for items that are alone on their level. F applies in O(m)
+to any array of m rows; L is never formed.
 
 A weight counts copies: an item of weight 2 is an item given twice.
 """
@@ -19,6 +20,7 @@ A weight counts copies: an item of weight 2 is an item given twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -64,25 +66,23 @@ class QueryPreferences(LinearOperator):
         self.queries, self.y, self.weighting, self.beta = queries, y, weighting, float(regression)
         self.u = weights
         self.s = None if weights is None else np.sqrt(weights)
-        S = queries.sizes.astype(float) if weights is None else queries.sum(weights)
-        levels = Queries.singletons(m) if y is None else queries.refine(y)
-        S_level = levels.sum(np.ones(m) if weights is None else weights)
-        query_of_level = np.empty(len(levels), dtype=np.intp)
-        query_of_level[levels.codes] = queries.codes
-        self.pairs, mass = _pairs(queries, levels, S, S_level, query_of_level, tied=y is None)
-        c = _query_factor(weighting, S, mass)
-        self.S = S
-        self.between = np.sqrt(self.beta + (1 - self.beta) * c * S)  # (q,)
-        within = np.sqrt(
-            self.beta + (1 - self.beta) * (c * S)[query_of_level] * _share_outside(S, S_level, query_of_level)
-        )
-        tied = levels.sizes > 1
-        self.within: np.ndarray | None = None  # (m,) only if some level has several items
-        if np.any(tied):
-            self.within = np.where(tied, within, self.between[query_of_level])[levels.codes]
-            number = np.where(tied, np.cumsum(tied) - 1, -1)
-            self.level = number[levels.codes]  # (m,) the item's tie level, -1 if it is alone on it
-            self.S_level = S_level[tied]
+        self.S = queries.sizes.astype(float) if weights is None else queries.sum(weights)  # (q,)
+        self.ties = None if y is None else Ties.of(queries, y, weights)
+        self.pairs = queries.pairs()  # (q,) pairs that count
+        mass = self.S * (self.S - 1) / 2  # (q,) and their weight, copies counting
+        if self.ties is not None:
+            self.pairs = self.pairs - self.ties.sum_by_query(self.ties.size * (self.ties.size - 1) / 2).astype(int)
+            lone = self.ties.level < 0
+            squares = queries.sum(np.where(lone, 1.0 if weights is None else weights**2, 0.0))
+            mass = (self.S**2 - squares - self.ties.sum_by_query(self.ties.weight**2)) / 2
+        c = _query_factor(weighting, self.S, mass)
+        self.between = np.sqrt(self.beta + (1 - self.beta) * c * self.S)  # (q,)
+        self.within: np.ndarray | None = None  # (m,) needed only if some items tie
+        if self.ties is not None:
+            outside = np.maximum(0, self.S[self.ties.query] - self.ties.weight)
+            within = np.sqrt(self.beta + (1 - self.beta) * c[self.ties.query] * outside)
+            self.within = np.where(lone, self.between[queries.codes], within[self.ties.level])
+            self.level_scale = self.ties.weight * np.sqrt((1 - self.beta) * c[self.ties.query])
 
     @property
     def n_pairs(self) -> int:
@@ -101,91 +101,103 @@ class QueryPreferences(LinearOperator):
         return QueryPreferences(queries, y, weighting=self.weighting, regression=self.beta, weights=u)
 
     def tasks(self) -> list[Batch]:
-        """Independent pieces of work for `whiten`."""
+        """Independent pieces of work for `factor`."""
         return list(self.queries.batches())
 
-    def whiten(self, batch: Batch, read: Read, centre: np.ndarray | float = 0.0) -> Iterator[tuple[Rows, np.ndarray]]:
-        """Rows of F (V - 1 centre'), in chunks of bounded size; `read` gives rows of V."""
-        if batch.length <= 2 * BATCH_ROWS:
-            V = read(batch.rows)
-            mean = self.centre(V, batch)
-            yield batch.rows, self.scale(V, batch, mean - centre)
-            return
-        chunks = batch.chunks()
-        mean, level_mean = self._long_means(batch, chunks, read)
-        for chunk in chunks:
-            V = read(chunk.rows)
-            V -= mean
-            yield chunk.rows, self.scale(V, chunk, mean - centre, level_mean)
+    def factor(self, batch: Batch, read: Read, shift: np.ndarray | float = 0.0) -> Iterator[np.ndarray]:
+        """Blocks R of rows, the sum of R'R being (V - 1 shift')'Lt (V - 1 shift') over the queries of a batch.
+
+        Not the rows of F but fewer operations: items about their query's mean by within, the means of their levels by
+        what between exceeds it, and the means of queries by beta.
+        """
+        for piece in self._centred(batch, read):
+            if piece.last and piece.level_mean is not None:
+                levels = self.ties.of_queries(piece.batch.queries)  # type: ignore[union-attr]
+                yield self.level_scale[levels, None].astype(piece.V.dtype) * piece.level_mean
+            if piece.last and self.beta > 0:
+                weight = np.sqrt(self.beta * self.S[piece.batch.queries])
+                yield weight[:, None].astype(piece.V.dtype) * (piece.mean - shift)
+            self._scale_items(piece.V, piece.batch)
+            yield piece.V
+
+    def factor_targets(self, batch: Batch, y: np.ndarray) -> Iterator[np.ndarray]:
+        """The rows of targets that go with `factor`."""
+        return self.factor(batch, lambda rows: np.array(y[rows]))
 
     def centre(self, V: np.ndarray, batch: Batch) -> np.ndarray:
         """Subtract the query means from the rows V of a batch, in place; returns the (g, n) means."""
         V3 = V.reshape(-1, batch.length, V.shape[1])
-        mean = self._query_weights(batch, V.dtype) @ V3
+        if self.u is None:
+            weights = np.full((1, 1, batch.length), 1 / batch.length, dtype=V.dtype)
+        else:
+            weights = (batch.stack(self.u) / self.S[batch.queries][:, None]).astype(V.dtype)[:, None]
+        mean = weights @ V3
         V3 -= mean
         return mean[:, 0]
 
-    def scale(self, V: np.ndarray, batch: Batch, mean: np.ndarray, level_mean: np.ndarray | None = None) -> np.ndarray:
+    def scale(self, V: np.ndarray, batch: Batch, mean: np.ndarray) -> np.ndarray:
         """F of rows that `centre` has centred, in place; `mean` (g, n) is what it took off."""
-        between = self.between[batch.queries].astype(V.dtype)
-        V3 = V.reshape(-1, batch.length, V.shape[1])
-        if self.within is None:
-            if np.any(between != 1):
-                V3 *= between[:, None, None]
-        else:
-            within = batch.take(self.within).astype(V.dtype)
-            if level_mean is None:
-                level, average = self._level_average(batch, V.dtype)
-                level_mean = average @ V
-            else:
-                level = batch.take(self.level)
-            V *= within[:, None]
-            V += (np.repeat(between, batch.length) - within)[:, None] * level_mean[level]
+        return self._rows_of_F(Piece(batch, V, mean, *self._level_means(V, batch)))
+
+    def _rows_of_F(self, piece: Piece) -> np.ndarray:
+        V, batch = piece.V, piece.batch
+        self._scale_items(V, batch)
+        if piece.level_mean is not None:
+            excess = np.repeat(self.between[batch.queries], batch.length) - batch.take(self.within)
+            if self.s is not None:
+                excess *= batch.take(self.s)
+            V += excess[:, None].astype(V.dtype) * piece.level_mean[piece.level]
         if self.beta > 0:
-            V3 += np.sqrt(self.beta).astype(V.dtype) * mean[:, None]
-        if self.s is not None:
-            V *= batch.take(self.s).astype(V.dtype)[:, None]
+            root = np.sqrt(self.beta) * (np.ones(len(V)) if self.s is None else batch.take(self.s))
+            V += root[:, None].astype(V.dtype) * np.repeat(piece.mean, batch.length, axis=0)
         return V
 
-    def _query_weights(self, batch: Batch, dtype: Any) -> np.ndarray:
-        """(g or 1, 1, l) weights of the mean over each query."""
-        if self.u is None:
-            return np.full((1, 1, batch.length), 1 / batch.length, dtype=dtype)
-        return (batch.stack(self.u) / self.S[batch.queries][:, None]).astype(dtype)[:, None]
+    def _scale_items(self, V: np.ndarray, batch: Batch) -> None:
+        """sqrt(u) within (V - mean), in place."""
+        if self.within is None and self.s is None:
+            between = self.between[batch.queries]
+            if np.any(between != 1):
+                V3 = V.reshape(-1, batch.length, V.shape[1])
+                V3 *= between[:, None, None].astype(V.dtype)
+            return
+        scale = np.repeat(self.between[batch.queries], batch.length) if self.within is None else batch.take(self.within)
+        if self.s is not None:
+            scale = scale * batch.take(self.s)
+        V *= scale[:, None].astype(V.dtype)
 
-    def _level_average(self, batch: Batch, dtype: Any) -> tuple[np.ndarray, sparse.csr_array]:
-        """The level of each row of a batch, and the matrix that averages over levels (zero for lone items)."""
-        level = batch.take(self.level)
-        present, local = np.unique(level, return_inverse=True)
-        u = np.ones(len(level)) if self.u is None else batch.take(self.u)
-        value = np.where(level < 0, 0.0, u / self.S_level[level])
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(local))])
-        order = np.argsort(local, kind="stable")
-        shape = (len(present), len(level))
-        return local, sparse.csr_array((value[order].astype(dtype), order, indptr), shape=shape)
+    def _level_means(self, V: np.ndarray, batch: Batch) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """For each row of a batch its place among the tie levels there, and the means over these levels."""
+        if self.ties is None:
+            return None, None
+        level, average = self.ties.average(batch, self.u, V.dtype)
+        return (level, average @ V) if average.shape[0] else (None, None)
 
-    def _long_means(self, batch: Batch, chunks: list[Batch], read: Read) -> tuple[np.ndarray, np.ndarray | None]:
-        """Mean over one query longer than a chunk, and over its levels (last row: zero, for lone items)."""
-        u = np.ones(batch.length) if self.u is None else batch.take(self.u)
-        weights = np.split(u / self.S[batch.queries[0]], np.cumsum([c.length for c in chunks])[:-1])
-        mean = np.sum([w @ read(c.rows) for w, c in zip(weights, chunks, strict=True)], axis=0)
-        if self.within is None:
-            return mean[None], None
-        level_mean: Any = 0.0
-        for chunk in chunks:
-            level = chunk.take(self.level)
-            w = np.where(level < 0, 0.0, (1.0 if self.u is None else chunk.take(self.u)) / self.S_level[level])
-            rows = np.where(level < 0, len(self.S_level), level)
-            pick = sparse.csr_array((w, (rows, np.arange(len(level)))), shape=(len(self.S_level) + 1, len(level)))
-            level_mean = level_mean + pick @ (read(chunk.rows) - mean)
-        return mean[None], level_mean
+    def _centred(self, batch: Batch, read: Read) -> Iterator[Piece]:
+        """Rows of a batch about their query's mean, in pieces of bounded size."""
+        if batch.length <= 2 * BATCH_ROWS:
+            V = read(batch.rows)
+            mean = self.centre(V, batch)
+            yield Piece(batch, V, mean, *self._level_means(V, batch))
+            return
+        chunks = batch.chunks()  # one query longer than a piece: its means first
+        u = [np.ones(c.length) if self.u is None else c.take(self.u) for c in chunks]
+        total = np.sum([w @ read(c.rows) for w, c in zip(u, chunks, strict=True)], axis=0)
+        mean = (total / self.S[batch.queries[0]])[None]
+        averages = [(None, None) if self.ties is None else self.ties.average(c, self.u, np.float64) for c in chunks]
+        level_mean: Any = None
+        if averages[0][1] is not None and averages[0][1].shape[0]:
+            level_mean = sum(a @ (read(c.rows) - mean) for (_, a), c in zip(averages, chunks, strict=True))
+        for chunk, (level, _) in zip(chunks, averages, strict=True):
+            V = read(chunk.rows)
+            V -= mean
+            yield Piece(chunk, V, mean, level, level_mean, last=chunk is chunks[-1])
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
         V = np.asarray(V)
         out = np.empty(V.shape, dtype=np.result_type(V, np.float32))
         for batch in self.tasks():
-            for rows, A in self.whiten(batch, lambda rows: np.array(V[rows], dtype=out.dtype)):
-                out[rows] = A
+            for piece in self._centred(batch, lambda rows: np.array(V[rows], dtype=out.dtype)):
+                out[piece.batch.rows] = self._rows_of_F(piece)
         return out
 
     def _rmatmat(self, V: np.ndarray) -> np.ndarray:
@@ -194,8 +206,78 @@ class QueryPreferences(LinearOperator):
         s = self.s[:, None]  # F = Q diag(s) with Q symmetric
         return s * self._matmat(V / s)
 
-    _matvec = lambda self, v: self._matmat(np.reshape(v, (-1, 1)))
-    _rmatvec = lambda self, v: self._rmatmat(np.reshape(v, (-1, 1)))
+    def _matvec(self, v: np.ndarray) -> np.ndarray:
+        return self._matmat(np.reshape(v, (-1, 1)))
+
+    def _rmatvec(self, v: np.ndarray) -> np.ndarray:
+        return self._rmatmat(np.reshape(v, (-1, 1)))
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows V of some queries about the query means, and the means taken off."""
+
+    batch: Batch
+    V: np.ndarray  # (k, n)
+    mean: np.ndarray  # (g, n)
+    level: np.ndarray | None  # (k,) row of level_mean that belongs to each row of V
+    level_mean: np.ndarray | None  # (levels, n)
+    last: bool = True  # no other piece of these queries follows
+
+
+@dataclass(frozen=True)
+class Ties:
+    """Levels: items of one query with equal labels, two or more of them; numbered query after query."""
+
+    level: np.ndarray  # (m,) the level of each item, -1 if it is alone
+    query: np.ndarray  # (levels,)
+    size: np.ndarray  # (levels,) items
+    weight: np.ndarray  # (levels,) S_j
+    start: np.ndarray  # (q + 1,) levels of query i are start[i] to start[i + 1]
+
+    @classmethod
+    def of(cls, queries: Queries, y: np.ndarray, u: np.ndarray | None) -> Ties | None:
+        """The ties of labels y; None where there are none."""
+        grade = _grades(y)
+        key = queries.codes * (int(grade.max()) + 1) + grade
+        if len(queries) * (int(grade.max()) + 1) <= 4 * len(y):
+            size = np.bincount(key, minlength=len(queries) * (int(grade.max()) + 1))
+            owner = np.repeat(np.arange(len(queries)), int(grade.max()) + 1)
+        else:
+            distinct, key, size = np.unique(key, return_inverse=True, return_counts=True)
+            owner = distinct // (int(grade.max()) + 1)
+        tied = size > 1
+        if not np.any(tied):
+            return None
+        level = np.where(tied, np.cumsum(tied) - 1, -1)[key]
+        query, size = owner[tied], size[tied]
+        weight = size.astype(float) if u is None else np.bincount(level + 1, weights=u, minlength=len(size) + 1)[1:]
+        start = np.concatenate([[0], np.cumsum(np.bincount(query, minlength=len(queries)))])
+        return cls(level, query, size, weight, start)
+
+    def sum_by_query(self, v: np.ndarray) -> np.ndarray:
+        """(q,) the sum of a number per level over each query."""
+        return np.bincount(self.query, weights=v, minlength=len(self.start) - 1)
+
+    def of_queries(self, queries: np.ndarray) -> np.ndarray:
+        """The numbers of the levels of some queries."""
+        n = self.start[queries + 1] - self.start[queries]
+        offset = np.cumsum(n) - n
+        return np.arange(n.sum()) + np.repeat(self.start[queries] - offset, n)
+
+    def average(self, batch: Batch, u: np.ndarray | None, dtype: Any) -> tuple[np.ndarray, sparse.csc_array]:
+        """For each row of a batch its place among the levels there, and the matrix that averages over these."""
+        n = self.start[batch.queries + 1] - self.start[batch.queries]
+        offset = np.cumsum(n) - n - self.start[batch.queries]
+        level = batch.take(self.level)
+        place = np.maximum(0, level + np.repeat(offset, batch.length))
+        place[level < 0] = 0  # lone items have no level, and weight zero in its place
+        value = (1.0 if u is None else batch.take(u)) / self.weight[level]
+        value[level < 0] = 0
+        matrix = sparse.csc_array(
+            (value.astype(dtype), place, np.arange(len(level) + 1)), shape=(int(n.sum()), len(level))
+        )
+        return place, matrix
 
 
 class PairPreferences(LinearOperator):
@@ -221,12 +303,16 @@ class PairPreferences(LinearOperator):
     def tasks(self) -> list[slice]:
         return [slice(i, i + BATCH_ROWS) for i in range(0, self.shape[0], BATCH_ROWS)]
 
-    def whiten(self, pairs: slice, read: Read, centre: Any = 0.0) -> Iterator[tuple[Rows, np.ndarray]]:
-        """Rows of F V; `centre` cancels in differences."""
+    def factor(self, pairs: slice, read: Read, shift: Any = 0.0) -> Iterator[np.ndarray]:
+        """Rows of F V; a shift cancels in differences."""
         A = np.array(read(self.pair[pairs, 0]))
         A -= read(self.pair[pairs, 1])
         A *= self.s[pairs, None].astype(A.dtype)
-        yield pairs, A
+        yield A
+
+    def factor_targets(self, pairs: slice, margins: np.ndarray) -> Iterator[np.ndarray]:
+        """The targets that go with `factor`."""
+        yield self.s[pairs, None] * margins[pairs]
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
         return self.s[:, None] * (V[self.pair[:, 0]] - V[self.pair[:, 1]])
@@ -255,23 +341,12 @@ class PairPreferences(LinearOperator):
         return sparse.csr_array((value, (np.repeat(p, 2), self.pair.ravel())), shape=self.shape)
 
 
-def _pairs(
-    queries: Queries, levels: Queries, S: np.ndarray, S_level: np.ndarray, query_of_level: np.ndarray, *, tied: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """(q,) the pairs of each query that count, by number and by weight (copies count)."""
-    number = queries.pairs()
-    if tied:
-        return number, S * (S - 1) / 2
-    inside = np.bincount(query_of_level, weights=levels.pairs(), minlength=len(queries)).astype(number.dtype)
-    outside = np.bincount(
-        query_of_level, weights=S_level * _share_outside(S, S_level, query_of_level), minlength=len(queries)
-    )
-    return number - inside, S * outside / 2
-
-
-def _share_outside(S: np.ndarray, S_level: np.ndarray, query_of_level: np.ndarray) -> np.ndarray:
-    """(levels,) 1 - S_j / S: the share of its query's weight that lies outside a level."""
-    return np.maximum(0.0, 1 - S_level / S[query_of_level])
+def _grades(y: np.ndarray) -> np.ndarray:
+    """Labels as numbers 0, 1, ... that are equal where the labels are."""
+    low = y.min()
+    if y.max() - low < 1000 and np.all(y == np.rint(y)):
+        return (y - low).astype(np.intp)
+    return np.unique(y, return_inverse=True)[1]
 
 
 def _query_factor(weighting: str, S: np.ndarray, mass: np.ndarray) -> np.ndarray:

@@ -25,7 +25,16 @@ from .iterative import Solution, multishift_cg, warn_if_stopped_early
 from .parallel import share
 from .preferences import PairPreferences, QueryPreferences, Read, Rows
 from .queries import BATCH_ROWS, Batch
-from .ridge import DualSystem, RidgePath, dual_system, held_out, linear_dual_system, primal, primal_solution
+from .ridge import (
+    DualSystem,
+    RidgePath,
+    dual_system,
+    held_out,
+    ill_conditioned,
+    linear_dual_system,
+    primal,
+    primal_solution,
+)
 from .statistics import Preferences, Statistics, sparse_statistics, statistics, targets
 
 
@@ -82,11 +91,26 @@ class Primal:
         return float(trace) / (gram.shape[0] if W is None else W.shape[1])
 
     def model(self, alpha: float) -> Model:
-        if "path" in self.__dict__:
+        if self.features.W is None and isinstance(self.F, QueryPreferences) and ill_conditioned(self.sums.gram, alpha):
+            coef = self._refined(alpha)
+        elif "path" in self.__dict__:
             coef = self.path.coef(alpha)
         else:
             coef = primal_solution(self.sums, alpha, self.features.W, self.dtype)
         return _with_intercept(coef, self.sums)
+
+    def _refined(self, alpha: float) -> np.ndarray:
+        """The solution with its gradient taken from the rows, which restores the digits that A'A has lost."""
+        F, X, path, sums = self.F, self.X, self.path, self.sums
+        D = path.inverse(np.array([alpha]))
+        c = D * path.z
+        for _ in range(3):
+            w = path.basis @ c
+            residual = self.y - sums.target_mean - (X @ w - sums.mean @ w)
+            g = F.T @ (F @ residual)
+            gradient = X.T @ g - np.outer(sums.mean, g.sum(axis=0))
+            c += D * (path.basis.T @ gradient - alpha * c)
+        return path.basis @ c
 
     def leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
         if folds is not None:
@@ -176,12 +200,12 @@ class Primal:
         c = D[:, :, None] * path.z[:, None]
         margins = np.empty((F.shape[0], len(alphas), self.y.shape[1]))
         read = self.features.reader(self.X)()
-        for task in F.tasks():
-            for rows, A in F.whiten(task, read):
-                B = A @ path.basis
-                residual = target[rows][:, None] - np.einsum("pr,rkt->pkt", B, c)
-                residual /= (1 - B**2 @ D)[:, :, None]
-                margins[rows] = (target[rows][:, None] - residual) / F.s[rows][:, None, None]
+        for rows in F.tasks():
+            (A,) = F.factor(rows, read)
+            B = A @ path.basis
+            residual = target[rows][:, None] - np.einsum("pr,rkt->pkt", B, c)
+            residual /= (1 - B**2 @ D)[:, :, None]
+            margins[rows] = (target[rows][:, None] - residual) / F.s[rows][:, None, None]
         return margins
 
     def _scores(self, rows: np.ndarray, models: Sequence[Model]) -> np.ndarray:
@@ -191,7 +215,7 @@ class Primal:
         if isinstance(self.F, PairPreferences):
             unit = PairPreferences(self.F.pair[rows], self.F.shape[1])
             read = self.features.reader(self.X)()
-            blocks = [A @ coef for task in unit.tasks() for _, A in unit.whiten(task, read)]
+            blocks = [A @ coef for rows in unit.tasks() for A in unit.factor(rows, read)]
         else:
             blocks = [Phi @ coef + intercept for Phi in self._blocks(rows)]
         return np.concatenate(blocks).reshape(len(rows), len(models), -1)

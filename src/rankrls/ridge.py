@@ -50,6 +50,11 @@ def cutoff(n: int, dtype: Any = np.float64) -> float:
     return max(n, 10) * np.finfo(np.float64).eps if dtype == np.float64 else 10 * float(np.finfo(dtype).eps)
 
 
+def ill_conditioned(M: np.ndarray, alpha: float) -> bool:
+    """Whether a Cholesky factor of M + alpha I would lose half of the digits or more."""
+    return alpha < 1e-8 * float(np.trace(M))
+
+
 def whitening(K: np.ndarray) -> np.ndarray:
     """(n, r) W with W'K W = I on the range of a positive semi-definite K."""
     d, V = eigh(K)
@@ -70,7 +75,7 @@ def primal(sums: Statistics, W: np.ndarray | None = None, dtype: Any = np.float6
 def primal_solution(sums: Statistics, alpha: float, W: np.ndarray | None = None, dtype: Any = np.float64) -> np.ndarray:
     """(n, t) the solution at one alpha: a Cholesky factor where it is safe, else the path."""
     gram = sums.gram if W is None else W.T @ sums.gram @ W
-    if alpha < 1e-8 * np.trace(gram):
+    if ill_conditioned(gram, alpha):
         return primal(sums, W, dtype).coef(alpha)
     v = _solve_shifted(gram, alpha, sums.cross if W is None else W.T @ sums.cross)
     return v if W is None else W @ v
@@ -105,7 +110,7 @@ class DualSystem:
 
     def solution(self, alpha: float) -> np.ndarray:
         """(p, t) the solution at one alpha: a Cholesky factor where it is safe, else the path. Overwrites FKF."""
-        if alpha < 1e-8 * np.trace(self.FKF):
+        if ill_conditioned(self.FKF, alpha):
             return self.path().coef(alpha)
         try:
             return _solve_shifted(self.FKF, alpha, self.z, overwrite=True)

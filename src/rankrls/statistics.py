@@ -76,30 +76,32 @@ def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_colu
 
     `reader()` gives a thread its own function rows -> Phi[rows]; y is (m, t), or (p, t) margins for explicit pairs.
     """
-    z, target_mean = targets(F, y)
+    target_mean = _target_mean(F, y)
+    T = y - target_mean
     centre = np.zeros(n_columns)
-    if F.beta > 0:  # any point near the mean will do: it keeps the sums free of cancellation
+    if F.beta > 0:
+        T = np.column_stack([T, np.ones(len(T))])  # F 1 goes along: it gives the mean of Phi
+        # any point near that mean keeps the sums free of cancellation
         centre = reader()(slice(0, BATCH_ROWS)).mean(axis=0, dtype=np.float64).astype(dtype).astype(np.float64)
 
     def accumulate(batches: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         read, shift = reader(), centre.astype(dtype)
-        gram, cross, offset = np.zeros((n_columns, n_columns)), np.zeros((n_columns, y.shape[1])), np.zeros(n_columns)
+        gram, cross, square = np.zeros((n_columns, n_columns)), np.zeros((n_columns, T.shape[1])), np.zeros(T.shape[1])
         product = np.empty((n_columns, n_columns), dtype=dtype)
         for batch in batches:
-            for rows, A in F.whiten(batch, read, shift):
+            for A, z in zip(F.factor(batch, read, shift), F.factor_targets(batch, T), strict=True):
                 gram += np.matmul(A.T, A, out=product)
-                cross += A.T @ z[rows].astype(dtype)
-                if F.beta > 0:
-                    offset += (np.ones(len(A), dtype=dtype) if F.s is None else F.s[rows].astype(dtype)) @ A
-        return gram, cross, offset
+                cross += A.T @ z.astype(dtype)
+                square += np.einsum("it,it->t", z, z)
+        return gram, cross, square
 
     sums = share(accumulate, F.tasks(), cost=float(F.shape[1]) * n_columns)
-    gram, cross, offset = (sum(arrays[1:], start=arrays[0]) for arrays in zip(*sums, strict=True))
+    gram, cross, square = (sum(arrays[1:], start=arrays[0]) for arrays in zip(*sums, strict=True))
     if F.beta > 0:
-        delta = offset / (np.sqrt(F.beta) * F.weight)
+        delta = cross[:, -1] / (F.beta * F.weight)
         gram -= F.beta * F.weight * np.outer(delta, delta)
-        centre = centre + delta
-    return _statistics(F, gram, cross, z, centre, target_mean)
+        centre, cross, square = centre + delta, cross[:, :-1], square[:-1]
+    return _statistics(F, gram, cross, square, centre, target_mean)
 
 
 def sparse_statistics(F: QueryPreferences, X: sparse.csr_array, y: np.ndarray) -> Statistics:
@@ -113,12 +115,10 @@ def sparse_statistics(F: QueryPreferences, X: sparse.csr_array, y: np.ndarray) -
     between = F.between[F.queries.codes]
     within = between if F.within is None else F.within
     gram = _weighted_gram(X, u * within**2)
-    if F.within is not None:
-        tied = np.flatnonzero(F.level >= 0)
-        pick = sparse.csr_array((u[tied], (F.level[tied], tied)), shape=(len(F.S_level), F.shape[0]))
-        weight = np.zeros(len(F.S_level))
-        weight[F.level[tied]] = (between**2 - within**2)[tied]
-        gram += _weighted_gram(pick @ X, weight / F.S_level)
+    if F.ties is not None:
+        tied = np.flatnonzero(F.ties.level >= 0)
+        pick = sparse.csr_array((u[tied], (F.ties.level[tied], tied)), shape=(len(F.ties.weight), F.shape[0]))
+        gram += _weighted_gram(pick @ X, (F.level_scale / F.ties.weight) ** 2)
     pick = sparse.csr_array((u, (F.queries.codes, np.arange(F.shape[0]))), shape=(len(F.queries), F.shape[0]))
     sums = pick @ X
     gram += _weighted_gram(sums, (F.beta - F.between**2) / F.S)
@@ -126,22 +126,25 @@ def sparse_statistics(F: QueryPreferences, X: sparse.csr_array, y: np.ndarray) -
     if F.beta > 0:
         mean = np.asarray(sums.sum(axis=0)).ravel() / F.weight
         gram -= F.beta * F.weight * np.outer(mean, mean)
-    return _statistics(F, gram, X.T @ (F.T @ z), z, mean, target_mean)
+    return _statistics(F, gram, X.T @ (F.T @ z), np.einsum("it,it->t", z, z), mean, target_mean)
 
 
 def targets(F: Preferences, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """z = F (y - mean), and that mean (zero where there is no intercept)."""
     if isinstance(F, PairPreferences):
         return F.s[:, None] * y, np.zeros(y.shape[1])
-    mean = np.average(y, axis=0, weights=F.u) if F.beta > 0 else np.zeros(y.shape[1])
+    mean = _target_mean(F, y)
     return F @ (y - mean), mean
 
 
+def _target_mean(F: Preferences, y: np.ndarray) -> np.ndarray:
+    return np.average(y, axis=0, weights=F.u) if F.beta > 0 else np.zeros(y.shape[1])
+
+
 def _statistics(
-    F: Preferences, gram: np.ndarray, cross: np.ndarray, z: np.ndarray, mean: np.ndarray, target_mean: np.ndarray
+    F: Preferences, gram: np.ndarray, cross: np.ndarray, square: np.ndarray, mean: np.ndarray, target_mean: np.ndarray
 ) -> Statistics:
     n_queries = len(F.queries) if isinstance(F, QueryPreferences) else 0
-    square = np.einsum("it,it->t", z, z)
     return Statistics(gram, cross, square, mean, target_mean, F.weight, F.beta, F.shape[1], n_queries, F.n_pairs)
 
 
