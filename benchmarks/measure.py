@@ -19,10 +19,11 @@ import threadpoolctl
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds (median of the runs) and peak extra resident memory in MB."""
+    """Seconds (median of the runs), peak extra resident memory in MB, and the median ratio to something else."""
 
     seconds: float
     megabytes: float
+    ratio: float | None = None
 
 
 def resident() -> float:
@@ -34,25 +35,37 @@ def resident() -> float:
         return 0.0
 
 
-def measure(call: Callable[[], object], repeat: int = 3) -> Measured:
-    """Run a call a few times."""
+def measure(call: Callable[[], object], repeat: int = 3, beside: Callable[[], object] | None = None) -> Measured:
+    """Run a call a few times, in turn with what it is compared to, so that both see the same machine."""
     before, peak, done = resident(), 0.0, threading.Event()
+    running = False
 
     def watch() -> None:
         nonlocal peak
         while not done.wait(0.002):
-            peak = max(peak, resident())
+            if running:
+                peak = max(peak, resident())
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
-    seconds = []
+    seconds, other = [], []
     for _ in range(repeat):
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
+        if beside is not None:
+            other.append(timed(beside))
+        running = True
+        seconds.append(timed(call))
+        running = False
     done.set()
     watcher.join()
-    return Measured(statistics.median(seconds), max(0.0, peak - before))
+    ratio = statistics.median(a / b for a, b in zip(seconds, other, strict=True)) if other else None
+    return Measured(statistics.median(seconds), max(0.0, peak - before), ratio)
+
+
+def timed(call: Callable[[], object]) -> float:
+    """Seconds of one call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
 
 
 def machine() -> str:

@@ -26,23 +26,16 @@ RESULTS = Path(__file__).parent / "results"
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what was run, beside what it is set."""
+    """One line of the table: what was run, and the ratio to what it ran in turn with."""
 
     what: str
     measured: Measured
     beside: str = ""
-    reference: Measured | None = None
     target: str = ""
 
     def cells(self) -> list[str]:
-        ratio = "" if self.reference is None else f"{self.measured.seconds / self.reference.seconds:.2f}x"
-        return [
-            self.what,
-            f"{self.measured.seconds:.3f}",
-            f"{self.measured.megabytes:.0f}",
-            f"{ratio} {self.beside}".strip(),
-            self.target,
-        ]
+        ratio = "" if self.measured.ratio is None else f"{self.measured.ratio:.2f}x {self.beside}"
+        return [self.what, f"{self.measured.seconds:.3f}", f"{self.measured.megabytes:.0f}", ratio, self.target]
 
 
 def search_data(m: int, n: int, documents: int = 100, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -63,37 +56,33 @@ def linear(quick: bool) -> Iterator[Row]:
     """Linear models of a million rows: one alpha, and 150,000 exact refits."""
     m, n = (100_000, 136) if quick else (1_000_000, 136)
     X, y, qid = search_data(m, n)
-    size = f"{m:,} x {n}"
-    gram = measure(lambda: X.T @ X, 5)
-    yield Row(f"X.T @ X, {size}", gram)
-    fit = measure(lambda: RankRLS(1.0).fit(X, y, qid=qid), 5)
-    yield Row(f"RankRLS(alpha=1), {size}, {qid[-1] + 1:,} queries", fit, "X.T @ X", gram, "<= 2.5x, <= 300 MB")
-    ridge = measure(lambda: Ridge(1.0, solver="cholesky").fit(X, y), 3)
-    yield Row("sklearn Ridge(cholesky)", ridge, "X.T @ X", gram)
-    yield Row("RankRLS(alpha=1) again", fit, "sklearn Ridge(cholesky)", ridge, "<= 1.5x")
-    yield Row("tied pairs in", measure(lambda: RankRLS(1.0, tied_pairs=True).fit(X, y, qid=qid)), "X.T @ X", gram)
-    ids = ragged(m)
-    yield Row("queries of ragged length", measure(lambda: RankRLS(1.0).fit(X, y, qid=ids)), "X.T @ X", gram)
-    scattered = np.random.default_rng(0).permutation(qid)
-    yield Row("rows of a query scattered", measure(lambda: RankRLS(1.0).fit(X, y, qid=scattered)), "X.T @ X", gram)
-    auto = measure(lambda: RankRLS().fit(X, y, qid=qid), 3)
-    what = f'RankRLS(alpha="auto"): 15 alphas x {qid[-1] + 1:,} queries left out, scored'
-    yield Row(what, auto, "X.T @ X", gram, "<= 20x")
-    yield Row("... ragged", measure(lambda: RankRLS().fit(X, y, qid=ids), 1), "X.T @ X", gram, "<= 20x")
-    X32 = X.astype(np.float32)
-    yield Row("float32, one alpha", measure(lambda: RankRLS(1.0).fit(X32, y, qid=qid)), "X.T @ X in float64", gram)
-    yield Row("float32, auto", measure(lambda: RankRLS().fit(X32, y, qid=qid), 1), "X.T @ X in float64", gram)
+    ids, scattered, X32 = ragged(m), np.random.default_rng(0).permutation(qid), X.astype(np.float32)
+    gram = lambda: X.T @ X
+    ridge = lambda: Ridge(1.0, solver="cholesky").fit(X, y)
+    one = lambda data=X, queries=qid, **params: lambda: RankRLS(1.0, **params).fit(data, y, qid=queries)
+    auto = lambda data=X, queries=qid: lambda: RankRLS().fit(data, y, qid=queries)
+    size, queries = f"{m:,} x {n}", f"{qid[-1] + 1:,} queries"
+    yield Row(f"X.T @ X, {size}", measure(gram, 5))
+    yield Row(f"RankRLS(alpha=1), {queries}", measure(one(), 7, gram), "X.T @ X", "<= 2.5x, <= 300 MB")
+    yield Row("RankRLS(alpha=1)", measure(one(), 5, ridge), "sklearn Ridge(cholesky)", "<= 1.5x")
+    yield Row("sklearn Ridge(cholesky)", measure(ridge, 5, gram), "X.T @ X")
+    yield Row("RankRLS(alpha=1), tied pairs in", measure(one(tied_pairs=True), 5, gram), "X.T @ X")
+    yield Row("RankRLS(alpha=1), queries of ragged length", measure(one(queries=ids), 5, gram), "X.T @ X")
+    yield Row("RankRLS(alpha=1), rows of a query scattered", measure(one(queries=scattered), 5, gram), "X.T @ X")
+    yield Row("RankRLS(alpha=1), float32", measure(one(data=X32), 5, gram), "X.T @ X in float64")
+    what = f'RankRLS(alpha="auto"): 15 alphas, {queries} left out and scored'
+    yield Row(what, measure(auto(), 3, gram), "X.T @ X", "<= 20x")
+    yield Row("the same, queries of ragged length", measure(auto(queries=ids), 3, gram), "X.T @ X", "<= 20x")
+    yield Row("the same, float32", measure(auto(data=X32), 3, gram), "X.T @ X in float64")
 
 
 def small(quick: bool) -> Iterator[Row]:
     """The size of most data sets."""
     X, y, qid = search_data(20_000, 46)
-    auto = measure(lambda: RankRLS().fit(X, y, qid=qid), 7)
-    yield Row('RankRLS(alpha="auto"), 20,000 x 46, 200 queries', auto, target="well under 1 s")
-    alphas = np.logspace(-3, 4, 15)
-    cv = measure(lambda: RidgeCV(alphas).fit(X, y), 3)
-    yield Row("sklearn RidgeCV (15 alphas, leaves out single rows)", cv)
-    yield Row("RankRLS auto again", auto, "sklearn RidgeCV", cv)
+    auto = lambda: RankRLS().fit(X, y, qid=qid)
+    cv = lambda: RidgeCV(np.logspace(-3, 4, 15)).fit(X, y)
+    what = 'RankRLS(alpha="auto"), 20,000 x 46, 200 queries'
+    yield Row(what, measure(auto, 9, cv), "sklearn RidgeCV, 15 alphas, single rows left out", "well under 1 s")
     tiny = X[:300, :30]
     yield Row("RankRLS(alpha=1), 300 x 30", measure(lambda: RankRLS(1.0).fit(tiny, y[:300], qid=qid[:300]), 51))
 
@@ -102,26 +91,22 @@ def kernel(quick: bool) -> Iterator[Row]:
     """Gaussian kernel of all rows."""
     m = 1_000 if quick else 4_000
     X, y, qid = search_data(m, 46)
-    gamma = 1 / 46
-    krr = measure(lambda: KernelRidge(alpha=1.0, kernel="rbf", gamma=gamma).fit(X, y), 3)
-    yield Row(f"sklearn KernelRidge(rbf), {m:,} rows", krr)
-    one = measure(lambda: RankRLS(1.0, kernel=Gaussian(gamma)).fit(X, y, qid=qid), 3)
-    yield Row("RankRLS(alpha=1, Gaussian)", one, "KernelRidge", krr, "<= 1.5x")
-    K = Gaussian(gamma)(X, X)
-    eigh = measure(lambda: linalg.eigh(K), 1 if not quick else 3)
-    yield Row(f"scipy.linalg.eigh, {m:,}", eigh)
-    auto = measure(lambda: RankRLS(kernel=Gaussian(gamma)).fit(X, y, qid=qid), 1 if not quick else 3)
-    yield Row('RankRLS(alpha="auto", Gaussian): 15 alphas, leave-query-out', auto, "scipy.linalg.eigh", eigh, "<= 2x")
+    kernel = Gaussian(1 / 46)
+    K = kernel(X, X)
+    krr = lambda: KernelRidge(alpha=1.0, kernel="rbf", gamma=1 / 46).fit(X, y)
+    one = lambda: RankRLS(1.0, kernel=kernel).fit(X, y, qid=qid)
+    auto = lambda: RankRLS(kernel=kernel).fit(X, y, qid=qid)
+    yield Row(f"RankRLS(alpha=1, Gaussian), {m:,} rows", measure(one, 5, krr), "sklearn KernelRidge", "<= 1.5x")
+    what = 'RankRLS(alpha="auto", Gaussian): 15 alphas, leave-query-out'
+    yield Row(what, measure(auto, 3, lambda: linalg.eigh(K)), "scipy.linalg.eigh of that size", "<= 2x")
 
 
 def growth(quick: bool) -> Iterator[Row]:
     """Cost against rows."""
     sizes = [10_000, 30_000, 100_000] if quick else [10_000, 30_000, 100_000, 300_000, 1_000_000]
-    first = None
     for m in sizes:
         X, y, qid = search_data(m, 46)
         auto = measure(lambda X=X, y=y, qid=qid: RankRLS().fit(X, y, qid=qid), 3)
-        first = first or (m, auto)
         per_row = f"{auto.seconds / m * 1e6:.2f} microseconds a row"
         yield Row(f'RankRLS(alpha="auto"), {m:,} x 46', auto, target=per_row)
 

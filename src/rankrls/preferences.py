@@ -19,7 +19,7 @@ A weight counts copies: an item of weight 2 is an item given twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator
 
+from .parallel import share
 from .queries import BATCH_ROWS, Batch, Queries
 
 Rows = slice | np.ndarray
@@ -120,10 +121,6 @@ class QueryPreferences(LinearOperator):
             self._scale_items(piece.V, piece.batch)
             yield piece.V
 
-    def factor_targets(self, batch: Batch, y: np.ndarray) -> Iterator[np.ndarray]:
-        """The rows of targets that go with `factor`."""
-        return self.factor(batch, lambda rows: np.array(y[rows]))
-
     def centre(self, V: np.ndarray, batch: Batch) -> np.ndarray:
         """Subtract the query means from the rows V of a batch, in place; returns the (g, n) means."""
         V3 = V.reshape(-1, batch.length, V.shape[1])
@@ -195,9 +192,13 @@ class QueryPreferences(LinearOperator):
     def _matmat(self, V: np.ndarray) -> np.ndarray:
         V = np.asarray(V)
         out = np.empty(V.shape, dtype=np.result_type(V, np.float32))
-        for batch in self.tasks():
-            for piece in self._centred(batch, lambda rows: np.array(V[rows], dtype=out.dtype)):
-                out[piece.batch.rows] = self._rows_of_F(piece)
+
+        def apply(batches: Sequence[Batch]) -> None:
+            for batch in batches:
+                for piece in self._centred(batch, lambda rows: np.array(V[rows], dtype=out.dtype)):
+                    out[piece.batch.rows] = self._rows_of_F(piece)
+
+        share(apply, self.tasks(), cost=V.size)
         return out
 
     def _rmatmat(self, V: np.ndarray) -> np.ndarray:
@@ -309,10 +310,6 @@ class PairPreferences(LinearOperator):
         A -= read(self.pair[pairs, 1])
         A *= self.s[pairs, None].astype(A.dtype)
         yield A
-
-    def factor_targets(self, pairs: slice, margins: np.ndarray) -> Iterator[np.ndarray]:
-        """The targets that go with `factor`."""
-        yield self.s[pairs, None] * margins[pairs]
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
         return self.s[:, None] * (V[self.pair[:, 0]] - V[self.pair[:, 1]])

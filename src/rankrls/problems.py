@@ -91,12 +91,13 @@ class Primal:
         return float(trace) / (gram.shape[0] if W is None else W.shape[1])
 
     def model(self, alpha: float) -> Model:
-        if self.features.W is None and isinstance(self.F, QueryPreferences) and ill_conditioned(self.sums.gram, alpha):
-            coef = self._refined(alpha)
-        elif "path" in self.__dict__:
-            coef = self.path.coef(alpha)
-        else:
+        plain = self.features.W is None and isinstance(self.F, QueryPreferences)
+        if "path" not in self.__dict__ and not ill_conditioned(self.sums.gram, alpha):
             coef = primal_solution(self.sums, alpha, self.features.W, self.dtype)
+        elif plain and self.path.condition(alpha) > 1e8:
+            coef = self._refined(alpha)
+        else:
+            coef = self.path.coef(alpha)
         return _with_intercept(coef, self.sums)
 
     def _refined(self, alpha: float) -> np.ndarray:

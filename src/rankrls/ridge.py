@@ -40,6 +40,10 @@ class RidgePath:
         """(p, t) the solution at alpha; a direction in which the features vanish (d = 0) has no part in it."""
         return self.basis @ (np.where(self.d > 0, 1 / (self.d + alpha), 0.0)[:, None] * self.z)
 
+    def condition(self, alpha: float) -> float:
+        """The condition number of the system solved at alpha."""
+        return float((self.d.max() + alpha) / (self.d.min() + alpha)) if len(self.d) else 1.0
+
     def inverse(self, alphas: np.ndarray) -> np.ndarray:
         """(r, k) D = 1 / (d + alpha) for each alpha."""
         return 1 / (self.d[:, None] + alphas)
@@ -51,7 +55,7 @@ def cutoff(n: int, dtype: Any = np.float64) -> float:
 
 
 def ill_conditioned(M: np.ndarray, alpha: float) -> bool:
-    """Whether a Cholesky factor of M + alpha I would lose half of the digits or more."""
+    """Whether a Cholesky factor of M + alpha I may lose half of the digits or more."""
     return alpha < 1e-8 * float(np.trace(M))
 
 
@@ -123,7 +127,7 @@ class DualSystem:
 def dual_system(F: QueryPreferences | PairPreferences, K: np.ndarray, y: np.ndarray) -> DualSystem:
     """The dual of a kernel matrix K (m, m); y (m, t)."""
     v = _free_direction(F)
-    KF = _project(F @ K, v).T
+    KF = np.ascontiguousarray(_project(F @ K, v).T)
     return DualSystem(KF, _project(F @ KF, v), _project(F @ y, v), v)
 
 
@@ -145,9 +149,9 @@ def held_out(
 ) -> np.ndarray:
     """(g, l, k, t) scores of g folds of l rows under the models that never saw them, for k alphas.
 
-    B, S (g, l, r): loss and score rows in the path's coordinates; target (g, l, t): F y; D (r, k); z (r, t).
+    In the path's coordinates B (g, b, r) are the loss rows of the folds, target (g, b, t) what they should be, and
+    S (g, l, r) the rows to score; D (r, k), z (r, t).
     """
-    g, length, _ = B.shape
     k, t = D.shape[1], z.shape[1]
     Dz = np.repeat(D, t, axis=1)  # (r, k t): columns run over alphas, then targets
     c = Dz * np.tile(z, k)
@@ -160,7 +164,7 @@ def held_out(
         C = c - Dz * (B.transpose(0, 2, 1) @ T)
         if not np.all(done):
             C[~done] = _direct(B[~done], target[~done], D, z, complete=False)
-    return (S @ C).reshape(g, length, k, t)
+    return (S @ C).reshape(*S.shape[:2], k, t)
 
 
 def _conjugate_gradients(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -206,14 +210,14 @@ def _direct(B: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *, 
 
 def eigh(M: np.ndarray, *, overwrite: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues, ascending, and eigenvectors of a symmetric matrix by divide and conquer."""
-    return linalg.eigh(M, driver="evd", overwrite_a=overwrite, check_finite=False)
+    return linalg.eigh(M.T, driver="evd", overwrite_a=overwrite, check_finite=False)
 
 
 def _solve_shifted(M: np.ndarray, alpha: float, rhs: np.ndarray, *, overwrite: bool = False) -> np.ndarray:
     """(M + alpha I)^-1 rhs."""
-    M = M if overwrite else M.copy()
+    M = M if overwrite else M.copy()  # M.T is M in the order LAPACK works in
     M[np.diag_indices_from(M)] += alpha
-    factor = linalg.cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+    factor = linalg.cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
     return linalg.cho_solve(factor, rhs, check_finite=False)
 
 

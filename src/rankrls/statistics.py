@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from .parallel import share
-from .preferences import PairPreferences, QueryPreferences, Read
+from .preferences import PairPreferences, QueryPreferences, Read, Rows
 from .queries import BATCH_ROWS
 
 Preferences = QueryPreferences | PairPreferences
@@ -72,7 +72,7 @@ class Statistics:
 
 
 def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_columns: int, dtype: Any) -> Statistics:
-    """The sums of (F Phi, F y) in one pass over the rows; O(m n^2) time, O(n^2) memory.
+    """The sums of [F Phi, F y] in one pass over the rows; O(m n^2) time, O(n^2) memory.
 
     `reader()` gives a thread its own function rows -> Phi[rows]; y is (m, t), or (p, t) margins for explicit pairs.
     """
@@ -83,25 +83,27 @@ def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_colu
         T = np.column_stack([T, np.ones(len(T))])  # F 1 goes along: it gives the mean of Phi
         # any point near that mean keeps the sums free of cancellation
         centre = reader()(slice(0, BATCH_ROWS)).mean(axis=0, dtype=np.float64).astype(dtype).astype(np.float64)
+    width = n_columns + T.shape[1]
+    shift = np.concatenate([centre, np.zeros(T.shape[1])]).astype(dtype)
 
-    def accumulate(batches: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        read, shift = reader(), centre.astype(dtype)
-        gram, cross, square = np.zeros((n_columns, n_columns)), np.zeros((n_columns, T.shape[1])), np.zeros(T.shape[1])
-        product = np.empty((n_columns, n_columns), dtype=dtype)
+    def accumulate(batches: Sequence[Any]) -> np.ndarray:
+        read = reader() if isinstance(F, PairPreferences) else _appended(reader(), T.astype(dtype))
+        total, product = np.zeros((width, width)), np.empty((width, width), dtype=dtype)
         for batch in batches:
-            for A, z in zip(F.factor(batch, read, shift), F.factor_targets(batch, T), strict=True):
-                gram += np.matmul(A.T, A, out=product)
-                cross += A.T @ z.astype(dtype)
-                square += np.einsum("it,it->t", z, z)
-        return gram, cross, square
+            for A in F.factor(batch, read, shift):
+                if isinstance(F, PairPreferences):  # margins belong to pairs, not to rows
+                    A = np.hstack([A, (F.s[batch, None] * T[batch]).astype(dtype)])
+                total += np.matmul(A.T, A, out=product)
+        return total
 
-    sums = share(accumulate, F.tasks(), cost=float(F.shape[1]) * n_columns)
-    gram, cross, square = (sum(arrays[1:], start=arrays[0]) for arrays in zip(*sums, strict=True))
+    total = sum(share(accumulate, F.tasks(), cost=float(F.shape[1]) * width), start=np.zeros((width, width)))
+    t = y.shape[1]
+    gram, cross, square = total[:n_columns, :n_columns], total[:n_columns, n_columns:], np.diag(total)[n_columns:]
     if F.beta > 0:
-        delta = cross[:, -1] / (F.beta * F.weight)
-        gram -= F.beta * F.weight * np.outer(delta, delta)
-        centre, cross, square = centre + delta, cross[:, :-1], square[:-1]
-    return _statistics(F, gram, cross, square, centre, target_mean)
+        delta = cross[:, t] / (F.beta * F.weight)
+        gram = gram - F.beta * F.weight * np.outer(delta, delta)
+        centre = centre + delta
+    return _statistics(F, np.ascontiguousarray(gram), cross[:, :t].copy(), square[:t].copy(), centre, target_mean)
 
 
 def sparse_statistics(F: QueryPreferences, X: sparse.csr_array, y: np.ndarray) -> Statistics:
@@ -127,6 +129,23 @@ def sparse_statistics(F: QueryPreferences, X: sparse.csr_array, y: np.ndarray) -
         mean = np.asarray(sums.sum(axis=0)).ravel() / F.weight
         gram -= F.beta * F.weight * np.outer(mean, mean)
     return _statistics(F, gram, X.T @ (F.T @ z), np.einsum("it,it->t", z, z), mean, target_mean)
+
+
+def _appended(read: Read, T: np.ndarray) -> Read:
+    """Rows of [V, T] in a buffer that is used again and again."""
+    buffer = np.empty((0, 0), dtype=T.dtype)
+
+    def read_both(rows: Rows) -> np.ndarray:
+        nonlocal buffer
+        V, t = read(rows), T[rows]
+        if len(V) > len(buffer):
+            buffer = np.empty((len(V), V.shape[1] + t.shape[1]), dtype=T.dtype)
+        both = buffer[: len(V)]
+        both[:, : V.shape[1]] = V
+        both[:, V.shape[1] :] = t
+        return both
+
+    return read_both
 
 
 def targets(F: Preferences, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

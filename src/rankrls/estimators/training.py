@@ -13,7 +13,7 @@ from sklearn.model_selection import GroupKFold
 
 from .. import selection, validation
 from ..features import Identity, Nystroem
-from ..kernels import Kernel, Precomputed
+from ..kernels import Function, Kernel, Precomputed
 from ..preferences import QueryPreferences
 from ..problems import Dual, Fold, Iterative, Primal, Problem
 from ..queries import Queries
@@ -61,7 +61,8 @@ class Training:
             "use a sparse one, e.g. RankRLS(kernel=..., basis=1000), or fewer rows",
         )
         K = np.asarray(self.kernel(self.X, self.X), dtype=np.float64)
-        validation.check_kernel_matrix(K)
+        if isinstance(self.kernel, Function):
+            validation.check_kernel_matrix(K)
         return K
 
     def setup(self, *, tied: bool, weighting: str, regression: float) -> Setup:
