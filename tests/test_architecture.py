@@ -16,7 +16,7 @@ LAYERS = [
     {"preferences"},
     {"statistics", "metrics"},
     {"ridge"},
-    {"features", "iterative", "validation"},
+    {"features", "iterative", "validation", "bases"},
     {"problems"},
     {"selection"},
     {"datasets"},

@@ -8,10 +8,10 @@ With F such that F'F is the Laplacian of the preference graph, ranking is ridge 
 - `estimators` put these together behind scikit-learn's interface.
 """
 
-from . import datasets, kernels, metrics
+from . import bases, datasets, kernels, metrics
 from .estimators import RankRLS
 from .iterative import ConvergenceWarning
 from .validation import qid_from_group
 
 __version__ = "0.1.0"
-__all__ = ["ConvergenceWarning", "RankRLS", "datasets", "kernels", "metrics", "qid_from_group"]
+__all__ = ["ConvergenceWarning", "RankRLS", "bases", "datasets", "kernels", "metrics", "qid_from_group"]

@@ -18,6 +18,9 @@ from .kernels import Kernel
 from .preferences import Read, Rows
 from .ridge import whitening
 
+# A'A of raw kernel values is whitened only afterwards, which magnifies its rounding by the inverse of this share
+RANK_TOLERANCE = 1e-9
+
 
 class Features(Protocol):
     """What a primal fit asks of its features."""
@@ -59,11 +62,13 @@ class Nystroem:
 
     @cached_property
     def W(self) -> np.ndarray:
-        K = np.asarray(self.kernel(self.points, self.points), dtype=np.float64)
-        return whitening((K + K.T) / 2)
+        points = self.points.astype(np.float64)
+        K = self.kernel(points, points)
+        return whitening((K + K.T) / 2, RANK_TOLERANCE)
 
     def reader(self, X: Any) -> Callable[[], Read]:
-        return lambda: lambda rows: self.kernel(X[rows], self.points)
+        points = self.points.astype(np.float64)
+        return lambda: lambda rows: self.kernel(X[rows].astype(np.float64), points)
 
 
 def _buffered(X: np.ndarray) -> Read:

@@ -1,7 +1,8 @@
 """Kernels as objects: `kernel(X, Z)` is the (m, r) matrix of k(x, z).
 
 A kernel is a small dataclass of its parameters. `gamma="scale"` is 1 / (n_features * variance of X), fixed by
-`kernel.fitted(X)` when an estimator is fitted; a kernel with numbers only is ready to be called.
+`kernel.fitted(X)` when an estimator is fitted; `gamma="auto"` leaves the choice among `kernel.candidates(X)` to
+hold-out; a kernel with numbers only is ready to be called.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from scipy.spatial.distance import cdist
 
 Array = Any  # ndarray, or a scipy sparse matrix of rows
 
+WIDTHS = 4.0 ** np.arange(-3, 3)  # gamma="auto" tries these multiples of the median heuristic
+MEDIAN_ROWS = 1000
+
 
 class Kernel:
     """Interface: a positive semi-definite function of two points, evaluated on all pairs of rows."""
@@ -32,8 +36,14 @@ class Kernel:
         if not isinstance(gamma, str):
             return self
         if gamma != "scale":
-            raise ValueError(f'gamma must be a positive number or "scale", got {gamma!r}')
+            raise ValueError(f'gamma must be a positive number, "scale" or "auto", got {gamma!r}')
         return replace(self, gamma=_scale(X, weights))  # type: ignore[type-var]
+
+    def candidates(self, X: Array, weights: np.ndarray | None = None) -> list[Kernel]:
+        """The kernels to choose from: one, or with gamma="auto" widths around the median distance of X."""
+        if getattr(self, "gamma", None) != "auto":
+            return [self.fitted(X, weights)]
+        return [replace(self, gamma=g) for g in _median_gamma(X) * WIDTHS]  # type: ignore[type-var]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, so that a grid search can vary `kernel__gamma`."""
@@ -152,10 +162,12 @@ class Cosine(Kernel):
 
 @dataclass
 class Precomputed(Kernel):
-    """X holds kernel values already: the columns are the training points."""
+    """X holds kernel values already: its columns are the training points, or those of them in `columns`."""
+
+    columns: np.ndarray | None = None
 
     def __call__(self, X: Array, Z: Array) -> np.ndarray:
-        return X
+        return X if self.columns is None else X[:, self.columns]
 
 
 @dataclass
@@ -224,6 +236,16 @@ def _square_norms(X: Array) -> np.ndarray:
 
 def _positive(norms: np.ndarray) -> np.ndarray:
     return np.where(norms > 0, norms, 1)
+
+
+def _median_gamma(X: Array) -> float:
+    """1 / (median squared distance between rows), from evenly spaced rows."""
+    rows = X[np.unique(np.linspace(0, X.shape[0] - 1, MEDIAN_ROWS).astype(int))]
+    rows = rows.astype(np.float64)
+    norms = _square_norms(rows)
+    distance = (norms[:, None] + norms - 2 * _dot(rows, rows))[np.triu_indices(len(norms), 1)]
+    distance = distance[distance > 1e-12 * norms.max(initial=0)]
+    return float(1 / np.median(distance)) if len(distance) else 1.0
 
 
 def _scale(X: Array, weights: np.ndarray | None) -> float:

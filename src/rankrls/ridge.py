@@ -26,6 +26,11 @@ from scipy import linalg
 from .preferences import PairPreferences, QueryPreferences
 from .statistics import Statistics
 
+INDEFINITE = (
+    "the kernel matrix is not positive semi-definite (smallest eigenvalue {:.3g}, largest {:.3g}): "
+    "use a valid kernel, or add a multiple of the identity"
+)
+
 
 @dataclass(frozen=True)
 class RidgePath:
@@ -59,10 +64,12 @@ def ill_conditioned(M: np.ndarray, alpha: float) -> bool:
     return alpha < 1e-8 * float(np.trace(M))
 
 
-def whitening(K: np.ndarray) -> np.ndarray:
-    """(n, r) W with W'K W = I on the range of a positive semi-definite K."""
+def whitening(K: np.ndarray, tolerance: float) -> np.ndarray:
+    """(n, r) W with W'K W = I on the range of a positive semi-definite K: eigenvalues above a share of the largest."""
     d, V = eigh(K)
-    keep = d > d[-1] * cutoff(len(d), K.dtype)
+    if d[0] < -1e-6 * abs(d[-1]):
+        raise ValueError(INDEFINITE.format(d[0], d[-1]))
+    keep = d > d[-1] * tolerance
     return V[:, keep] / np.sqrt(d[keep])
 
 
@@ -102,10 +109,7 @@ class DualSystem:
             M += top * np.outer(self.v, self.v)
         d, U = eigh(M, overwrite=True)
         if d[0] < -1e-6 * abs(d[-1]):
-            raise ValueError(
-                f"the kernel matrix is not positive semi-definite (smallest eigenvalue {d[0]:.3g}, "
-                f"largest {d[-1]:.3g}): use a valid kernel, or add a multiple of the identity"
-            )
+            raise ValueError(INDEFINITE.format(d[0], d[-1]))
         penalised = d if self.v is None else d[:-1]
         d[d <= penalised.max(initial=0) * cutoff(len(d))] = 0
         if self.v is not None:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from .metrics import Metric
-from .preferences import QueryPreferences
-from .problems import Fold, Problem
+from .preferences import PairPreferences, QueryPreferences
+from .problems import Fold, Primal, Problem
 from .queries import Queries
 
 ALPHA_RANGE = (-5.0, 2.0)  # decades around the mean eigenvalue of the loss: docs/decisions/0001-defaults.md
@@ -75,6 +75,22 @@ def choose(
     mean = np.mean(scores, axis=0)
     winner = best(mean if metric.greater_is_better else -mean, alphas)
     return Choice(alphas, mean, predictions[:, winner], winner)
+
+
+def pair_scores(problem: Primal, alphas: np.ndarray) -> np.ndarray:
+    """(k,) the share of explicit pairs in the right order by models that never saw them.
+
+    Connected components of the preference graph are left out as queries are; where all pairs are linked, each pair.
+    """
+    F = problem.F
+    assert isinstance(F, PairPreferences)
+    components = F.components()
+    if len(components) > 1:
+        predicted = problem.leave_out([Fold(rows) for rows in components], alphas)[:, :, 0]
+    else:
+        predicted = problem.leave_pairs_out(alphas)[:, :, 0]
+    right = np.sign(predicted) * np.sign(problem.y)
+    return np.average((1 + right) / 2, axis=0, weights=F.w)
 
 
 def best(scores: np.ndarray, alphas: np.ndarray) -> int:

@@ -6,16 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from .. import selection, validation
-from ..kernels import Kernel, Precomputed, as_kernel
+from ..kernels import Precomputed
 from ..metrics import get_metric
 from ..preferences import WEIGHTINGS, PairPreferences, QueryPreferences
-from ..problems import Fold, Model, Primal
+from ..problems import Model
 from ..queries import Queries
 from ..ridge import primal_solution
 from .training import GRAM_COLUMNS, Setup, Training
@@ -49,10 +48,11 @@ class RankRLS(BaseEstimator):
         Regularisation. "auto" takes the value of `alphas` with the best `scoring` under `cv`.
     kernel : None, str, kernel object or callable, default=None
         None is a linear model. Names: "linear", "rbf", "poly", "laplacian", "cosine", "precomputed"; objects are in
-        `rankrls.kernels`; a callable maps (X, Z) to the matrix of kernel values.
-    basis : None, int, array of row indices or array of points, default=None
-        None expands a kernel model in all training points. A number takes that many training rows at random; indices
-        take these rows; a two-dimensional array is taken as the points themselves (Sparse RankRLS).
+        `rankrls.kernels`; a callable maps (X, Z) to the matrix of kernel values. `Gaussian(gamma="auto")` chooses the
+        width together with alpha.
+    basis : None, int, object of `rankrls.bases`, array of row indices or array of points, default=None
+        None expands a kernel model in all training points. A number chooses that many points (how: an object such as
+        `KMeansCentres(500)`); indices take these rows; a two-dimensional array holds the points (Sparse RankRLS).
     weighting : {"pairs", "queries", "items"}, default="items"
         What counts equally: every pair (c = 1), every query (c = 1 / pairs of the query) or every item
         (c = 1 / items of the query).
@@ -72,7 +72,7 @@ class RankRLS(BaseEstimator):
         items (10 unless `cv` is a number or gives splits). Data for which the iterative solver is used (many
         thousands of sparse features and of rows) take five folds of queries for "leave-query-out".
     random_state : int, Generator or None, default=None
-        Used only to draw a random basis.
+        Used only to choose basis points.
 
     Attributes
     ----------
@@ -164,8 +164,7 @@ class RankRLS(BaseEstimator):
         self
         """
         self._check_params()
-        data = self._training(X, y, qid, sample_weight)
-        setup, choice = self._select(data)
+        data, setup, choice = self._select(self._training(X, y, qid, sample_weight))
         alpha = float(choice.alphas[choice.best]) if self._auto else float(self.alpha)
         self._store(setup.problem.model(alpha / setup.unit), data)
         self.alpha_, self.tied_pairs_ = alpha, setup.tied
@@ -178,21 +177,25 @@ class RankRLS(BaseEstimator):
         self.statistics_ = setup.statistics()
         return self
 
-    def _select(self, data: Training) -> tuple[Setup, Any]:
+    def _select(self, data: Training) -> tuple[Training, Setup, Any]:
         """The problem to solve and, where something is to be chosen, what hold-out says."""
-        options = (True, False) if self.tied_pairs == "auto" else (bool(self.tied_pairs),)
+        kernels = data.with_kernels(self.kernel, self.basis, self.random_state)
+        ties = (True, False) if self.tied_pairs == "auto" else (bool(self.tied_pairs),)
         arguments = {"weighting": self.weighting, "regression": float(self.regression)}
-        if not self._auto and len(options) == 1:
-            return data.setup(tied=options[0], **arguments), None
+        if not self._auto and len(kernels) == len(ties) == 1:
+            return kernels[0], kernels[0].setup(tied=ties[0], **arguments), None
         metric = get_metric(self.scoring)
-        found = []
-        for tied in options:
-            setup = data.setup(tied=tied, **arguments)
-            alphas = setup.alphas(self.alphas if self._auto else [self.alpha])
-            folds, groups = setup.folds(self.cv, data)
-            found.append((setup, selection.choose(setup.problem, folds, alphas, metric, groups, setup.unit)))
         sign = 1 if metric.greater_is_better else -1
-        return max(found, key=lambda pair: sign * pair[1].score)
+        best: Any = None
+        for option in kernels:
+            for tied in ties:
+                setup = option.setup(tied=tied, **arguments)
+                alphas = setup.alphas(self.alphas if self._auto else [self.alpha])
+                folds, groups = setup.folds(self.cv, option)
+                choice = selection.choose(setup.problem, folds, alphas, metric, groups, setup.unit)
+                if best is None or sign * choice.score > sign * best[2].score:
+                    best = option, setup, choice
+        return best
 
     def fit_pairs(self, X, pairs, margins=None, weights=None):
         """Learn from explicit preferences: minimise sum_p w_p (d_p - (f(x_i) - f(x_j)))^2 + alpha ||f||^2.
@@ -237,39 +240,36 @@ class RankRLS(BaseEstimator):
         weights = validation.check_weights(weights, len(pairs), name="weights", unit="pair")
         if weights is not None:
             pairs, y, weights = (array[weights > 0] for array in (pairs, y, weights))
-        kernel, points = self._kernel_and_points(X)
-        if kernel is not None and points is None:  # every row a basis point: the pairs may outnumber the rows
-            points = X
-        data = Training(X, y, Queries.single(X.shape[0]), kernel=kernel, points=points)
-        problem = data.primal(PairPreferences(pairs, X.shape[0], weights), y[:, None])
-        self._forget_selection()
-        alpha = self._choose_by_pairs(problem, y) if self._auto else float(self.alpha)
+        F = PairPreferences(pairs, X.shape[0], weights)
+        rows = Training(X, y, Queries.single(X.shape[0]), n_given=X.shape[0])
+        best: Any = None
+        options = rows.with_kernels(self.kernel, self.basis, self.random_state)
+        for data in options:
+            if data.kernel is not None and data.points is None:  # all rows: pairs may outnumber them
+                data = replace(data, points=X)
+            problem = data.primal(F, y[:, None])
+            alphas = np.array([self.alpha]) if not self._auto else self.alphas
+            alphas = selection.default_alphas(problem.spread) if alphas is None else validation.check_alphas(alphas)
+            fixed = len(options) == len(alphas) == 1
+            scores = np.zeros(1) if fixed and not self._auto else selection.pair_scores(problem, alphas)
+            winner = selection.best(scores, alphas)
+            if best is None or scores[winner] > best[0]:
+                best = scores[winner], data, problem, alphas, scores, float(alphas[winner])
+        _, data, problem, alphas, scores, alpha = best
         self._store(problem.model(alpha), data)
+        self._forget_selection()
+        if self._auto:
+            self.alphas_, self.cv_scores_ = alphas, scores
         self.alpha_, self.tied_pairs_ = alpha, False
         self.n_queries_, self.n_pairs_, self.statistics_ = 0, len(pairs), None
         return self
-
-    def _choose_by_pairs(self, problem: Primal, margins: np.ndarray) -> float:
-        F = problem.F
-        assert isinstance(F, PairPreferences)
-        alphas = (
-            selection.default_alphas(problem.spread) if self.alphas is None else validation.check_alphas(self.alphas)
-        )
-        components = F.components()
-        if len(components) > 1:
-            predicted = problem.leave_out([Fold(rows) for rows in components], alphas)[:, :, 0]
-        else:
-            predicted = problem.leave_pairs_out(alphas)[:, :, 0]
-        right = np.sign(predicted) * np.sign(margins)[:, None]
-        self.alphas_, self.cv_scores_ = alphas, np.average((1 + right) / 2, axis=0, weights=F.w)
-        return float(alphas[selection.best(self.cv_scores_, alphas)])
 
     @available_if(_keeps_sums)
     def partial_fit(self, X, y, qid=None, sample_weight=None):
         """Learn from more queries, exactly as if they had been there from the start.
 
         For linear models and for kernel models with a fixed basis. Every call brings whole queries: a query id that
-        comes again is another query. What is "auto" is chosen on the queries of the first call and kept.
+        comes again is another query. What is "auto", and basis points, are chosen on the first call and kept.
 
         Parameters
         ----------
@@ -303,14 +303,15 @@ class RankRLS(BaseEstimator):
         fitted = hasattr(self, "alpha_")
         if fitted:
             alpha, tied = self.alpha_, self.tied_pairs_
-        elif self._auto or self.tied_pairs == "auto":
+        elif self._auto or self.tied_pairs == "auto" or self.kernel is not None:
             first = clone(self).fit(X, y, qid=qid, sample_weight=sample_weight)
             alpha, tied = first.alpha_, first.tied_pairs_
         else:
             alpha, tied = self.alpha, self.tied_pairs
         data = self._training(X, y, qid, sample_weight, fresh=False)
-        if fitted and data.kernel is not None:
-            data = replace(data, kernel=self.kernel_, points=self.X_fit_)
+        if self.kernel is not None:
+            known = self if fitted else first
+            data = replace(data, kernel=known.kernel_, points=known.X_fit_)
         if data.kernel is None and data.X.shape[1] > GRAM_COLUMNS:
             raise ValueError(
                 f"partial_fit keeps an n x n matrix, too large for {data.X.shape[1]} features; at most {GRAM_COLUMNS}"
@@ -490,9 +491,9 @@ class RankRLS(BaseEstimator):
         queries = validation.check_queries(qid, X.shape[0])
         weights = validation.check_weights(sample_weight, X.shape[0])
         targets = validation.check_targets(y, tied_pairs=self.tied_pairs)
-        kernel, points = self._kernel_and_points(X, weights)
-        data = Training(X, targets, queries, weights, kernel, points, n_given=X.shape[0], flat=y.ndim == 1)
-        data = data.without_zero_weights()
+        if self.__sklearn_tags__().input_tags.pairwise and fresh:
+            validation.check_kernel_matrix(X)
+        data = Training(X, targets, queries, weights, n_given=X.shape[0], flat=y.ndim == 1).without_zero_weights()
         validation.check_query_mass(data.queries, data.weights, self.weighting)
         if fresh and self.regression == 0:
             validation.check_comparable(data.y, data.queries)
@@ -500,15 +501,6 @@ class RankRLS(BaseEstimator):
 
     def _accepts(self) -> Any:
         return False if self.__sklearn_tags__().input_tags.pairwise else "csr"
-
-    def _kernel_and_points(self, X: Any, weights: np.ndarray | None = None) -> tuple[Kernel | None, Any]:
-        """The kernel with its parameters fixed, and the basis points if there are any."""
-        if self.kernel is None:
-            return None, None
-        kernel = as_kernel(self.kernel).fitted(X, weights)
-        if isinstance(kernel, Precomputed):
-            validation.check_kernel_matrix(X)
-        return kernel, basis_points(self.basis, X, kernel, self.random_state)
 
     def _store(self, model: Model, data: Training) -> None:
         for name in ("coef_", "dual_coef_", "X_fit_", "kernel_"):
@@ -519,7 +511,7 @@ class RankRLS(BaseEstimator):
         if data.kernel is None:
             self.coef_ = coef[:, 0] if data.flat else coef.T
             return
-        if isinstance(data.kernel, Precomputed):
+        if isinstance(data.kernel, Precomputed) and data.points is None:
             coef = np.nan_to_num(data.all_rows(coef))  # a row not given has no weight
         self.kernel_ = data.kernel
         self.X_fit_ = data.X if data.points is None else data.points
@@ -541,26 +533,3 @@ def _weighted(values: np.ndarray, weights: np.ndarray) -> float:
     """The weighted mean over the queries that define a metric."""
     defined = ~np.isnan(values)
     return float(np.average(values[defined], weights=weights[defined]))
-
-
-def basis_points(basis: Any, X: Any, kernel: Kernel, random_state: Any) -> Any:
-    """The points a kernel model is expanded in: None for all rows, a number of random rows, rows, or the points."""
-    if basis is None:
-        return None
-    if isinstance(kernel, Precomputed):
-        raise ValueError("a precomputed kernel cannot take a basis: pass the points and a kernel, or basis=None")
-    if isinstance(basis, (int, np.integer)) and not isinstance(basis, bool):
-        if not 1 <= basis <= X.shape[0]:
-            raise ValueError(f"basis={basis} points cannot be drawn from {X.shape[0]} rows")
-        seed = random_state.randint(2**31) if isinstance(random_state, np.random.RandomState) else random_state
-        return X[np.sort(np.random.default_rng(seed).choice(X.shape[0], int(basis), replace=False))]
-    array = basis if sparse.issparse(basis) else np.asarray(basis)
-    if array.ndim == 1 and array.dtype.kind in "iu":
-        if len(array) == 0 or array.min() < -X.shape[0] or array.max() >= X.shape[0]:
-            raise ValueError(f"basis names rows outside 0 to {X.shape[0] - 1}, or none")
-        return X[array]
-    if array.ndim == 2 and array.shape[1] == X.shape[1]:
-        return array.astype(X.dtype)
-    raise ValueError(
-        f"basis must be None, a number, row numbers, or points with {X.shape[1]} features; got shape {array.shape}"
-    )

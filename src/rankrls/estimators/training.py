@@ -12,8 +12,9 @@ from scipy import sparse
 from sklearn.model_selection import GroupKFold
 
 from .. import selection, validation
+from ..bases import DEFAULT, Basis, RandomRows
 from ..features import Identity, Nystroem
-from ..kernels import Function, Kernel, Precomputed
+from ..kernels import Function, Kernel, Precomputed, as_kernel
 from ..preferences import QueryPreferences
 from ..problems import Dual, Fold, Iterative, Primal, Problem
 from ..queries import Queries
@@ -41,10 +42,35 @@ class Training:
         if self.weights is None or np.all(self.weights > 0):
             return self
         kept = np.flatnonzero(self.weights > 0)
-        precomputed = isinstance(self.kernel, Precomputed)
-        X = self.X[np.ix_(kept, kept)] if precomputed else self.X[kept]
         queries = Queries.of(self.queries.labels[self.queries.codes[kept]])
-        return replace(self, X=X, y=self.y[kept], queries=queries, weights=self.weights[kept], kept=kept)
+        return replace(self, X=self.X[kept], y=self.y[kept], queries=queries, weights=self.weights[kept], kept=kept)
+
+    def with_kernels(self, kernel: Any, basis: Any, random_state: Any) -> list[Training]:
+        """The rows under each kernel there is to choose from, with the basis points if there are any."""
+        if kernel is None:
+            return [self]
+        kernel = as_kernel(kernel)
+        if isinstance(kernel, Precomputed):
+            return [self._precomputed(basis, random_state)]
+        if self.kept is not None and isinstance(basis, (list, np.ndarray)) and np.ndim(basis) == 1:
+            basis = np.flatnonzero(np.isin(self.kept, basis))  # row numbers are the caller's
+        return [
+            replace(self, kernel=k, points=basis_points(basis, self.X, k, random_state))
+            for k in kernel.candidates(self.X, self.weights)
+        ]
+
+    def _precomputed(self, basis: Any, random_state: Any) -> Training:
+        if basis is None:
+            X = self.X if self.kept is None else np.ascontiguousarray(self.X[:, self.kept])
+            return replace(self, X=X, kernel=Precomputed())
+        rows = np.arange(self.n_given)[:, None] if self.kept is None else self.kept[:, None]
+        if isinstance(basis, (int, np.integer)):
+            basis = RandomRows(int(basis))
+        if not isinstance(basis, RandomRows) and np.ndim(basis) != 1:
+            raise ValueError("the basis of a precomputed kernel is a number of random rows or row numbers")
+        columns = basis_points(basis, rows, Precomputed(), random_state)[:, 0]
+        place = np.flatnonzero(np.isin(rows[:, 0], columns))
+        return replace(self, kernel=Precomputed(columns), points=self.X[place])
 
     @property
     def dtype(self) -> Any:
@@ -94,7 +120,7 @@ class Training:
         """The problem in the space of the features: columns, or kernels to the basis points."""
         if self.kernel is None:
             return Primal(F, Identity(self.X.shape[1]), self.X, y, self.dtype)
-        return Primal(F, Nystroem(self.kernel, self.points), self.X, y, self.dtype)
+        return Primal(F, Nystroem(self.kernel, self.points), self.X, y, np.float64)
 
     def splits(self, cv: Any) -> list[np.ndarray]:
         """Test rows of each fold a splitter or an iterable of splits gives, numbered as the rows kept."""
@@ -202,3 +228,26 @@ def _check_n_folds(cv: int, most: int, what: str) -> None:
         raise ValueError(
             f"cv={cv} folds cannot be made of {most} {what}: choose between 2 and {most}, or pass alpha as a number"
         )
+
+
+def basis_points(basis: Any, X: Any, kernel: Kernel, random_state: Any) -> Any:
+    """The points a kernel model is expanded in: None for all rows, chosen points, rows by number, or the points."""
+    if basis is None:
+        return None
+    if isinstance(basis, (int, np.integer)) and not isinstance(basis, bool):
+        basis = DEFAULT(int(basis))
+    if isinstance(basis, Basis):
+        if not 1 <= basis.size <= X.shape[0]:
+            raise ValueError(f"basis={basis.size} points cannot be drawn from {X.shape[0]} rows")
+        seed = random_state.randint(2**31) if isinstance(random_state, np.random.RandomState) else random_state
+        return basis.choose(X, kernel, np.random.default_rng(seed))
+    array = basis if sparse.issparse(basis) else np.asarray(basis)
+    if array.ndim == 1 and array.dtype.kind in "iu":
+        if len(array) == 0 or array.min() < -X.shape[0] or array.max() >= X.shape[0]:
+            raise ValueError(f"basis names rows outside 0 to {X.shape[0] - 1}, or none")
+        return X[array]
+    if array.ndim == 2 and array.shape[1] == X.shape[1]:
+        return array.astype(X.dtype)
+    raise ValueError(
+        f"basis must be None, a number, row numbers, or points with {X.shape[1]} features; got shape {array.shape}"
+    )

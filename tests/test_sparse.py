@@ -1,0 +1,134 @@
+"""Sparse RankRLS: basis points by any method, kernel widths by hold-out, a stream instead of a matrix."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+import oracles
+from cases import problem
+from rankrls import RankRLS
+from rankrls.bases import KMeansCentres, PivotedCholesky, RandomRows
+from rankrls.kernels import Gaussian, Linear, Polynomial
+
+X, Y, QID = problem(m=80, n_queries=10)
+METHODS = [RandomRows, KMeansCentres, PivotedCholesky]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_basis_has_the_size_asked_for_and_is_drawn_by_seed(method):
+    rng = lambda: np.random.default_rng(0)
+    points = method(12).choose(X, Gaussian(0.1), rng())
+    assert points.shape == (12, 6)
+    assert_array_equal(points, method(12).choose(X, Gaussian(0.1), rng()))
+    models = [RankRLS(kernel=Gaussian(0.1), basis=method(12), random_state=s).fit(X, Y, qid=QID) for s in (0, 0, 1)]
+    assert_allclose(models[0].predict(X), models[1].predict(X))
+    assert not np.allclose(models[0].predict(X), models[2].predict(X))
+
+
+@pytest.mark.parametrize("method", [RandomRows, PivotedCholesky])
+def test_rows_of_sparse_data_can_be_a_basis(method):
+    rows = sparse.csr_array(X)
+    model = RankRLS(kernel=Gaussian(0.1), basis=method(12), random_state=0).fit(rows, Y, qid=QID)
+    dense = RankRLS(kernel=Gaussian(0.1), basis=method(12), random_state=0).fit(X, Y, qid=QID)
+    assert_allclose(model.predict(rows), dense.predict(X), atol=1e-8)
+    with pytest.raises(TypeError, match="dense rows"):
+        RankRLS(kernel="rbf", basis=KMeansCentres(5)).fit(rows, Y, qid=QID)
+
+
+def test_pivoted_cholesky_stops_when_the_rows_drawn_span_all_others():
+    low = X[:, :2] @ np.ones((2, 6))
+    points = PivotedCholesky(30).choose(low, Linear(), np.random.default_rng(0))
+    assert len(points) == 1
+    assert len(PivotedCholesky(10).choose(np.repeat(X[:3], 20, axis=0), Gaussian(1.0), np.random.default_rng(0))) == 3
+
+
+def test_duplicate_and_collinear_basis_points_are_cut_off():
+    basis = np.vstack([X[:10], X[:10], X[:1] + 1e-12])
+    model = RankRLS(0.5, kernel=Gaussian(0.1), basis=basis).fit(X, Y, qid=QID)
+    plain = RankRLS(0.5, kernel=Gaussian(0.1), basis=X[:10]).fit(X, Y, qid=QID)
+    assert_allclose(model.predict(X), plain.predict(X), atol=1e-6 * np.abs(plain.predict(X)).max())
+    poly = RankRLS(0.5, kernel=Polynomial(2, 0.1), basis=X).fit(X, Y, qid=QID)
+    full = RankRLS(0.5, kernel=Polynomial(2, 0.1)).fit(X, Y, qid=QID)
+    assert_allclose(poly.predict(X), full.predict(X), atol=1e-5 * np.abs(full.predict(X)).max())
+
+
+def test_subset_of_regressors_is_a_full_model_with_a_modified_kernel():
+    """Paper 002, section 3.4: the kernel k(x, R) K_RR^-1 k(R, z)."""
+    R = X[::7]
+    K_mr, K_rr = Gaussian(0.1)(X, R), Gaussian(0.1)(R, R)
+    modified = K_mr @ np.linalg.solve(K_rr, K_mr.T)
+    sparse_model = RankRLS(0.3, kernel=Gaussian(0.1), basis=R).fit(X, Y, qid=QID)
+    full = RankRLS(0.3, kernel="precomputed").fit((modified + modified.T) / 2, Y, qid=QID)
+    assert_allclose(sparse_model.predict(X), full.predict(modified), atol=1e-7 * np.abs(full.predict(modified)).max())
+
+
+def test_held_out_scores_of_a_sparse_model_equal_refits():
+    R = X[::7]
+    model = RankRLS(alphas=[0.3], kernel=Gaussian(0.1), basis=R).fit(X, Y, qid=QID)
+    K_mr, K_rr = Gaussian(0.1)(X, R), Gaussian(0.1)(R, R)
+    for q in (1, 2, 5):
+        rest, fold = np.flatnonzero(q != QID), np.flatnonzero(q == QID)
+        Lt = oracles.laplacian(Y[rest], QID[rest], tied=False, weighting="items")
+        w, _ = oracles.ridge(K_mr[rest], Y[rest], Lt, 0.3, penalty=K_rr)
+        assert_allclose(model.cv_predictions_[fold], K_mr[fold] @ w, atol=1e-7)
+
+
+def test_gamma_auto_takes_the_width_of_the_best_held_out_score():
+    candidates = Gaussian("auto").candidates(X)
+    assert len({kernel.gamma for kernel in candidates}) == 6
+    for extra in ({}, {"basis": 20, "random_state": 0}):
+        auto = RankRLS(kernel=Gaussian("auto"), **extra).fit(X, Y, qid=QID)
+        models = [RankRLS(kernel=kernel, **extra).fit(X, Y, qid=QID) for kernel in candidates]
+        best = max(models, key=lambda model: model.cv_scores_.max())
+        assert auto.kernel_ == best.kernel_
+        assert_allclose(auto.predict(X), best.predict(X))
+    assert RankRLS(1.0, kernel=Gaussian("auto")).fit(X, Y, qid=QID).kernel_ in candidates
+    with pytest.raises(ValueError, match='"scale" or "auto"'):
+        RankRLS(kernel=Gaussian("medium")).fit(X, Y, qid=QID)
+
+
+def test_precomputed_kernels_with_a_basis():
+    K = Gaussian(0.1)(X, X)
+    chosen = np.array([3, 8, 20, 41])
+    precomputed = RankRLS(0.5, kernel="precomputed", basis=chosen).fit(K, Y, qid=QID)
+    direct = RankRLS(0.5, kernel=Gaussian(0.1), basis=chosen).fit(X, Y, qid=QID)
+    assert_allclose(precomputed.predict(K), direct.predict(X), atol=1e-9)
+    drawn = RankRLS(0.5, kernel="precomputed", basis=9, random_state=0).fit(K, Y, qid=QID)
+    assert drawn.predict(K).shape == (80,)
+    u = np.ones(80)
+    u[50:] = 0
+    weighted = RankRLS(0.5, kernel="precomputed", basis=chosen).fit(K, Y, qid=QID, sample_weight=u)
+    kept = RankRLS(0.5, kernel=Gaussian(0.1), basis=X[chosen]).fit(X[:50], Y[:50], qid=QID[:50])
+    assert_allclose(weighted.predict(K), kept.predict(X), atol=1e-9)
+    with pytest.raises(ValueError, match="random rows or row numbers"):
+        RankRLS(0.5, kernel="precomputed", basis=X).fit(K, Y, qid=QID)
+
+
+def test_adding_and_forgetting_with_a_fixed_basis():
+    first, second = QID < 6, QID >= 6
+    model = RankRLS(0.5, kernel=Gaussian("auto"), basis=15, random_state=0)
+    model.partial_fit(X[first], Y[first], qid=QID[first])
+    model.partial_fit(X[second], Y[second], qid=QID[second])
+    whole = RankRLS(0.5, kernel=model.kernel_, basis=model.X_fit_).fit(X, Y, qid=QID)
+    assert_allclose(model.predict(X), whole.predict(X), atol=1e-8)
+    model.forget(X[second], Y[second], qid=QID[second])
+    before = RankRLS(0.5, kernel=model.kernel_, basis=model.X_fit_).fit(X[first], Y[first], qid=QID[first])
+    assert_allclose(model.predict(X), before.predict(X), atol=1e-7)
+
+
+def test_the_matrix_of_kernel_values_is_never_whole(monkeypatch):
+    """No block of kernel values is longer than a batch."""
+    seen = []
+    plain = Gaussian.__call__
+
+    def watched(self, A, B):
+        seen.append(A.shape[0])
+        return plain(self, A, B)
+
+    monkeypatch.setattr(Gaussian, "__call__", watched)
+    for module in ("queries", "preferences", "problems"):
+        monkeypatch.setattr(f"rankrls.{module}.BATCH_ROWS", 16)
+    monkeypatch.setattr("rankrls.queries.Queries.batches.__defaults__", (16,))
+    RankRLS(kernel=Gaussian(0.1), basis=12, random_state=0).fit(X, Y, qid=QID)
+    assert max(seen) <= 32
