@@ -14,11 +14,14 @@ from pathlib import Path
 
 import numpy as np
 from scipy import linalg
+from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.pipeline import make_pipeline
 
 from benchmarks.measure import Measured, machine, measure
 from rankrls import RankRLS, metrics
+from rankrls.bases import RandomRows
 from rankrls.kernels import Gaussian
 
 RESULTS = Path(__file__).parent / "results"
@@ -101,6 +104,27 @@ def kernel(quick: bool) -> Iterator[Row]:
     yield Row(what, measure(auto, 3, lambda: linalg.eigh(K)), "scipy.linalg.eigh of that size", "<= 2x")
 
 
+def sparse(quick: bool) -> Iterator[Row]:
+    """Gaussian kernel on basis points: Sparse RankRLS."""
+    m = 20_000 if quick else 100_000
+    X, y, qid = search_data(m, 46)
+    gamma = 1 / 46
+    for r in (500, 1_000 if quick else 2_000):
+        model = {"kernel": Gaussian(gamma), "basis": RandomRows(r), "random_state": 0}
+        theirs = make_pipeline(Nystroem(gamma=gamma, n_components=r, random_state=0), Ridge(1.0))
+        peer = lambda theirs=theirs: theirs.fit(X, y)
+        one = lambda model=model: RankRLS(1.0, **model).fit(X, y, qid=qid)
+        auto = lambda model=model: RankRLS(**model).fit(X, y, qid=qid)
+        size, beside = f"{m:,} x 46, {r:,} points", "sklearn Nystroem + Ridge"
+        yield Row(f"RankRLS(alpha=1), {size}", measure(one, 3, peer), beside, "<= 1.2x")
+        yield Row(f'RankRLS(alpha="auto"), {size}, leave-query-out', measure(auto, 1, peer), beside, "<= 4x")
+        yield Row(beside, measure(peer, 1))
+    m = 100_000 if quick else 1_000_000
+    X, y, qid = search_data(m, 46)
+    big = lambda: RankRLS(kernel=Gaussian(gamma), basis=RandomRows(500), random_state=0).fit(X, y, qid=qid)
+    yield Row(f'RankRLS(alpha="auto"), {m:,} x 46, 500 points', measure(big, 1), target="<= 2000 MB")
+
+
 def growth(quick: bool) -> Iterator[Row]:
     """Cost against rows."""
     sizes = [10_000, 30_000, 100_000] if quick else [10_000, 30_000, 100_000, 300_000, 1_000_000]
@@ -129,6 +153,7 @@ SUITES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "linear": linear,
     "small": small,
     "kernel": kernel,
+    "sparse": sparse,
     "growth": growth,
     "scoring": scoring,
 }

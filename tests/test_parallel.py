@@ -46,3 +46,15 @@ def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         parallel.share(lambda items: 1 / 0, np.arange(4), cost=1)
     assert parallel.n_threads() == before
+
+
+def test_long_passes_report_their_progress(monkeypatch, capsys):
+    X, y, qid = problem(m=300, n_queries=40)
+    RankRLS(verbose=True).fit(X, y, qid=qid)
+    assert capsys.readouterr().err == ""  # nothing takes a second
+    monkeypatch.setattr(parallel, "clock", iter(range(10**6)).__next__)
+    RankRLS(verbose=True).fit(X, y, qid=qid)
+    printed = capsys.readouterr().err
+    assert "sums over rows: 100 %" in printed and "held-out queries: 100 %" in printed
+    RankRLS().fit(X, y, qid=qid)
+    assert capsys.readouterr().err == ""

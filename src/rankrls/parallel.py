@@ -1,4 +1,4 @@
-"""Threads over batches.
+"""Threads over batches, and word of how far they are.
 
 NumPy releases the interpreter lock in everything a batch does, so Python threads with one BLAS thread each beat
 one Python thread with a threaded BLAS: the centring of one batch overlaps with the matrix product of another.
@@ -6,9 +6,14 @@ one Python thread with a threaded BLAS: the centring of one batch overlaps with 
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
 
@@ -16,6 +21,7 @@ from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
+clock = time.monotonic
 WORTH_THREADS = 1_000_000  # array elements; with fewer, threads cost more than they save
 _threads_in_use = threading.Lock()  # BLAS is limited for the whole process, by one caller at a time
 
@@ -30,11 +36,51 @@ def n_threads() -> int:
     return max((library["num_threads"] for library in _blas().info()), default=1)
 
 
-def share(work: Callable[[Sequence[Any]], T], items: Sequence[Any], *, cost: float) -> list[T]:
+@dataclass
+class Progress:
+    """Tells on standard error how much of a pass is done, once it has taken a second."""
+
+    label: str
+    total: int
+    done: int = 0
+    start: float = field(default_factory=lambda: clock())
+    last: float = 0.0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def over(self, items: Sequence[Any]) -> Iterator[Any]:
+        """The items, counted as they are finished."""
+        for item in items:
+            yield item
+            with self.lock:
+                self.done += 1
+                now = clock()
+                if now - self.start > 1 and (now - self.last > 0.5 or self.done == self.total):
+                    self.last = now
+                    end = "\n" if self.done == self.total else "\r"
+                    print(f"{self.label}: {100 * self.done // self.total} %", end=end, file=sys.stderr, flush=True)
+
+
+_verbose: ContextVar[bool] = ContextVar("verbose", default=False)
+
+
+@contextmanager
+def reporting(verbose: bool) -> Iterator[None]:
+    """Long passes over the rows report their progress while this lasts."""
+    token = _verbose.set(bool(verbose))
+    try:
+        yield
+    finally:
+        _verbose.reset(token)
+
+
+def share(work: Callable[[Any], T], items: Sequence[Any], *, cost: float, label: str = "pass over the rows") -> list[T]:
     """`work` on disjoint shares of the items, one thread each; `cost` in array elements tells if it is worth it.
 
     One caller at a time has threads: whoever comes while they are in use works in its own.
     """
+    if _verbose.get():
+        progress, plain = Progress(label, len(items)), work
+        work = lambda part: plain(progress.over(part))
     if cost < WORTH_THREADS or len(items) < 2 or not _threads_in_use.acquire(blocking=False):
         return [work(items)]
     try:

@@ -150,7 +150,7 @@ class Primal:
                 held = held_out(B, S, batch.stack(target).astype(self.dtype), D, z, complete=False)
                 scores[batch.rows] = held.reshape(-1, *scores.shape[1:])
 
-        share(work, batches, cost=float(F.shape[0]) * basis.size)
+        share(work, batches, cost=float(F.shape[0]) * basis.size, label="held-out queries")
         return scores + target_mean.astype(self.dtype) if F.beta > 0 else scores
 
     def _rotation(self, basis: np.ndarray, mean: np.ndarray) -> Callable[[], Callable[[Batch], tuple]]:

@@ -96,7 +96,10 @@ def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_colu
                 total += np.matmul(A.T, A, out=product)
         return total
 
-    total = sum(share(accumulate, F.tasks(), cost=float(F.shape[1]) * width), start=np.zeros((width, width)))
+    total = sum(
+        share(accumulate, F.tasks(), cost=float(F.shape[1]) * width, label="sums over rows"),
+        start=np.zeros((width, width)),
+    )
     t = y.shape[1]
     gram, cross, square = total[:n_columns, :n_columns], total[:n_columns, n_columns:], np.diag(total)[n_columns:]
     if F.beta > 0:

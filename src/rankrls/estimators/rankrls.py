@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from .. import selection, validation
 from ..kernels import Precomputed
 from ..metrics import get_metric
+from ..parallel import reporting
 from ..preferences import WEIGHTINGS, PairPreferences, QueryPreferences
 from ..problems import Model
 from ..queries import Queries
@@ -73,6 +74,8 @@ class RankRLS(BaseEstimator):
         thousands of sparse features and of rows) take five folds of queries for "leave-query-out".
     random_state : int, Generator or None, default=None
         Used only to choose basis points.
+    verbose : bool, default=False
+        Report the progress of passes that take longer than a second, on standard error.
 
     Attributes
     ----------
@@ -130,6 +133,7 @@ class RankRLS(BaseEstimator):
         scoring="pairwise_accuracy",
         cv="leave-query-out",
         random_state=None,
+        verbose=False,
     ):
         self.alpha = alpha
         self.kernel = kernel
@@ -141,6 +145,7 @@ class RankRLS(BaseEstimator):
         self.scoring = scoring
         self.cv = cv
         self.random_state = random_state
+        self.verbose = verbose
 
     # ---------------------------------------------------------------- fitting
 
@@ -164,7 +169,11 @@ class RankRLS(BaseEstimator):
         self
         """
         self._check_params()
-        data, setup, choice = self._select(self._training(X, y, qid, sample_weight))
+        with reporting(self.verbose):
+            return self._fit(self._training(X, y, qid, sample_weight))
+
+    def _fit(self, rows: Training):
+        data, setup, choice = self._select(rows)
         alpha = float(choice.alphas[choice.best]) if self._auto else float(self.alpha)
         self._store(setup.problem.model(alpha / setup.unit), data)
         self.alpha_, self.tied_pairs_ = alpha, setup.tied
