@@ -130,5 +130,5 @@ def test_the_matrix_of_kernel_values_is_never_whole(monkeypatch):
     for module in ("queries", "preferences", "problems"):
         monkeypatch.setattr(f"rankrls.{module}.BATCH_ROWS", 16)
     monkeypatch.setattr("rankrls.queries.Queries.batches.__defaults__", (16,))
-    RankRLS(kernel=Gaussian(0.1), basis=12, random_state=0).fit(X, Y, qid=QID)
+    RankRLS(kernel=Gaussian(0.1), basis=RandomRows(12), random_state=0).fit(X, Y, qid=QID)
     assert max(seen) <= 32

@@ -4,7 +4,7 @@
     KMeansCentres(r)      centres of k-means clusters, not rows of the data
     PivotedCholesky(r)    rows drawn in proportion to what the rows drawn before do not explain [Chen23]
 
-An object of these is what `RankRLS(kernel=..., basis=...)` takes; a plain number is the default method.
+An object of these is what `RankRLS(kernel=..., basis=...)` takes; a plain number is `PivotedCholesky`.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class PivotedCholesky(Basis):
         return rows[np.sort(chosen)]
 
 
-DEFAULT = RandomRows
+DEFAULT = PivotedCholesky  # docs/decisions/0003-basis.md
 
 
 def _candidates(X: Any, rng: np.random.Generator) -> Any:

@@ -52,8 +52,9 @@ class RankRLS(BaseEstimator):
         `rankrls.kernels`; a callable maps (X, Z) to the matrix of kernel values. `Gaussian(gamma="auto")` chooses the
         width together with alpha.
     basis : None, int, object of `rankrls.bases`, array of row indices or array of points, default=None
-        None expands a kernel model in all training points. A number chooses that many points (how: an object such as
-        `KMeansCentres(500)`); indices take these rows; a two-dimensional array holds the points (Sparse RankRLS).
+        None expands a kernel model in all training points. A number takes that many rows by randomly pivoted Cholesky,
+        an object such as `KMeansCentres(500)` as it says (Sparse RankRLS); indices take these rows; a
+        two-dimensional array holds the points themselves.
     weighting : {"pairs", "queries", "items"}, default="items"
         What counts equally: every pair (c = 1), every query (c = 1 / pairs of the query) or every item
         (c = 1 / items of the query).
