@@ -9,9 +9,20 @@ With F such that F'F is the Laplacian of the preference graph, ranking is ridge 
 """
 
 from . import bases, datasets, kernels, metrics
-from .estimators import RankRLS
+from .estimators import CoRankRLS, RankRLS, TransductiveRankRLS, View
 from .iterative import ConvergenceWarning
 from .validation import qid_from_group
 
 __version__ = "0.1.0"
-__all__ = ["ConvergenceWarning", "RankRLS", "bases", "datasets", "kernels", "metrics", "qid_from_group"]
+__all__ = [
+    "CoRankRLS",
+    "ConvergenceWarning",
+    "RankRLS",
+    "TransductiveRankRLS",
+    "View",
+    "bases",
+    "datasets",
+    "kernels",
+    "metrics",
+    "qid_from_group",
+]

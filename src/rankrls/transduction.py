@@ -101,7 +101,7 @@ class LowRank:
         solutions = []
         for YZX, g in zip(given[0] + free[0], given[1] + free[1], strict=True):
             Y, Z, X = YZX[0], np.eye(r) - YZX[1], YZX[2]
-            saddle = np.block([[Y, -Z], [-Z, -X]])  # symmetric, definite on either half: never singular
+            saddle = np.block([[Y, -Z], [-Z, -X]])  # Y, X >= 0 and Z > 0: never singular
             solutions.append(linalg.solve(saddle, np.concatenate([g[0], -g[1]]), assume_a="sym").reshape(2, r))
         return V.scores(gammas, np.array(solutions))
 

@@ -1,5 +1,8 @@
 """scikit-learn estimators: input checked at the border, then a sentence made of the nouns below."""
 
+from .corankrls import CoRankRLS
 from .rankrls import RankRLS
+from .transductive import TransductiveRankRLS
+from .views import View
 
-__all__ = ["RankRLS"]
+__all__ = ["CoRankRLS", "RankRLS", "TransductiveRankRLS", "View"]

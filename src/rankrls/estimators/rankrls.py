@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -18,6 +18,7 @@ from ..preferences import WEIGHTINGS, PairPreferences, QueryPreferences
 from ..problems import Model
 from ..queries import Queries
 from ..ridge import primal_solution
+from .base import Ranker
 from .training import GRAM_COLUMNS, Setup, Training
 
 
@@ -33,7 +34,7 @@ def _keeps_sums(model: RankRLS) -> bool:
     return True
 
 
-class RankRLS(BaseEstimator):
+class RankRLS(Ranker):
     """Learning to rank in closed form: regularised least squares over pairs of items of one query.
 
     Minimises, over linear or kernel functions f,
@@ -116,10 +117,7 @@ class RankRLS(BaseEstimator):
     array([1, 2, 1, 2])
     """
 
-    # query ids travel by metadata routing without any set_fit_request call
-    __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__partial_fit = {"qid": True}  # noqa: RUF012
-    __metadata_request__score = {"qid": True}  # noqa: RUF012
 
     def __init__(
         self,
@@ -363,67 +361,6 @@ class RankRLS(BaseEstimator):
             return np.asarray(X @ self.coef_.T) + self.intercept_
         return self.kernel_(X, self.X_fit_) @ self.dual_coef_ + self.intercept_
 
-    def rank(self, X, qid=None):
-        """Position of each row in the ranking of its query, 1 for the best; equal scores keep their order.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Items.
-        qid : array-like of shape (n_samples,), default=None
-            Query of each row; None is one query.
-
-        Returns
-        -------
-        ranks : ndarray of int, shape (n_samples,)
-        """
-        X, qid = validation.split_qid_column(X, qid)
-        scores = self.predict(X)
-        if scores.ndim > 1:
-            raise ValueError(
-                f"rank needs one score per row, this model has {scores.shape[1]} targets: rank a column of predict"
-            )
-        return validation.check_queries(qid, len(scores)).ranks(scores)
-
-    def score(self, X, y, qid=None, sample_weight=None):
-        """The `scoring` metric of the rankings, averaged over queries.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Items.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            True relevance.
-        qid : array-like of shape (n_samples,), default=None
-            Query of each row. Required when the model was fitted on several queries.
-        sample_weight : array-like of shape (n_samples,), default=None
-            A query counts by the mean weight of its rows.
-
-        Returns
-        -------
-        score : float
-        """
-        check_is_fitted(self, "alpha_")
-        X, qid = validation.split_qid_column(X, qid)
-        if qid is None and self.n_queries_ > 1:
-            raise ValueError(
-                f"the model was fitted on {self.n_queries_} queries, but score got no qid and would pool them into "
-                "one: pass qid, or, inside scikit-learn's cross-validation, call "
-                "sklearn.set_config(enable_metadata_routing=True) or put a column 'qid' into X"
-            )
-        scores = self.predict(X)
-        y = validation.check_numbers("y", y, len(scores), flat=False)
-        if y.size != scores.size:
-            raise ValueError(f"y has shape {y.shape}, predictions have {scores.shape}")
-        queries = validation.check_queries(qid, len(scores))
-        metric = get_metric(self.scoring)
-        columns = list(zip(y.reshape(len(y), -1).T, scores.reshape(len(y), -1).T, strict=True))
-        weights = validation.check_weights(sample_weight, len(y))
-        if weights is None:
-            return float(np.mean([metric(truth, column, queries) for truth, column in columns]))
-        of_query = queries.sum(weights) / queries.sizes
-        return float(np.mean([_weighted(metric.per_query(*column, queries), of_query) for column in columns]))
-
     def explain(self, x_a, x_b):
         """Why a is above b: the contribution of each feature to score(a) - score(b), for linear models.
 
@@ -529,17 +466,9 @@ class RankRLS(BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.estimator_type = "ranker"
         tags.input_tags.pairwise = isinstance(self.kernel, Precomputed) or (
             isinstance(self.kernel, str) and self.kernel == "precomputed"
         )
         tags.input_tags.sparse = not tags.input_tags.pairwise
-        tags.target_tags.required = True
         tags.target_tags.multi_output = self.tied_pairs is True
         return tags
-
-
-def _weighted(values: np.ndarray, weights: np.ndarray) -> float:
-    """The weighted mean over the queries that define a metric."""
-    defined = ~np.isnan(values)
-    return float(np.average(values[defined], weights=weights[defined]))

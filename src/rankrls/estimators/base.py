@@ -1,0 +1,109 @@
+"""What every ranker does alike with the scores it predicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .. import validation
+from ..metrics import get_metric
+
+
+class Ranker(BaseEstimator):
+    """An estimator whose `predict` gives scores: within a query, larger is ranked higher.
+
+    A subclass has the parameter `scoring`, the learned `alpha_` and `n_queries_`, and `predict`.
+    """
+
+    # query ids travel by metadata routing without any set_fit_request call
+    __metadata_request__fit = {"qid": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True}  # noqa: RUF012
+
+    _skips_unscored = False  # whether NaN in the y of `score` are rows without a score to judge
+
+    def rank(self, X, qid=None):
+        """Position of each row in the ranking of its query, 1 for the best; equal scores keep their order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        qid : array-like of shape (n_samples,), default=None
+            Query of each row; None is one query.
+
+        Returns
+        -------
+        ranks : ndarray of int, shape (n_samples,)
+        """
+        X, qid = validation.split_qid_column(X, qid)
+        scores = self.predict(X)
+        if scores.ndim > 1:
+            raise ValueError(
+                f"rank needs one score per row, this model has {scores.shape[1]} targets: rank a column of predict"
+            )
+        return validation.check_queries(qid, len(scores)).ranks(scores)
+
+    def score(self, X, y, qid=None, sample_weight=None):
+        """The `scoring` metric of the rankings, averaged over queries.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            True relevance. Semi-supervised rankers leave rows out where it is NaN.
+        qid : array-like of shape (n_samples,), default=None
+            Query of each row. Required when the model was fitted on several queries.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A query counts by the mean weight of its rows.
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self, "alpha_")
+        X, qid = validation.split_qid_column(X, qid)
+        if qid is None and self.n_queries_ > 1:
+            raise ValueError(
+                f"the model was fitted on {self.n_queries_} queries, but score got no qid and would pool them into "
+                "one: pass qid, or, inside scikit-learn's cross-validation, call "
+                "sklearn.set_config(enable_metadata_routing=True) or put a column 'qid' into X"
+            )
+        scores = self.predict(X)
+        weights = validation.check_weights(sample_weight, len(scores))
+        if self._skips_unscored:
+            y, scores, qid, weights = _scored(y, scores, qid, weights)
+        y = validation.check_numbers("y", y, len(scores), flat=False)
+        if y.size != scores.size:
+            raise ValueError(f"y has shape {y.shape}, predictions have {scores.shape}")
+        queries = validation.check_queries(qid, len(scores))
+        metric = get_metric(self.scoring)
+        columns = list(zip(y.reshape(len(y), -1).T, scores.reshape(len(y), -1).T, strict=True))
+        if weights is None:
+            return float(np.mean([metric(truth, column, queries) for truth, column in columns]))
+        of_query = queries.sum(weights) / queries.sizes
+        return float(np.mean([_weighted(metric.per_query(*column, queries), of_query) for column in columns]))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "ranker"
+        tags.target_tags.required = True
+        return tags
+
+
+def _scored(y: Any, *rest: Any) -> list[Any]:
+    """y and other arrays by row (or None) where y is not NaN."""
+    y = np.asarray(y, dtype=np.float64)
+    keep = ~np.isnan(y)
+    if y.ndim != 1 or keep.all() or not keep.any():
+        return [y, *rest]
+    return [y[keep], *(None if values is None else np.asarray(values)[keep] for values in rest)]
+
+
+def _weighted(values: np.ndarray, weights: np.ndarray) -> float:
+    """The weighted mean over the queries that define a metric."""
+    defined = ~np.isnan(values)
+    return float(np.average(values[defined], weights=weights[defined]))

@@ -1,0 +1,333 @@
+"""CoRankRLS: co-regularised least-squares ranking from scored and unscored rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from .. import selection, validation
+from ..metrics import get_metric
+from ..preferences import WEIGHTINGS, QueryPreferences
+from ..queries import BATCH_ROWS, Queries
+from .base import Ranker
+from .coregularised import Coregularised, Stack, agreement
+from .training import Setup, Training
+from .views import as_views, fitted_views
+
+
+class CoRankRLS(Ranker):
+    """Learning to rank from few scored and many unscored rows: rankers of several views that agree on the unscored.
+
+    Minimises, over functions f_1 .. f_M of M views,
+
+        sum_v  loss(f_v)  +  alpha sum_v ||f_v||^2  +  nu sum_{v,u} sum over pairs (i, j) of unscored rows of one query
+                                           c_q ((f_v(x_i) - f_v(x_j)) - (f_u(x_i) - f_u(x_j)))^2
+
+    with the loss of `RankRLS` on the scored rows; the prediction is the mean of the views. One pass over the
+    unscored rows serves every alpha and nu, and what is "auto" is chosen by exact leave-query-out over the scored
+    queries. Time is linear in the number of rows; memory is a block of rows and a matrix with one row and column
+    for each basis point or linear column of all views.
+
+    Parameters
+    ----------
+    alpha : float or "auto", default="auto"
+        Regularisation of each view.
+    nu : float or "auto", default="auto"
+        Weight of the agreement; 0 lets each view learn by itself.
+    views : int or list of View, default=2
+        That many views which differ by their basis, disjoint random rows, scored or not; or the views one by one,
+        with their own columns, kernel and basis.
+    kernel, basis : default="rbf", 100
+        Kernel and number of basis rows of each view where `views` is a number, as in `RankRLS`; not used else.
+    weighting : {"pairs", "queries", "items"}, default="items"
+        What counts equally, among the scored and among the unscored, as in `RankRLS`.
+    tied_pairs : bool or "auto", default=False
+        Whether scored pairs with equal y ask for equal scores, as in `RankRLS`. Unscored pairs always count.
+    alphas, nus : array-like of float, default=None
+        Values to choose from. None takes 15 alphas over seven decades about the mean eigenvalue of the loss, and for
+        nu zero and seven values over six decades about the one at which agreement weighs as much as the loss.
+    scoring : str or callable, default="pairwise_accuracy"
+        As in `RankRLS`: chooses alpha and nu, and is what `score` returns.
+    cv : "leave-query-out", int, scikit-learn group splitter or iterable of splits, default="leave-query-out"
+        Held-out folds of scored queries, as in `RankRLS`; unscored rows stay in all of them.
+    random_state : int, Generator or None, default=None
+        Used only to draw random bases.
+
+    Attributes
+    ----------
+    alpha_, nu_ : float
+        The values used.
+    views_ : list of FittedView
+        Of each view the `columns` by number, the `kernel` with its parameters and the basis `points` (None if linear).
+    view_coefs_ : list of ndarray
+        Of each view the weights of its points or, if linear, of its columns.
+    disagreement_ : float
+        sum_v ||f_v - f||^2 / sum_v ||f_v||^2 over pairs of unscored rows of one query, f the mean of the views: the
+        share of their variation on which the views disagree. 0: they rank alike; 1 - 1/M: they have nothing in common.
+        NaN without unscored pairs.
+    alphas_, nus_ : ndarray of shape (n_alphas,), (n_nus,)
+        The grids (only if alpha or nu is "auto", as the next two).
+    cv_scores_ : ndarray of shape (n_nus, n_alphas)
+        Mean held-out score of each pair of values.
+    cv_predictions_ : ndarray of shape (n_samples,)
+        Held-out scores of the scored rows at `alpha_` and `nu_`; NaN for other rows.
+    tied_pairs_ : bool
+        Whether tied pairs were included.
+    n_queries_, n_pairs_ : int
+        Queries with scored rows, and scored pairs that counted.
+    n_unscored_ : int
+        Unscored rows.
+    n_features_in_, feature_names_in_
+        As in `RankRLS`.
+
+    Notes
+    -----
+    Without unscored pairs the views have nothing to agree on: `fit` warns and learns each view by itself. With a
+    single view nu has no effect, and the model is RankRLS on the scored rows.
+
+    References
+    ----------
+    Tsivtsivadze, Pahikkala, Boberg, Salakoski, Heskes: Co-regularized least-squares for label ranking (2010).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankrls.estimators.corankrls import CoRankRLS
+    >>> from rankrls.estimators.views import View
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(400, 4)), np.repeat(np.arange(40), 10)
+    >>> X[:, 2:] = X[:, :2] + 0.1 * rng.normal(size=(400, 2))  # two descriptions of the same thing
+    >>> y = X[:, 0] - X[:, 1]
+    >>> y[40:] = np.nan  # four scored queries, 36 unscored
+    >>> model = CoRankRLS(views=[View([0, 1]), View([2, 3])]).fit(X, y, qid=qid)
+    >>> model.n_queries_, model.n_unscored_, model.predict_views(X).shape
+    (4, 360, (400, 2))
+    >>> model.score(X, y, qid) > 0.95  # rows without y are left out
+    True
+    """
+
+    _skips_unscored = True
+
+    def __init__(
+        self,
+        alpha="auto",
+        nu="auto",
+        *,
+        views=2,
+        kernel="rbf",
+        basis=100,
+        weighting="items",
+        tied_pairs=False,
+        alphas=None,
+        nus=None,
+        scoring="pairwise_accuracy",
+        cv="leave-query-out",
+        random_state=None,
+    ):
+        self.alpha = alpha
+        self.nu = nu
+        self.views = views
+        self.kernel = kernel
+        self.basis = basis
+        self.weighting = weighting
+        self.tied_pairs = tied_pairs
+        self.alphas = alphas
+        self.nus = nus
+        self.scoring = scoring
+        self.cv = cv
+        self.random_state = random_state
+
+    def fit(self, X, y, qid=None, sample_weight=None):
+        """Learn to rank the rows of each query by y where it is given, with views that agree where it is not.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Items. A data frame may hold the query ids in a column named "qid".
+        y : array-like of shape (n_samples,)
+            Relevance, larger is better; NaN where a row is unscored.
+        qid : array-like of shape (n_samples,), default=None
+            Query of each row, scored or not: any labels in any order. None is one query. Scored and unscored rows
+            may share a query.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Copies each row counts for.
+
+        Returns
+        -------
+        self
+        """
+        self._check_params()
+        X, qid = validation.split_qid_column(X, qid)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        y = check_scores(y, X.shape[0])
+        queries = validation.check_queries(qid, X.shape[0])
+        u = validation.check_weights(sample_weight, X.shape[0])
+        given = np.ones(X.shape[0], dtype=bool) if u is None else u > 0
+        scored, unscored = np.flatnonzero(given & ~np.isnan(y)), np.flatnonzero(given & np.isnan(y))
+        if not len(scored):
+            raise ValueError(f"none of the {X.shape[0]} rows is scored (y is NaN, or weighs nothing): score some")
+
+        of_scored, of_unscored = (self._preferences(queries, u, rows) for rows in (scored, unscored))
+        validation.check_comparable(y[scored, None], of_scored.queries)
+        views = as_views(self.views, self.kernel, self.basis)
+        names = getattr(self, "feature_names_in_", None)
+        stack = Stack.of(fitted_views(views, X, names, u, self.random_state), X)
+        if not of_unscored.n_pairs and len(stack.views) > 1:
+            warnings.warn(
+                f"no query has two of the {len(unscored)} unscored rows: the views have nothing to agree on and learn "
+                "each by itself; unscored rows are those where y is NaN",
+                UserWarning,
+                stacklevel=2,
+            )
+        S = agreement(stack, X, unscored, of_unscored) if of_unscored.n_pairs else np.zeros((stack.n_columns,) * 2)
+        data = Training(X, y[scored, None], of_scored.queries, kept=scored, n_given=X.shape[0])
+        nus = self._values("nu", self.nus, check_nus)
+        problems = [
+            Coregularised(self._preferences(queries, u, scored, None if tied else y), stack, X, scored, data.y, S, nus)
+            for tied in self._tied_options
+        ]
+        self._learn(problems, data, len(unscored))
+        return self
+
+    def predict(self, X):
+        """Scores, the mean of the views: within a query, larger is ranked higher.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Items; a column "qid" of a data frame is left aside.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        return self.predict_views(X).mean(axis=1)
+
+    def predict_views(self, X):
+        """Scores of each view.
+
+        Parameters
+        ----------
+        X : as in `predict`
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_views)
+        """
+        check_is_fitted(self, "alpha_")
+        X, _ = validation.split_qid_column(X, None)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        scores = np.empty((X.shape[0], len(self.views_)), dtype=X.dtype)
+        for i in range(0, X.shape[0], BATCH_ROWS):
+            block = X[i : i + BATCH_ROWS]
+            for v, (view, coef) in enumerate(zip(self.views_, self.view_coefs_, strict=True)):
+                scores[i : i + BATCH_ROWS, v] = view(block) @ coef
+        return scores
+
+    # ---------------------------------------------------------------- inside
+
+    def _learn(self, problems: list[Coregularised], data: Training, n_unscored: int) -> None:
+        problem, choice, alphas = self._select(problems, data)
+        best = 0 if choice is None else choice.best
+        alpha, nu = float(alphas[best % len(alphas)]), float(problem.nus[best // len(alphas)])
+        a = problem.solution(alpha, nu)
+        self.alpha_, self.nu_ = alpha, nu
+        self.views_ = problem.stack.views
+        self.view_coefs_ = problem.stack.coefs(a)
+        self.disagreement_ = problem.disagreement(a)
+        self.tied_pairs_ = problem.F.y is None
+        self.n_queries_, self.n_pairs_, self.n_unscored_ = len(data.queries), problem.F.n_pairs, n_unscored
+        for name in ("alphas_", "nus_", "cv_scores_", "cv_predictions_"):
+            self.__dict__.pop(name, None)
+        if "auto" in (self.alpha, self.nu):
+            self.alphas_, self.nus_ = alphas, problem.nus
+            self.cv_scores_ = choice.scores.reshape(len(problem.nus), -1)
+            self.cv_predictions_ = data.all_rows(choice.predictions)[:, 0].astype(data.dtype)
+
+    def _select(self, problems: Any, data: Training) -> tuple[Coregularised, Any, np.ndarray]:
+        """The problem to solve, what hold-out says where something is to be chosen, and the alphas."""
+        given = self._values("alpha", self.alphas, validation.check_alphas)
+        if "auto" not in (self.alpha, self.nu, self.tied_pairs):
+            return problems[0], None, given
+        metric, found = get_metric(self.scoring), []
+        for problem in problems:
+            setup = Setup(problem, problem.F, problem.F.y is None, 1.0, items=False)
+            alphas = setup.alphas(given)
+            folds, groups = setup.folds(self.cv, data)
+            choice = selection.choose(problem, folds, np.tile(alphas, len(problem.nus)), metric, groups)
+            found.append((problem, choice, alphas))
+        sign = 1 if metric.greater_is_better else -1
+        return max(found, key=lambda one: sign * one[1].score)
+
+    def _values(self, name: str, grid: Any, check: Any) -> Any:
+        """The values to try of a parameter: its grid (None if not given) or the one number."""
+        value = getattr(self, name)
+        if isinstance(value, str):
+            return None if grid is None else check(grid)
+        return check([value])
+
+    def _preferences(self, queries: Queries, u: Any, rows: np.ndarray, y: Any = None) -> QueryPreferences:
+        """All pairs among some rows of one query; given y, without those that tie."""
+        part = Queries.of(queries.labels[queries.codes[rows]]) if len(rows) else Queries(rows, rows)  # or none at all
+        weights = None if u is None else u[rows]
+        validation.check_query_mass(part, weights, self.weighting)
+        return QueryPreferences(part, None if y is None else y[rows], weighting=self.weighting, weights=weights)
+
+    @property
+    def _tied_options(self) -> tuple[bool, ...]:
+        return (True, False) if self.tied_pairs == "auto" else (bool(self.tied_pairs),)
+
+    def _check_params(self) -> None:
+        for name, value, check in (("alpha", self.alpha, validation.check_alpha), ("nu", self.nu, check_nu)):
+            if isinstance(value, str):
+                validation.check_choice(name, value, ("auto",))
+            else:
+                check(value)
+        self._values("alpha", self.alphas, validation.check_alphas)
+        self._values("nu", self.nus, check_nus)
+        validation.check_choice("weighting", self.weighting, WEIGHTINGS)
+        validation.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
+        get_metric(self.scoring)
+        as_views(self.views, self.kernel, self.basis)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def check_scores(y: Any, m: int) -> np.ndarray:
+    """(m,) numbers, NaN where a row is unscored."""
+    if y is None:
+        raise ValueError("CoRankRLS requires y to be passed, but the target y is None: NaN marks unscored rows")
+    try:
+        y = column_or_1d(y, dtype=np.float64, warn=True)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must hold one number per row, NaN where unscored: {error}") from None
+    if len(y) != m:
+        raise ValueError(f"y must hold one number per row, NaN where unscored: got {len(y)} for {m} rows")
+    infinite = np.isinf(y)
+    if infinite.any():
+        raise ValueError(
+            f"y must not be infinite: row {int(np.argmax(infinite))} is ({infinite.sum()} such rows); "
+            "mark unscored rows by NaN"
+        )
+    return y
+
+
+def check_nu(nu: Any) -> float:
+    """A number that is not negative."""
+    if isinstance(nu, str | bool) or not np.isscalar(nu) or not 0 <= float(nu) < np.inf:  # type: ignore[arg-type]
+        raise ValueError(f'nu must be a finite number, zero or positive, or "auto"; got {nu!r}')
+    return float(nu)  # type: ignore[arg-type]
+
+
+def check_nus(nus: Any) -> np.ndarray:
+    """A grid of numbers that are not negative."""
+    grid = np.array([check_nu(nu) for nu in np.ravel(nus)])
+    if not len(grid):
+        raise ValueError("nus is empty: give at least one number, or None for a grid fitted to the data")
+    return grid
