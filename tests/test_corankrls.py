@@ -12,13 +12,12 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 
 import oracles
 from cases import problem, weights
-from rankrls import RankRLS
-from rankrls.estimators.corankrls import CoRankRLS
-from rankrls.estimators.coregularised import Stack, agreement
-from rankrls.estimators.views import FittedView, View
+from rankrls import CoRankRLS, RankRLS
+from rankrls.coregularised import Stack, agreement
 from rankrls.kernels import Gaussian
 from rankrls.preferences import QueryPreferences
 from rankrls.queries import Queries
+from rankrls.views import FittedView, View
 
 GAMMA = 0.05
 RBF = Gaussian(GAMMA)
@@ -463,3 +462,16 @@ def test_bad_rows():
         model.fit(X, y, qid=qid).score(X, y)
     with pytest.raises(ValueError, match="y must be finite"):
         model.score(X, np.full(60, np.nan), qid)
+
+
+def test_a_view_may_choose_its_basis_by_a_method():
+    from rankrls.bases import KMeansCentres, PivotedCholesky
+
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(120, 4)), np.repeat(np.arange(12), 10)
+    y = np.where(qid < 6, X[:, 0].round(), np.nan)
+    views = [View([0, 1], "rbf", PivotedCholesky(8)), View([2, 3], "rbf", KMeansCentres(5))]
+    model = CoRankRLS(views=views, random_state=0).fit(X, y, qid=qid)
+    assert [len(view.points) for view in model.views_] == [8, 5]
+    with pytest.raises(ValueError, match="view 0: basis=999 points"):
+        CoRankRLS(views=[View(None, "rbf", PivotedCholesky(999))]).fit(X, y, qid=qid)

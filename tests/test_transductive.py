@@ -11,8 +11,7 @@ from sklearn.base import clone
 
 import oracles
 from cases import problem
-from rankrls import RankRLS
-from rankrls.estimators.transductive import TransductiveRankRLS
+from rankrls import RankRLS, TransductiveRankRLS
 from rankrls.features import Identity
 from rankrls.kernels import Gaussian
 from rankrls.preferences import QueryPreferences

@@ -19,9 +19,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 
 from benchmarks.measure import machine, measure
-from rankrls import RankRLS
-from rankrls.estimators.corankrls import CoRankRLS
-from rankrls.estimators.views import View
+from rankrls import CoRankRLS, RankRLS, View
 from rankrls.metrics import per_query
 
 REPETITIONS = 5

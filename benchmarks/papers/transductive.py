@@ -24,8 +24,7 @@ from scipy import stats
 from benchmarks.defaults import read_rows, standardised, table
 from benchmarks.measure import machine, measure
 from benchmarks.run import search_data
-from rankrls import RankRLS
-from rankrls.estimators.transductive import TransductiveRankRLS
+from rankrls import RankRLS, TransductiveRankRLS
 from rankrls.metrics import get_metric
 
 SCORED = (10, 30, 100)  # queries

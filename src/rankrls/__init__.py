@@ -9,9 +9,10 @@ With F such that F'F is the Laplacian of the preference graph, ranking is ridge 
 """
 
 from . import bases, datasets, kernels, metrics
-from .estimators import CoRankRLS, RankRLS, TransductiveRankRLS, View
+from .estimators import CoRankRLS, RankRLS, TransductiveRankRLS
 from .iterative import ConvergenceWarning
 from .validation import qid_from_group
+from .views import View
 
 __version__ = "0.1.0"
 __all__ = [

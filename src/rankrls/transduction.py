@@ -168,7 +168,7 @@ class _Part:
         return self.problem.F
 
     def _share(self, work: Callable) -> list:
-        return share(work, self.F.tasks(), cost=float(len(self.p)) * self.basis.size)
+        return share(work, self.F.tasks(), cost=float(len(self.p)) * self.basis.size, label="queries to complete")
 
     def _centred(self, batch: Batch) -> np.ndarray:
         p = batch.stack(self.p)

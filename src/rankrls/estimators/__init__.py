@@ -3,6 +3,5 @@
 from .corankrls import CoRankRLS
 from .rankrls import RankRLS
 from .transductive import TransductiveRankRLS
-from .views import View
 
-__all__ = ["CoRankRLS", "RankRLS", "TransductiveRankRLS", "View"]
+__all__ = ["CoRankRLS", "RankRLS", "TransductiveRankRLS"]

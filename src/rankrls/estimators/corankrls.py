@@ -9,13 +9,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from .. import selection, validation
+from ..coregularised import Coregularised, Stack, agreement
 from ..metrics import get_metric
+from ..parallel import reporting
 from ..preferences import WEIGHTINGS, QueryPreferences
 from ..queries import BATCH_ROWS, Queries
+from ..views import as_views, fitted_views
 from .base import Ranker
-from .coregularised import Coregularised, Stack, agreement
 from .training import Setup, Training
-from .views import as_views, fitted_views
 
 
 class CoRankRLS(Ranker):
@@ -55,6 +56,8 @@ class CoRankRLS(Ranker):
         Held-out folds of scored queries, as in `RankRLS`; unscored rows stay in all of them.
     random_state : int, Generator or None, default=None
         Used only to draw random bases.
+    verbose : bool, default=False
+        Report the progress of passes that take longer than a second, on standard error.
 
     Attributes
     ----------
@@ -95,8 +98,7 @@ class CoRankRLS(Ranker):
     Examples
     --------
     >>> import numpy as np
-    >>> from rankrls.estimators.corankrls import CoRankRLS
-    >>> from rankrls.estimators.views import View
+    >>> from rankrls import CoRankRLS, View
     >>> rng = np.random.default_rng(0)
     >>> X, qid = rng.normal(size=(400, 4)), np.repeat(np.arange(40), 10)
     >>> X[:, 2:] = X[:, :2] + 0.1 * rng.normal(size=(400, 2))  # two descriptions of the same thing
@@ -126,6 +128,7 @@ class CoRankRLS(Ranker):
         scoring="pairwise_accuracy",
         cv="leave-query-out",
         random_state=None,
+        verbose=False,
     ):
         self.alpha = alpha
         self.nu = nu
@@ -139,6 +142,7 @@ class CoRankRLS(Ranker):
         self.scoring = scoring
         self.cv = cv
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X, y, qid=None, sample_weight=None):
         """Learn to rank the rows of each query by y where it is given, with views that agree where it is not.
@@ -160,6 +164,10 @@ class CoRankRLS(Ranker):
         self
         """
         self._check_params()
+        with reporting(self.verbose):
+            return self._fit(X, y, qid, sample_weight)
+
+    def _fit(self, X, y, qid, sample_weight):
         X, qid = validation.split_qid_column(X, qid)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         y = check_scores(y, X.shape[0])

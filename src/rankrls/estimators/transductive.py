@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from .. import selection, validation
 from ..kernels import Precomputed
 from ..metrics import get_metric
+from ..parallel import reporting
 from ..preferences import QueryPreferences
 from ..problems import Iterative
 from ..queries import Queries
@@ -59,6 +60,8 @@ class TransductiveRankRLS(Ranker):
         Parts of the scored queries for fidelity="auto".
     random_state : int, Generator or None, default=None
         Used only to draw a random basis.
+    verbose : bool, default=False
+        Report the progress of passes that take longer than a second, on standard error.
 
     Attributes
     ----------
@@ -82,7 +85,7 @@ class TransductiveRankRLS(Ranker):
     Examples
     --------
     >>> import numpy as np
-    >>> from rankrls.estimators.transductive import TransductiveRankRLS
+    >>> from rankrls import TransductiveRankRLS
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0], [0.0, 3.0], [1.0, 1.0], [3.0, 0.0]])
     >>> y = np.array([1, 0, 2, 0, np.nan, np.nan])
     >>> qid = np.array(["a", "a", "b", "b", "c", "c"])
@@ -108,6 +111,7 @@ class TransductiveRankRLS(Ranker):
         scoring="pairwise_accuracy",
         cv=5,
         random_state=None,
+        verbose=False,
     ):
         self.alpha = alpha
         self.fidelity = fidelity
@@ -119,6 +123,7 @@ class TransductiveRankRLS(Ranker):
         self.scoring = scoring
         self.cv = cv
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X, y, qid=None):
         """Learn from scored and unscored queries.
@@ -137,7 +142,10 @@ class TransductiveRankRLS(Ranker):
         -------
         self
         """
-        fidelity = self._check_params()
+        with reporting(self.verbose):
+            return self._complete(X, y, qid, self._check_params())
+
+    def _complete(self, X, y, qid, fidelity):
         X, qid = validation.split_qid_column(X, qid)
         X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], ensure_min_samples=2)
         queries, y, unscored = check_partly_scored(y, qid, X.shape[0])

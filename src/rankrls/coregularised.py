@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import validation
-from ..parallel import share
-from ..preferences import QueryPreferences, Read, Rows
-from ..problems import Fold
-from ..queries import BATCH_ROWS, Batch
-from ..ridge import cutoff, held_out, primal, primal_solution, whitening
-from ..statistics import Statistics, statistics, targets
+from . import validation
+from .parallel import share
+from .preferences import QueryPreferences, Read, Rows
+from .problems import Fold
+from .queries import BATCH_ROWS, Batch
+from .ridge import cutoff, held_out, primal, primal_solution, whitening
+from .statistics import Statistics, statistics, targets
 from .views import FittedView
 
 NU_RANGE = (-3.0, 3.0)  # decades about the nu at which agreement weighs as much as the loss
@@ -165,7 +165,9 @@ class Coregularised:
                 for k in numbers:
                     self._leave_queries_out(short, nus[k], grid[k], by_nu[:, k])
 
-            share(work, range(len(nus)), cost=float(self.stack.n_columns) ** 3)  # factorisations side by side
+            share(
+                work, range(len(nus)), cost=float(self.stack.n_columns) ** 3, label="factorisations"
+            )  # factorisations side by side
         for fold in folds:
             self._leave_fold_out(fold, grid, scores)
         return scores[:, :, None]
@@ -189,7 +191,7 @@ class Coregularised:
                 held = held_out(B, S / len(blocks), target_rows, D, path.z, complete=False)
                 scores[batch.rows] = held.reshape(-1, len(alphas))
 
-        share(work, batches, cost=float(F.shape[0]) * V.size)
+        share(work, batches, cost=float(F.shape[0]) * V.size, label="held-out queries")
 
     def _leave_fold_out(self, fold: Fold, grid: np.ndarray, scores: np.ndarray) -> None:
         """The sums less those of the fold, one factorisation for each nu; part of a query changes the pairs of the

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..kernels import Kernel, Precomputed, as_kernel
+from .bases import Basis
+from .kernels import Kernel, Precomputed, as_kernel
 
 
 @dataclass
@@ -22,9 +23,9 @@ class View:
         Columns of X by number or by name; None takes all.
     kernel : None, str, kernel object or callable, default=None
         As in `RankRLS`, without "precomputed"; None is linear in these columns.
-    basis : None, int, array of row numbers or array of points, default=None
-        Points a kernel is expanded in: every row, scored or not (None), that many random rows, these rows, or the
-        points themselves, given in the columns of the view.
+    basis : None, int, object of `rankrls.bases`, array of row numbers or array of points, default=None
+        Points a kernel is expanded in: every row, scored or not (None), that many random rows (those of different
+        views are disjoint), points by a method, these rows, or the points in the columns of the view.
 
     Examples
     --------
@@ -85,7 +86,8 @@ def fitted_views(
             f"rows, at least one each, and X has {len(rows)}: take a smaller basis, or name the rows of each view"
         )
     seed = random_state.randint(2**31) if isinstance(random_state, np.random.RandomState) else random_state
-    drawn = np.random.default_rng(seed).choice(rows, sum(sizes), replace=False)
+    rng = np.random.default_rng(seed)
+    drawn = rng.choice(rows, sum(sizes), replace=False)
     fitted = []
     for number, (view, part) in enumerate(zip(views, np.split(drawn, np.cumsum(sizes)[:-1]), strict=True)):
         where = f"view {number}"
@@ -96,7 +98,7 @@ def fitted_views(
         if kernel is not None:
             kernel = kernel.fitted(X[:, columns], weights)
             basis = rows if view.basis is None else np.sort(part) if _is_count(view.basis) else view.basis
-            points = _points(basis, X, columns, where)
+            points = _points(basis, X, columns, where, kernel, rng)
         fitted.append(FittedView(columns, kernel, points))
     return fitted
 
@@ -136,8 +138,14 @@ def _check_kernel_and_basis(kernel: Kernel | None, basis: Any, where: str) -> No
         raise ValueError(f'{where}: gamma="auto" is not chosen here: pass a number or "scale", or use GridSearchCV')
 
 
-def _points(basis: Any, X: Any, columns: slice | np.ndarray, where: str) -> Any:
-    """The rows of a basis given by numbers, or its points, in the columns of the view."""
+def _points(
+    basis: Any, X: Any, columns: slice | np.ndarray, where: str, kernel: Kernel, rng: np.random.Generator
+) -> Any:
+    """The points of a basis given by a method, by numbers of rows, or as they are, in the columns of the view."""
+    if isinstance(basis, Basis):
+        if not 1 <= basis.size <= X.shape[0]:
+            raise ValueError(f"{where}: basis={basis.size} points cannot be drawn from {X.shape[0]} rows")
+        return basis.choose(X[:, columns].astype(np.float64), kernel, rng)
     array = basis if sparse.issparse(basis) else np.asarray(basis)
     width = X[:1, columns].shape[1]
     if array.ndim == 1 and array.dtype.kind in "iu":
