@@ -407,7 +407,7 @@ def test_agreement_recovers_what_few_scores_cannot_tell():
         ({"nu": "none"}, "nu must be one of 'auto'"),
         ({"nus": [0, -2]}, "got .*-2"),
         ({"nus": []}, "nus is empty"),
-        ({"alpha": 0.0}, "alpha must be positive"),
+        ({"alpha": 0.0}, "alpha must be a positive number"),
         ({"alpha": np.array([1.0, 2.0])}, "alpha must be a positive number"),
         ({"views": 0}, "views must be a positive number or a list"),
         ({"views": []}, "views is empty"),

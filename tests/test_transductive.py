@@ -334,9 +334,15 @@ def errors():
     half = np.where(many % 2, np.arange(5000.0), np.nan)
     return {
         "partly scored": ({}, X, part, names, "'query 3' is partly scored: y is NaN for 1 of its"),
-        "none scored": ({}, X, np.full(40, np.nan), qid, "NaN for all 40 rows"),
+        "none scored": ({}, X, np.full(40, np.nan), qid, "none of the 40 rows is scored"),
         "no queries": ({}, X, y, None, "needs qid"),
-        "infinite": ({}, X, np.where(np.arange(40) == np.argmin(np.isnan(y)), np.inf, y), qid, "y must be finite"),
+        "infinite": (
+            {},
+            X,
+            np.where(np.arange(40) == np.argmin(np.isnan(y)), np.inf, y),
+            qid,
+            "y must not be infinite",
+        ),
         "too short": ({}, X, y[:-1], qid, "y must hold one number per row"),
         "negative": ({"fidelity": -1.0}, X, y, qid, "fidelity must be a positive number.*got -1.0"),
         "nil": ({"fidelity": 0}, X, y, qid, "fidelity must be a positive number"),
@@ -353,7 +359,7 @@ def errors():
             "cv=2: no comparable.*as a number",
         ),
         "no number of folds": ({"fidelity": "auto", "cv": "leave"}, X, y, qid, "cv must be a number"),
-        "alpha": ({"alpha": -1.0}, X, y, qid, "alpha must be positive"),
+        "alpha": ({"alpha": -1.0}, X, y, qid, "alpha must be a positive number"),
         "weighting": ({"weighting": "item"}, X, y, qid, "did you mean 'items'"),
         "basis": ({"basis": 5}, X, y, qid, "basis needs a kernel"),
         "precomputed basis": ({"kernel": "precomputed", "basis": 5}, X @ X.T, y, qid, "takes no basis"),

@@ -136,22 +136,35 @@ def check_pairs(pairs: Any, m: int) -> np.ndarray:
     return array
 
 
-def check_alpha(alpha: Any) -> float:
-    """A positive finite number."""
-    if isinstance(alpha, str | bool) or not np.isscalar(alpha):
-        raise ValueError(f'alpha must be a positive number or "auto", got {alpha!r}')
-    value = float(alpha)  # type: ignore[arg-type]
-    if not (np.isfinite(value) and value > 0):
-        raise ValueError(f"alpha must be positive and finite, got {value}: the closed form divides by it")
-    return value
+def check_number(name: str, value: Any, *, zero: bool = False, hint: str = "") -> float:
+    """A positive finite number, or zero where that has a meaning."""
+    if isinstance(value, str | bool) or not np.isscalar(value) or not _in_range(float(value), zero):  # type: ignore[arg-type]
+        kind = "a finite number, zero or positive" if zero else "a positive number"
+        raise ValueError(f'{name} must be {kind}, or "auto"; got {value}{hint}')
+    return float(value)  # type: ignore[arg-type]
 
 
-def check_alphas(alphas: Any) -> np.ndarray:
-    """A grid of positive numbers."""
-    grid = np.array([check_alpha(alpha) for alpha in np.ravel(alphas)])
+def check_grid(name: str, values: Any, *, zero: bool = False) -> np.ndarray:
+    """Numbers to choose from."""
+    grid = np.array([check_number(f"each of {name}", value, zero=zero) for value in np.ravel(values)])
     if not len(grid):
-        raise ValueError("alphas is empty: give at least one positive number, or None for a grid fitted to the data")
+        raise ValueError(f"{name} is empty: give at least one number, or None for a grid fitted to the data")
     return grid
+
+
+def check_scores(y: np.ndarray, m: int) -> np.ndarray:
+    """(m,) finite numbers, NaN where a row is unscored."""
+    if len(y) != m:
+        raise ValueError(f"y must hold one number per row, NaN where unscored: got {len(y)} for {m} rows")
+    infinite = np.isinf(y)
+    if infinite.any():
+        raise ValueError(
+            f"y must not be infinite: row {int(np.argmax(infinite))} is ({infinite.sum()} such rows); "
+            "mark unscored rows by NaN"
+        )
+    if np.isnan(y).all():
+        raise ValueError(f"none of the {m} rows is scored, y is NaN for all: score some")
+    return y
 
 
 def check_choice(name: str, value: Any, valid: Iterable[Any]) -> None:
@@ -246,3 +259,7 @@ def _missing(ids: np.ndarray) -> np.ndarray:
     if ids.dtype.kind == "O":
         return np.array([value is None or value != value for value in ids.tolist()], dtype=bool)
     return np.zeros(len(ids), dtype=bool)
+
+
+def _in_range(value: float, zero: bool) -> bool:
+    return (value >= 0 if zero else value > 0) and value < np.inf

@@ -170,7 +170,7 @@ class CoRankRLS(Ranker):
     def _fit(self, X, y, qid, sample_weight):
         X, qid = validation.split_qid_column(X, qid)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
-        y = check_scores(y, X.shape[0])
+        y = validation.check_scores(_column(y), X.shape[0])
         queries = validation.check_queries(qid, X.shape[0])
         u = validation.check_weights(sample_weight, X.shape[0])
         given = np.ones(X.shape[0], dtype=bool) if u is None else u > 0
@@ -192,7 +192,7 @@ class CoRankRLS(Ranker):
             )
         S = agreement(stack, X, unscored, of_unscored) if of_unscored.n_pairs else np.zeros((stack.n_columns,) * 2)
         data = Training(X, y[scored, None], of_scored.queries, kept=scored, n_given=X.shape[0])
-        nus = self._values("nu", self.nus, check_nus)
+        nus = self._values("nu", self.nus, zero=True)
         problems = [
             Coregularised(self._preferences(queries, u, scored, None if tied else y), stack, X, scored, data.y, S, nus)
             for tied in self._tied_options
@@ -257,7 +257,7 @@ class CoRankRLS(Ranker):
 
     def _select(self, problems: Any, data: Training) -> tuple[Coregularised, Any, np.ndarray]:
         """The problem to solve, what hold-out says where something is to be chosen, and the alphas."""
-        given = self._values("alpha", self.alphas, validation.check_alphas)
+        given = self._values("alpha", self.alphas)
         if "auto" not in (self.alpha, self.nu, self.tied_pairs):
             return problems[0], None, given
         metric, found = get_metric(self.scoring), []
@@ -270,12 +270,12 @@ class CoRankRLS(Ranker):
         sign = 1 if metric.greater_is_better else -1
         return max(found, key=lambda one: sign * one[1].score)
 
-    def _values(self, name: str, grid: Any, check: Any) -> Any:
+    def _values(self, name: str, grid: Any, *, zero: bool = False) -> Any:
         """The values to try of a parameter: its grid (None if not given) or the one number."""
         value = getattr(self, name)
         if isinstance(value, str):
-            return None if grid is None else check(grid)
-        return check([value])
+            return None if grid is None else validation.check_grid(f"{name}s", grid, zero=zero)
+        return np.array([validation.check_number(name, value, zero=zero)])
 
     def _preferences(self, queries: Queries, u: Any, rows: np.ndarray, y: Any = None) -> QueryPreferences:
         """All pairs among some rows of one query; given y, without those that tie."""
@@ -289,13 +289,11 @@ class CoRankRLS(Ranker):
         return (True, False) if self.tied_pairs == "auto" else (bool(self.tied_pairs),)
 
     def _check_params(self) -> None:
-        for name, value, check in (("alpha", self.alpha, validation.check_alpha), ("nu", self.nu, check_nu)):
+        for name, value in (("alpha", self.alpha), ("nu", self.nu)):
             if isinstance(value, str):
                 validation.check_choice(name, value, ("auto",))
-            else:
-                check(value)
-        self._values("alpha", self.alphas, validation.check_alphas)
-        self._values("nu", self.nus, check_nus)
+        self._values("alpha", self.alphas)
+        self._values("nu", self.nus, zero=True)
         validation.check_choice("weighting", self.weighting, WEIGHTINGS)
         validation.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
         get_metric(self.scoring)
@@ -307,35 +305,11 @@ class CoRankRLS(Ranker):
         return tags
 
 
-def check_scores(y: Any, m: int) -> np.ndarray:
-    """(m,) numbers, NaN where a row is unscored."""
+def _column(y: Any) -> np.ndarray:
+    """y as numbers in one dimension."""
     if y is None:
-        raise ValueError("CoRankRLS requires y to be passed, but the target y is None: NaN marks unscored rows")
+        raise ValueError("requires y to be passed, but the target y is None: NaN marks unscored rows")
     try:
-        y = column_or_1d(y, dtype=np.float64, warn=True)
+        return column_or_1d(y, dtype=np.float64, warn=True)
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must hold one number per row, NaN where unscored: {error}") from None
-    if len(y) != m:
-        raise ValueError(f"y must hold one number per row, NaN where unscored: got {len(y)} for {m} rows")
-    infinite = np.isinf(y)
-    if infinite.any():
-        raise ValueError(
-            f"y must not be infinite: row {int(np.argmax(infinite))} is ({infinite.sum()} such rows); "
-            "mark unscored rows by NaN"
-        )
-    return y
-
-
-def check_nu(nu: Any) -> float:
-    """A number that is not negative."""
-    if isinstance(nu, str | bool) or not np.isscalar(nu) or not 0 <= float(nu) < np.inf:  # type: ignore[arg-type]
-        raise ValueError(f'nu must be a finite number, zero or positive, or "auto"; got {nu!r}')
-    return float(nu)  # type: ignore[arg-type]
-
-
-def check_nus(nus: Any) -> np.ndarray:
-    """A grid of numbers that are not negative."""
-    grid = np.array([check_nu(nu) for nu in np.ravel(nus)])
-    if not len(grid):
-        raise ValueError("nus is empty: give at least one number, or None for a grid fitted to the data")
-    return grid

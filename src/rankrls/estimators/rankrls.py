@@ -257,7 +257,9 @@ class RankRLS(Ranker):
                 data = replace(data, points=X)
             problem = data.primal(F, y[:, None])
             alphas = np.array([self.alpha]) if not self._auto else self.alphas
-            alphas = selection.default_alphas(problem.spread) if alphas is None else validation.check_alphas(alphas)
+            alphas = (
+                selection.default_alphas(problem.spread) if alphas is None else validation.check_grid("alphas", alphas)
+            )
             fixed = len(options) == len(alphas) == 1
             scores = np.zeros(1) if fixed and not self._auto else selection.pair_scores(problem, alphas)
             winner = selection.best(scores, alphas)
@@ -407,9 +409,9 @@ class RankRLS(Ranker):
         if self._auto:
             validation.check_choice("alpha", self.alpha, ("auto",))
             if self.alphas is not None:
-                validation.check_alphas(self.alphas)
+                validation.check_grid("alphas", self.alphas)
         else:
-            validation.check_alpha(self.alpha)
+            validation.check_number("alpha", self.alpha)
         validation.check_choice("weighting", self.weighting, WEIGHTINGS)
         validation.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
         validation.check_share("regression", self.regression)

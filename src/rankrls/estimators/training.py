@@ -166,7 +166,7 @@ class Setup:
 
     def alphas(self, alphas: Any) -> np.ndarray:
         if alphas is not None:
-            return validation.check_alphas(alphas)
+            return validation.check_grid("alphas", alphas)
         return selection.default_alphas(self.problem.spread * self.unit)
 
     def folds(self, cv: Any, data: Training) -> tuple[list[Fold] | None, Queries]:

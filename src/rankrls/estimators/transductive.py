@@ -202,7 +202,7 @@ class TransductiveRankRLS(Ranker):
             grid = self.fidelities
             if grid is None:
                 grid = np.mean(F.between[data.queries.codes] ** 2) * np.logspace(*FIDELITY_RANGE, N_FIDELITIES)
-            self.fidelities_ = check_fidelities(grid)
+            self.fidelities_ = validation.check_grid("fidelities", grid)
             self.cv_scores_ = self._cv_scores(solver, data, y, unscored)
             scores = _greater_is_better(self.scoring) * self.cv_scores_
             fidelity = float(self.fidelities_[selection.best(scores, self.fidelities_)])
@@ -259,7 +259,7 @@ class TransductiveRankRLS(Ranker):
         if self.kernel is None and self.basis is not None:
             raise ValueError('basis needs a kernel, e.g. kernel="rbf", basis=500; a linear model has no use for it')
         if not isinstance(self.fidelity, str):
-            return check_fidelity(self.fidelity)
+            return validation.check_number("fidelity", self.fidelity, hint="; for the inductive scores use RankRLS")
         validation.check_choice("fidelity", self.fidelity, ("auto",))
         if isinstance(self.cv, bool) or not isinstance(self.cv, (int, np.integer)):
             raise ValueError(f"cv must be a number of parts of the scored queries, got {self.cv!r}")
@@ -291,23 +291,6 @@ class TransductiveRankRLS(Ranker):
         return tags
 
 
-def check_fidelity(value: Any) -> float:
-    """A positive number."""
-    if isinstance(value, (str, bool)) or not np.isscalar(value) or not 0 < float(value) < np.inf:  # type: ignore[arg-type]
-        raise ValueError(
-            f'fidelity must be a positive number or "auto", got {value}; for the inductive scores use RankRLS'
-        )
-    return float(value)  # type: ignore[arg-type]
-
-
-def check_fidelities(values: Any) -> np.ndarray:
-    """A grid of positive numbers."""
-    grid = np.array([check_fidelity(value) for value in np.ravel(values)])
-    if not len(grid):
-        raise ValueError("fidelities is empty: give at least one positive number, or None for the default grid")
-    return grid
-
-
 def check_partly_scored(y: Any, qid: Any, m: int) -> tuple[Queries, np.ndarray, np.ndarray]:
     """Queries, scores y (m,) and which rows have none: all rows of a query, or no row of it."""
     if qid is None:
@@ -316,9 +299,8 @@ def check_partly_scored(y: Any, qid: Any, m: int) -> tuple[Queries, np.ndarray, 
             "(qid=None) cannot be both"
         )
     queries = validation.check_queries(qid, m)
-    y = np.array(column_or_1d(y, dtype=np.float64), dtype=np.float64)
+    y = validation.check_scores(np.array(column_or_1d(y, dtype=np.float64), dtype=np.float64), m)
     missing = np.isnan(y)
-    validation.check_numbers("y", np.where(missing, 0.0, y), m)
     n_missing = queries.sum(missing)
     cut = (n_missing > 0) & (n_missing < queries.sizes)
     if cut.any():
@@ -327,8 +309,6 @@ def check_partly_scored(y: Any, qid: Any, m: int) -> tuple[Queries, np.ndarray, 
             f"query {queries.labels.tolist()[q]!r} is partly scored: y is NaN for {int(n_missing[q])} of its "
             f"{queries.sizes[q]} rows ({cut.sum()} such queries); score all or none of them, or drop those without"
         )
-    if missing.all():
-        raise ValueError(f"y is NaN for all {m} rows: at least one query must be scored")
     return queries, y, missing
 
 
