@@ -13,10 +13,6 @@ BIN := .venv/bin
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,lint]"
 	@touch $@
 
-.venv/.bench: .venv/.base
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
-	@touch $@
-
 demo: .venv/.base  ## train, choose alpha by exact leave-query-out, compare, show a ranking
 	$(BIN)/python -m rankrls.demo
 
@@ -28,7 +24,7 @@ lint: .venv/.test  ## style and types
 test: lint  ## style, types, tests
 	$(BIN)/python -m pytest
 
-bench: .venv/.bench  ## ratios against bare BLAS and scikit-learn, in one run
+bench: .venv/.base  ## ratios against bare BLAS and scikit-learn, in one run
 	$(BIN)/python -m benchmarks.run
 
 clean:
