@@ -43,7 +43,7 @@ class Kernel:
         """The kernels to choose from: one, or with gamma="auto" widths around the median distance of X."""
         if getattr(self, "gamma", None) != "auto":
             return [self.fitted(X, weights)]
-        return [replace(self, gamma=g) for g in _median_gamma(X) * WIDTHS]  # type: ignore[type-var]
+        return [replace(self, gamma=float(g)) for g in _median_gamma(X) * WIDTHS]  # type: ignore[type-var]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, so that a grid search can vary `kernel__gamma`."""
