@@ -40,11 +40,11 @@ def oracle(alpha=0.7, *, kernel=False, u=None, **loss):
     return scores
 
 
-def explicit_pairs(*, alpha=0.7, kernel=None):
+def explicit_pairs(*, alpha=0.7, kernel=None, rows=np.asarray):
     def scores(X, y, qid):
         pairs = [(i, j) for i in range(len(y)) for j in range(len(y)) if qid[i] == qid[j] and y[i] > y[j]]
         margins = [y[i] - y[j] for i, j in pairs]
-        return RankRLS(alpha, kernel=kernel).fit_pairs(X, pairs, margins=margins).predict(X)
+        return RankRLS(alpha, kernel=kernel).fit_pairs(rows(X), pairs, margins=margins).predict(rows(X))
 
     return scores
 
@@ -153,6 +153,14 @@ CASES = {
     "kernel, every point a basis vector": (nystroem_of_every_point, rank_rls(kernel=Gaussian(GAMMA))),
     "kernel on sparse rows": (sparse_input(kernel=Gaussian(GAMMA)), rank_rls(kernel=Gaussian(GAMMA))),
     "explicit pairs": (explicit_pairs(), rank_rls(weighting="pairs", tied_pairs=False)),
+    "explicit pairs, sparse rows": (
+        explicit_pairs(rows=sparse.csr_array),
+        rank_rls(weighting="pairs", tied_pairs=False),
+    ),
+    "explicit pairs, more columns than rows": (
+        wide(explicit_pairs(rows=sparse.csr_array)),
+        wide(rank_rls(weighting="pairs", tied_pairs=False)),
+    ),
     "explicit pairs, kernel": (
         explicit_pairs(kernel=Gaussian(GAMMA)),
         rank_rls(kernel=Gaussian(GAMMA), weighting="pairs", tied_pairs=False),
@@ -226,6 +234,8 @@ def test_components_of_explicit_pairs_are_held_out_like_queries():
     pairs = np.array([(i, j) for i in range(40) for j in range(40) if qid[i] == qid[j] and y[i] > y[j]])
     margins = y[pairs[:, 0]] - y[pairs[:, 1]]
     model = RankRLS(alphas=[0.3]).fit_pairs(X, pairs, margins=margins)
+    same = RankRLS(alphas=[0.3]).fit_pairs(sparse.csr_array(X), pairs, margins=margins)
+    assert_allclose(same.cv_scores_, model.cv_scores_)
     queries = RankRLS(alphas=[0.3], weighting="pairs", tied_pairs=False).fit(X, y, qid=qid)
     held = queries.cv_predictions_[pairs[:, 0]] - queries.cv_predictions_[pairs[:, 1]]
     assert_allclose(model.cv_scores_, np.mean(held > 0))
@@ -239,6 +249,8 @@ def test_linked_pairs_are_held_out_one_by_one():
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     w = rng.uniform(0.5, 2, len(pairs))
     model = RankRLS(alphas=[0.3]).fit_pairs(X, pairs, weights=w)
+    same = RankRLS(alphas=[0.3]).fit_pairs(sparse.csr_array(X), pairs, weights=w)
+    assert_allclose(same.cv_scores_, model.cv_scores_)
     right = []
     for p in range(len(pairs)):
         rest = np.delete(np.arange(len(pairs)), p)

@@ -45,7 +45,7 @@ class Identity:
 
     def reader(self, X: Any) -> Callable[[], Read]:
         if sparse.issparse(X):
-            return lambda: lambda rows: X[rows].toarray()
+            return lambda: lambda rows: X[rows]
         return lambda: _buffered(X)
 
 

@@ -305,8 +305,12 @@ class PairPreferences(LinearOperator):
         return [slice(i, i + BATCH_ROWS) for i in range(0, self.shape[0], BATCH_ROWS)]
 
     def factor(self, pairs: slice, read: Read, shift: Any = 0.0) -> Iterator[np.ndarray]:
-        """Rows of F V; a shift cancels in differences."""
-        A = np.array(read(self.pair[pairs, 0]))
+        """Rows of F V, sparse if those of V are; a shift cancels in differences."""
+        A = read(self.pair[pairs, 0])
+        if sparse.issparse(A):
+            yield sparse.diags_array(self.s[pairs]) @ (A - read(self.pair[pairs, 1]))
+            return
+        A = np.array(A)
         A -= read(self.pair[pairs, 1])
         A *= self.s[pairs, None].astype(A.dtype)
         yield A

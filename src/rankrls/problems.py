@@ -35,7 +35,7 @@ from .ridge import (
     primal,
     primal_solution,
 )
-from .statistics import Preferences, Statistics, sparse_statistics, statistics, targets
+from .statistics import Preferences, Statistics, sparse_pair_statistics, sparse_statistics, statistics, targets
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,9 @@ class Primal:
 
     @cached_property
     def sums(self) -> Statistics:
-        if sparse.issparse(self.X) and self.features.W is None and isinstance(self.F, QueryPreferences):
+        if sparse.issparse(self.X) and self.features.W is None:
+            if isinstance(self.F, PairPreferences):
+                return sparse_pair_statistics(self.F, self.X, self.y)
             return sparse_statistics(self.F, self.X, self.y)
         return statistics(self.F, self.features.reader(self.X), self.y, self.features.n_columns, self.dtype)
 

@@ -134,6 +134,13 @@ def sparse_statistics(F: QueryPreferences, X: sparse.csr_array, y: np.ndarray) -
     return _statistics(F, gram, X.T @ (F.T @ z), np.einsum("it,it->t", z, z), mean, target_mean)
 
 
+def sparse_pair_statistics(F: PairPreferences, X: sparse.csr_array, y: np.ndarray) -> Statistics:
+    """The sums of explicit pairs among sparse rows; F X is sparse too."""
+    A, z = F.incidence() @ X, F.s[:, None] * y
+    zeros = np.zeros(X.shape[1]), np.zeros(y.shape[1])
+    return _statistics(F, (A.T @ A).toarray(), A.T @ z, np.einsum("it,it->t", z, z), *zeros)
+
+
 def _appended(read: Read, T: np.ndarray) -> Read:
     """Rows of [V, T] in a buffer that is used again and again."""
     buffer = np.empty((0, 0), dtype=T.dtype)

@@ -239,6 +239,8 @@ class RankRLS(Ranker):
         """
         self._check_params()
         X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], ensure_min_samples=2)
+        if self.__sklearn_tags__().input_tags.pairwise:
+            validation.check_kernel_matrix(X)
         pairs = validation.check_pairs(pairs, X.shape[0])
         y = (
             np.ones(len(pairs))
@@ -250,10 +252,14 @@ class RankRLS(Ranker):
             pairs, y, weights = (array[weights > 0] for array in (pairs, y, weights))
         F = PairPreferences(pairs, X.shape[0], weights)
         rows = Training(X, y, Queries.single(X.shape[0]), n_given=X.shape[0])
+        wide = self.kernel is None and X.shape[1] > min(X.shape[0], GRAM_COLUMNS)  # expand weights in the rows
+        options = rows.with_kernels("linear" if wide else self.kernel, self.basis, self.random_state)
         best: Any = None
-        options = rows.with_kernels(self.kernel, self.basis, self.random_state)
         for data in options:
             if data.kernel is not None and data.points is None:  # all rows: pairs may outnumber them
+                validation.check_memory(
+                    4 * 8 * X.shape[0] ** 2, f"a model expanded in all {X.shape[0]} rows", "pass basis="
+                )
                 data = replace(data, points=X)
             problem = data.primal(F, y[:, None])
             alphas = np.array([self.alpha]) if not self._auto else self.alphas
@@ -266,7 +272,10 @@ class RankRLS(Ranker):
             if best is None or scores[winner] > best[0]:
                 best = scores[winner], data, problem, alphas, scores, float(alphas[winner])
         _, data, problem, alphas, scores, alpha = best
-        self._store(problem.model(alpha), data)
+        model = problem.model(alpha)
+        if wide:
+            model, data = Model(X.T @ model.coef, model.intercept), rows
+        self._store(model, data)
         self._forget_selection()
         if self._auto:
             self.alphas_, self.cv_scores_ = alphas, scores
