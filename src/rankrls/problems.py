@@ -137,7 +137,7 @@ class Primal:
         if F.beta > 0:  # the intercept, a direction without penalty
             D, z = np.vstack([D, np.ones_like(D[:1])]), np.vstack([z, np.zeros_like(z[:1])])
         scores = np.empty((F.shape[0], len(alphas), self.y.shape[1]), dtype=self.dtype)
-        rotate = self._rotation(basis, sums.mean.astype(self.dtype))
+        rotate = self.rotation(basis, sums.mean.astype(self.dtype))
 
         def work(share_of_batches: Sequence[Batch]) -> None:
             read = rotate()
@@ -155,7 +155,7 @@ class Primal:
         share(work, batches, cost=float(F.shape[0]) * basis.size, label="held-out queries")
         return scores + target_mean.astype(self.dtype) if F.beta > 0 else scores
 
-    def _rotation(self, basis: np.ndarray, mean: np.ndarray) -> Callable[[], Callable[[Batch], tuple]]:
+    def rotation(self, basis: np.ndarray, mean: np.ndarray) -> Callable[[], Callable[[Batch], tuple]]:
         """Readers of (Phi - query mean) basis and (query mean - mean) basis. Dense rows are centred first, so that
         large query-level offsets cancel before they mix with other columns."""
         F, X = self.F, self.X

@@ -176,12 +176,11 @@ class _Part:
 
     def _spectra(self) -> Callable[[Batch], tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """A reader of thin SVDs B_U = U diag(sigma) W' and k (g, 1) for the queries of a batch."""
-        F, read = self.F, self.problem.features.reader(self.problem.X)()
+        F, rotate = self.F, self.problem.rotation(self.basis, np.zeros(len(self.basis)))()
 
         def spectra(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-            Phi = np.array(read(batch.rows), dtype=np.float64)
-            mean = F.centre(Phi, batch)
-            B = F.scale(Phi @ self.basis, batch, mean @ self.basis)
+            V, mean = rotate(batch)
+            B = F.scale(V, batch, mean)
             U, sigma, Wt = np.linalg.svd(B.reshape(-1, batch.length, B.shape[1]), full_matrices=False)
             return U, sigma, Wt, F.between[batch.queries][:, None]
 
