@@ -10,7 +10,7 @@ import rankrls
 
 SOURCE = Path(rankrls.__file__).parent
 
-# lower to higher; a module imports only from lines above its own, or from its own line where marked
+# lower to higher; a module imports only from lines above its own
 LAYERS = [
     {"queries", "kernels", "parallel"},
     {"preferences"},

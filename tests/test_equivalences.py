@@ -197,6 +197,19 @@ def test_equivalence(case):
     assert_allclose(this, that, rtol=0, atol=tolerance * scale)
 
 
+@pytest.mark.parametrize("weighting", ["pairs", "queries", "items"])
+@pytest.mark.parametrize("one_query", [True, False])
+def test_copies_of_an_item_tie_with_each_other(weighting, one_query):
+    """Labels all differ, so there are no ties but those among the copies a weight stands for."""
+    X, _, qid = problem()
+    y, n = X[:, 0] + np.random.default_rng(0).normal(size=40), U.astype(int)
+    qid = np.zeros(40, dtype=int) if one_query else qid
+    params = {"weighting": weighting, "tied_pairs": False}
+    weighted = RankRLS(0.7, **params).fit(X, y, qid=qid, sample_weight=U)
+    copied = RankRLS(0.7, **params).fit(X.repeat(n, axis=0), y.repeat(n), qid=qid.repeat(n))
+    assert_allclose(weighted.coef_, copied.coef_, atol=1e-10)
+
+
 def test_one_query_is_kernel_ridge_on_centred_data():
     X, y, _ = problem()
     C = np.eye(40) - 1 / 40

@@ -71,11 +71,13 @@ class QueryPreferences(LinearOperator):
         self.ties = None if y is None else Ties.of(queries, y, weights)
         self.pairs = queries.pairs()  # (q,) pairs that count
         mass = self.S * (self.S - 1) / 2  # (q,) and their weight, copies counting
+        if y is not None:  # copies of one item tie too
+            lone = np.ones(m, dtype=bool) if self.ties is None else self.ties.level < 0
+            squares = queries.sum(np.where(lone, 1.0 if weights is None else weights**2, 0.0))
+            mass = (self.S**2 - squares) / 2
         if self.ties is not None:
             self.pairs = self.pairs - self.ties.sum_by_query(self.ties.size * (self.ties.size - 1) / 2).astype(int)
-            lone = self.ties.level < 0
-            squares = queries.sum(np.where(lone, 1.0 if weights is None else weights**2, 0.0))
-            mass = (self.S**2 - squares - self.ties.sum_by_query(self.ties.weight**2)) / 2
+            mass -= self.ties.sum_by_query(self.ties.weight**2) / 2
         c = _query_factor(weighting, self.S, mass)
         self.between = np.sqrt(self.beta + (1 - self.beta) * c * self.S)  # (q,)
         self.within: np.ndarray | None = None  # (m,) needed only if some items tie

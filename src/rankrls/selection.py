@@ -138,8 +138,10 @@ def item_factor(F: QueryPreferences, rows: np.ndarray | None = None) -> float:
     stay = np.ones(F.shape[0], dtype=bool)
     if rows is not None:
         stay[rows] = False
-    S = float(stay.sum() if F.u is None else F.u[stay].sum())
-    c = {"pairs": 1.0, "items": 1 / S, "queries": 2 / (S * (S - 1)) if S > 1 else 0.0}[F.weighting]
+    u = np.ones(stay.sum()) if F.u is None else F.u[stay]
+    S = float(u.sum())
+    mass = (S**2 - float(u @ u) if F.y is not None else S * (S - 1)) / 2  # as in QueryPreferences
+    c = {"pairs": 1.0, "items": 1 / S, "queries": 1 / mass if mass > 0 else 0.0}[F.weighting]
     return F.beta + (1 - F.beta) * c * S
 
 

@@ -40,20 +40,16 @@ class Statistics:
     n_pairs: int
 
     def __add__(self, other: Statistics) -> Statistics:
-        weight = self.weight + other.weight
-        share = other.weight / weight if weight > 0 else 0.0
-        dx, dy = other.mean - self.mean, other.target_mean - self.target_mean
-        return self._combine(other, +1, weight, share, dx, dy, self.beta * self.weight * share)
+        return self._combine(other, +1)
 
     def __sub__(self, other: Statistics) -> Statistics:
-        weight = self.weight - other.weight
-        share = -other.weight / weight if weight > 0 else 0.0
-        dx, dy = other.mean - self.mean, other.target_mean - self.target_mean
-        return self._combine(other, -1, weight, share, dx, dy, self.beta * self.weight * share)
+        return self._combine(other, -1)
 
-    def _combine(
-        self, other: Statistics, sign: int, weight: float, share: float, dx: np.ndarray, dy: np.ndarray, rank1: float
-    ) -> Statistics:
+    def _combine(self, other: Statistics, sign: int) -> Statistics:
+        weight = self.weight + sign * other.weight
+        share = sign * other.weight / weight if weight > 0 else 0.0
+        dx, dy = other.mean - self.mean, other.target_mean - self.target_mean
+        rank1 = self.beta * self.weight * share
         gram = self.gram + sign * other.gram
         if rank1:
             gram += rank1 * np.outer(dx, dx)

@@ -87,6 +87,10 @@ class Ranker(BaseEstimator):
         of_query = queries.sum(weights) / queries.sizes
         return float(np.mean([_weighted(metric.per_query(*column, queries), of_query) for column in columns]))
 
+    def _accepts(self) -> Any:
+        """What `validate_data` is to accept of sparse input."""
+        return False if self.__sklearn_tags__().input_tags.pairwise else "csr"
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.estimator_type = "ranker"

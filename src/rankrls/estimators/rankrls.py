@@ -452,13 +452,11 @@ class RankRLS(Ranker):
         if self.__sklearn_tags__().input_tags.pairwise and fresh:
             validation.check_kernel_matrix(X)
         data = Training(X, targets, queries, weights, n_given=X.shape[0], flat=y.ndim == 1).without_zero_weights()
-        validation.check_query_mass(data.queries, data.weights, self.weighting)
+        if self.tied_pairs is not False:
+            validation.check_query_mass(data.queries, data.weights, self.weighting)
         if fresh and self.regression == 0:
             validation.check_comparable(data.y, data.queries)
         return data
-
-    def _accepts(self) -> Any:
-        return False if self.__sklearn_tags__().input_tags.pairwise else "csr"
 
     def _store(self, model: Model, data: Training) -> None:
         for name in ("coef_", "dual_coef_", "X_fit_", "kernel_"):

@@ -282,9 +282,6 @@ class TransductiveRankRLS(Ranker):
             X = X[:, rows]
         return ranker.fit(X, y[rows], qid=data.queries.codes[rows])
 
-    def _accepts(self) -> Any:
-        return False if self.__sklearn_tags__().input_tags.pairwise else "csr"
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags = RankRLS(kernel=self.kernel).__sklearn_tags__().input_tags
