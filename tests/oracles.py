@@ -117,3 +117,23 @@ def high_precision_kernel_scores(K, y, Lt, alpha, rest, fold, digits=60):
         a = mpmath.lu_solve(L * inner + mpmath.mpf(alpha) * mpmath.eye(len(rest)), L * mpmath.matrix(y.tolist()))
         f = mpmath.matrix(K[np.ix_(fold, rest)].tolist()) * a
         return np.array([float(v) for v in f])
+
+
+def edge_kernel(G, K, edges, others, parity=0):
+    """The kernel between two lists of edges, one entry at a time; G, K are kernels k(i, j) of object numbers."""
+    M = np.empty((len(edges), len(others)))
+    for a, (h, i) in enumerate(edges):
+        for b, (g, j) in enumerate(others):
+            M[a, b] = G[h, g] * K[i, j]
+            if parity:
+                M[a, b] = (M[a, b] + parity * G[h, j] * K[i, g]) / 2
+    return M
+
+
+def conditional_scores(G, K, edges, y, test, alpha, *, ranking, parity=0):
+    """Scores of test edges by the model of the training edges; G, K hold the kernels of all objects."""
+    M = edge_kernel(G, K, edges, edges, parity)
+    qid = [h for h, _ in edges]
+    L = laplacian(y, qid, weighting="items") if ranking else np.eye(len(y))
+    a = np.linalg.solve(L @ M + alpha * np.eye(len(y)), L @ y)
+    return edge_kernel(G, K, test, edges, parity) @ a

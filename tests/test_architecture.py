@@ -16,15 +16,17 @@ LAYERS = [
     {"preferences"},
     {"statistics", "metrics"},
     {"ridge"},
+    {"kronecker"},
     {"bases", "features", "iterative", "validation"},
-    {"views"},
+    {"edges", "views"},
     {"problems"},
     {"coregularised", "selection", "transduction"},
+    {"conditional"},
     {"datasets"},
     {"estimators"},
     {"demo"},
 ]
-BELOW_SKLEARN = set().union(*LAYERS[:8])
+BELOW_SKLEARN = set().union(*LAYERS[:10])
 
 
 def modules():

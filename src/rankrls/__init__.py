@@ -8,8 +8,8 @@ With F such that F'F is the Laplacian of the preference graph, ranking is ridge 
 - `estimators` put these together behind scikit-learn's interface.
 """
 
-from . import bases, datasets, kernels, metrics
-from .estimators import CoRankRLS, RankRLS, TransductiveRankRLS
+from . import bases, datasets, kernels, metrics, selection
+from .estimators import ConditionalRankRLS, CoRankRLS, RankRLS, TransductiveRankRLS
 from .iterative import ConvergenceWarning
 from .validation import qid_from_group
 from .views import View
@@ -17,6 +17,7 @@ from .views import View
 __version__ = "0.1.0"
 __all__ = [
     "CoRankRLS",
+    "ConditionalRankRLS",
     "ConvergenceWarning",
     "RankRLS",
     "TransductiveRankRLS",
@@ -26,4 +27,5 @@ __all__ = [
     "kernels",
     "metrics",
     "qid_from_group",
+    "selection",
 ]

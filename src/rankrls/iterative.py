@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.linalg.blas import daxpy
+
+Product = Callable[[np.ndarray], np.ndarray]
 
 
 class ConvergenceWarning(UserWarning):
@@ -21,17 +24,18 @@ class Solution:
     residual: np.ndarray  # (k,) ||b - (M + shift) x|| / ||b||
     iterations: int
     converged: bool
+    history: np.ndarray = field(default_factory=lambda: np.empty(0))  # the largest residual after each iteration
 
 
 def multishift_cg(
-    product: Callable[[np.ndarray], np.ndarray],
+    product: Product,
     b: np.ndarray,
     shifts: np.ndarray,
     *,
     tol: float = 1e-8,
     maxiter: int = 1000,
 ) -> Solution:
-    """Solve (M + shift I) x = b for every positive shift from one Krylov space; M positive semi-definite.
+    """Solve (M + shift I) x = b for every shift from one Krylov space; M positive semi-definite, shifts not negative.
 
     The residuals of all shifted systems stay parallel to that of the smallest shift, so one product with M per
     iteration serves them all [Frommer99].
@@ -39,38 +43,81 @@ def multishift_cg(
     k, base = len(shifts), float(np.min(shifts))
     extra = shifts - base  # the smallest shift converges last
     norm = float(np.linalg.norm(b))
-    x = np.zeros((len(b), k))
+    x = np.zeros((k, len(b)))
     if norm == 0:
-        return Solution(x, np.zeros(k), 0, True)
-    p = np.repeat(b[:, None], k, axis=1)
-    r, direction, rho = b.copy(), b.copy(), float(b @ b)
+        return Solution(x.T, np.zeros(k), 0, True)
+    p = np.repeat(b[None], k, axis=0).astype(np.float64)
+    r, direction, rho = p[0].copy(), p[0].copy(), float(b @ b)
     zeta, zeta_old, residual = np.ones(k), np.ones(k), np.ones(k)  # residuals are zeta * r
-    step_old, ratio, iteration = 1.0, 0.0, 0
-    while iteration < maxiter and residual.max() > tol:
-        iteration += 1
-        q = product(direction) + base * direction
-        step = rho / float(direction @ q)
-        r -= step * q
+    step_old, ratio, history = 1.0, 0.0, [1.0]
+    while len(history) <= maxiter and residual.max() > tol:
+        q = daxpy(direction, product(direction), a=base)
+        curvature = float(direction @ q)
+        if curvature <= 0:  # the rest of b lies where M vanishes
+            break
+        step = rho / curvature
+        daxpy(q, r, a=-step)
         rho_old, rho = rho, float(r @ r)
         on = np.flatnonzero(residual > tol)  # systems that are done stay as they are
         now, before = zeta[on], zeta_old[on]
         new = now * before * step_old
         new /= step * ratio * (before - now) + before * step_old * (1 + extra[on] * step)
-        x[:, on] += p[:, on] * (step * new / now)
-        p[:, on] = r[:, None] * new + p[:, on] * (rho / rho_old * (new / now) ** 2)
+        for j, forward, back, scale in zip(on, step * new / now, rho / rho_old * (new / now) ** 2, new, strict=True):
+            daxpy(p[j], x[j], a=forward)
+            p[j] *= back
+            daxpy(r, p[j], a=scale)
         zeta_old[on], zeta[on] = now, new
         residual[on] = np.abs(new) * np.sqrt(rho) / norm
         ratio, step_old = rho / rho_old, step
-        direction = r + ratio * direction
-    return Solution(x, residual, iteration, bool(residual.max() <= tol))
+        direction *= ratio
+        direction += r
+        history.append(float(residual.max()))
+    return Solution(x.T, residual, len(history) - 1, bool(residual.max() <= tol), np.array(history))
 
 
-def warn_if_stopped_early(solution: Solution, what: str) -> None:
+def preconditioned_cg(
+    product: Product,
+    b: np.ndarray,
+    shift: float,
+    precondition: Product,
+    *,
+    start: np.ndarray | None = None,
+    tol: float = 1e-8,
+    maxiter: int = 1000,
+) -> Solution:
+    """Solve (M + shift I) x = b given something close to the inverse of M + shift I, positive definite as well."""
+    norm = float(np.linalg.norm(b))
+    x = np.zeros(len(b)) if start is None else start.copy()
+    if norm == 0:
+        return Solution(0 * x[:, None], np.zeros(1), 0, True)
+    r = b - product(x) - shift * x if start is not None else b.astype(np.float64)
+    history = [float(np.linalg.norm(r)) / norm]
+    z = precondition(r)
+    direction, rho = z.copy(), float(r @ z)
+    while len(history) <= maxiter and history[-1] > tol:
+        q = daxpy(direction, product(direction), a=shift)
+        curvature = float(direction @ q)
+        if curvature <= 0:
+            break
+        step = rho / curvature
+        daxpy(direction, x, a=step)
+        daxpy(q, r, a=-step)
+        z = precondition(r)
+        rho_old, rho = rho, float(r @ z)
+        direction *= rho / rho_old
+        direction += z
+        history.append(float(np.linalg.norm(r)) / norm)
+    return Solution(x[:, None], np.array(history[-1:]), len(history) - 1, history[-1] <= tol, np.array(history))
+
+
+def warn_if_stopped_early(
+    solution: Solution, what: str, remedy: str = "scale the features or use a larger alpha"
+) -> None:
     """Never silent about non-convergence."""
     if not solution.converged:
         warnings.warn(
             f"{what} stopped after {solution.iterations} iterations with relative residual "
-            f"{solution.residual.max():.1e}: scale the features or use a larger alpha",
+            f"{solution.residual.max():.1e}: {remedy}",
             ConvergenceWarning,
             stacklevel=3,
         )

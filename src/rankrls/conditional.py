@@ -1,0 +1,150 @@
+"""Conditional ranking problems: a relation to be solved for any alpha, and held out in any of the four settings.
+
+`CompleteProblem` has every edge and is solved in closed form; `EdgeProblem` has some and iterates. Each has
+
+    coef(alpha)                          (p, r) coefficients
+    scores(alphas, metric, splitter)     (k,) the metric over held-out edges, averaged over folds
+    held_out(alpha, splitter)            the scores of edges by models that never saw them, NaN where never held out
+    spread                               the mean eigenvalue of the loss: the natural unit of alpha
+
+`splitter=None` leaves out each conditioning object of a complete graph in turn, exactly and without refits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .edges import Graph
+from .iterative import Solution
+from .kronecker import Domain, Kronecker, Mirrored, complete_graph
+from .metrics import Metric
+from .queries import Queries
+from .selection import Part, RelationKFold
+
+SINGLE_PRECISION = 1_000_000  # edges from which on alphas are compared in single precision
+BLOCK = 1 << 25  # held-out scores in memory at a time
+FOLD_TOLERANCE = 1e-3  # of solutions that are only compared
+
+
+@dataclass(frozen=True)
+class CompleteProblem:
+    """All edges of p conditioning and r ranked objects."""
+
+    G: Domain
+    K: Domain
+    Y: np.ndarray
+    ranking: bool
+    parity: int = 0
+
+    @cached_property
+    def path(self) -> Kronecker | Mirrored:
+        return complete_graph(self.G, self.K, self.Y, ranking=self.ranking, parity=self.parity)
+
+    @property
+    def spread(self) -> float:
+        return self.path.spread
+
+    def coef(self, alpha: float) -> np.ndarray:
+        return self.path.coef(alpha)
+
+    def scores(self, alphas: np.ndarray, metric: Metric, splitter: RelationKFold | None) -> np.ndarray:
+        if splitter is not None:
+            parts = splitter.split(self.Y)
+            return mean_score(
+                metric, ((test.of(self.Y), self._predictions(train, test, alphas)) for train, test in parts)
+            )
+        assert isinstance(self.path, Kronecker)
+        p, r = self.Y.shape
+        dtype = np.float32 if self.Y.size >= SINGLE_PRECISION else np.float64
+        at_once = max(1, BLOCK // self.Y.size)
+        values, held = [], self.path.leave_rows_out(alphas, dtype)
+        y, queries = np.ascontiguousarray(self.Y).ravel(), Queries(np.arange(p), np.repeat(np.arange(p), r))
+        for i in range(0, len(alphas), at_once):
+            block = np.empty((self.Y.size, min(at_once, len(alphas) - i)), dtype=dtype)
+            for column in range(block.shape[1]):
+                block[:, column] = next(held).ravel()
+            values.append(metric(y, block, queries))
+        return np.concatenate(values)
+
+    def held_out(self, alpha: float, splitter: RelationKFold | None) -> np.ndarray:
+        if splitter is None:
+            assert isinstance(self.path, Kronecker)
+            return next(self.path.leave_rows_out(np.array([alpha])))
+        out = np.full(self.Y.shape, np.nan)
+        for train, test in splitter.split(self.Y):
+            out[np.ix_(test.rows, test.columns)] = next(self._predictions(train, test, np.array([alpha])))
+        return out
+
+    def _predictions(self, train: Part, test: Part, alphas: np.ndarray) -> Iterator[np.ndarray]:
+        """For each alpha the scores of the test part by the model of the training part."""
+        same = self.G is self.K and np.array_equal(train.rows, train.columns)
+        G = self.G.restrict(train.rows)
+        K = G if same else self.K.restrict(train.columns)
+        path = complete_graph(G, K, train.of(self.Y), ranking=self.ranking, parity=self.parity)
+        left, right = self.G.between(test.rows, train.rows), self.K.between(train.columns, test.columns)
+        for alpha in alphas:
+            yield left @ path.coef(alpha) @ right
+
+
+@dataclass(frozen=True)
+class EdgeProblem:
+    """Some edges, perhaps several times."""
+
+    graph: Graph
+
+    @property
+    def spread(self) -> float:
+        return self.graph.spread
+
+    def solve(self, alpha: float, *, preconditioned: bool) -> Solution:
+        return self.graph.solve(np.array([alpha]), preconditioned=preconditioned and alpha > 0)
+
+    def scores(self, alphas: np.ndarray, metric: Metric, splitter: RelationKFold) -> np.ndarray:
+        return mean_score(
+            metric,
+            (
+                (self.graph.y[test], self._predictions(train, test, alphas), self.graph.rows[test])
+                for train, test in self._folds(splitter)
+            ),
+        )
+
+    def held_out(self, alpha: float, splitter: RelationKFold) -> np.ndarray:
+        out = np.full(len(self.graph.y), np.nan)
+        for train, test in self._folds(splitter):
+            out[test] = next(self._predictions(train, test, np.array([alpha])))
+        return out
+
+    def _folds(self, splitter: RelationKFold) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        shape = (len(self.graph.G), len(self.graph.K))
+        for train, test in splitter.split_edges(self.graph.rows, self.graph.columns, shape):
+            if train.any() and test.any():
+                yield train, test
+
+    def _predictions(self, train: np.ndarray, test: np.ndarray, alphas: np.ndarray) -> Iterator[np.ndarray]:
+        graph = replace(self.graph.restrict(train), tol=max(self.graph.tol, FOLD_TOLERANCE))
+        solution = graph.solve(alphas)
+        for c in solution.value.T:
+            yield graph.kernel.at(np.ascontiguousarray(c), self.graph.rows[test], self.graph.columns[test])
+
+
+def mean_score(metric: Metric, folds: Iterator[Any]) -> np.ndarray:
+    """(k,) the mean over folds of (true values, scores for each alpha, conditioning object if not by rows)."""
+    values, error = [], None
+    for y, predictions, *rows in folds:
+        codes = rows[0] if rows else np.repeat(np.arange(y.shape[0]), y.shape[1])
+        columns = np.column_stack([scores.ravel() for scores in predictions])
+        try:
+            values.append(metric(y.ravel(), columns, Queries.of(codes)))
+        except ValueError as nothing_to_judge:
+            error = nothing_to_judge
+    if not values:
+        raise ValueError(
+            "alpha cannot be chosen: no fold leaves out two different edges of one conditioning object; set alpha, or "
+            f"cv to a RelationKFold of another setting or with fewer folds ({error})"
+        )
+    return np.mean(values, axis=0)
