@@ -13,7 +13,11 @@ BIN := .venv/bin
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,lint]"
 	@touch $@
 
-demo: .venv/.base  ## train, choose alpha by exact leave-query-out, compare, show a ranking
+.venv/.demo: .venv/.base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot]"
+	@touch $@
+
+demo: .venv/.demo  ## train, choose alpha by exact hold-out, compare, show rankings; writes demo-digits.png
 	$(BIN)/python -m rankrls.demo
 
 lint: .venv/.test  ## style and types

@@ -20,9 +20,11 @@ from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.pipeline import make_pipeline
 
 from benchmarks.measure import Measured, machine, measure
-from rankrls import RankRLS, metrics
+from rankrls import ConditionalRankRLS, RankRLS, metrics
 from rankrls.bases import RandomRows
+from rankrls.edges import EdgeKernel
 from rankrls.kernels import Gaussian
+from rankrls.kronecker import Domain
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -149,6 +151,65 @@ def scoring(quick: bool) -> Iterator[Row]:
     yield Row("pairwise accuracy, 15 models at once", measure(lambda: metrics.pairwise_accuracy(y, s, qid), 3))
 
 
+def conditional(quick: bool) -> Iterator[Row]:
+    """Conditional ranking: complete graphs, and incomplete ones."""
+    p = 500 if quick else 2_000
+    rng = np.random.default_rng(0)
+    X, group = rng.normal(size=(p, 30)), rng.integers(0, 20, p)
+    X += rng.normal(size=(20, 30))[group]
+    same = (group[:, None] == group).astype(float)
+    real = X @ rng.normal(size=(30, 30)) @ X.T + 5 * rng.normal(size=(p, p))
+    kernel = Gaussian(1 / 60)
+    K = kernel(X, X)
+    eighs = lambda: (linalg.eigh(K), linalg.eigh(K))
+    fit = lambda Y, **params: lambda: ConditionalRankRLS(kernel=kernel, **params).fit(X, Y)
+    beside = "two scipy.linalg.eigh of that size"
+    yield Row(f"{p:,} objects, {p * p:,} edges, one alpha", measure(fit(same, alpha=1.0), 3, eighs), beside)
+    what = "the same, 15 alphas, each object left out"
+    yield Row(f"{what}, same group or not", measure(fit(same), 3, eighs), beside, "<= 3x")
+    yield Row(f"{what}, real values", measure(fit(real), 1, eighs), beside)
+    for name, Y in (("symmetric", same), ("reciprocal", real - real.T)):
+        mirrored = fit(Y, alpha=1.0, relation=name)
+        yield Row(f"{name} ranking, one alpha, closed form", measure(mirrored, 1, eighs), beside)
+    p = 1_000 if quick else 4_500
+    X, group = rng.normal(size=(p, 30)), rng.integers(0, 20, p)
+    big = lambda: ConditionalRankRLS(kernel=kernel).fit(X, (group[:, None] == group).astype(float))
+    yield Row(f"{p:,} objects, {p * p:,} edges, 15 alphas, each object left out", measure(big, 1))
+    yield from incomplete(quick)
+
+
+def incomplete(quick: bool) -> Iterator[Row]:
+    """Products with the kernel of the edges of 1,000 objects, and iterations with and without preconditioner."""
+    p = 300 if quick else 1_000
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(p, 30))
+    kernel = Gaussian(1 / 60)
+    K, V = kernel(X, X), rng.normal(size=(p, p))
+    Y = X @ rng.normal(size=(30, 30)) @ X.T + 5 * rng.normal(size=(p, p))
+    dense = lambda: K @ V @ K
+    for q in (p * p // 100, p * p // 10, p * p):
+        rows, columns = np.divmod(rng.choice(p * p, q, replace=False), p)
+        product, v = EdgeKernel(Domain(K), Domain(K), rows, columns), rng.normal(size=q)
+        yield Row(f"product of {q:,} edges of {p:,} objects", measure(lambda: product(v), 5, dense), "K V K, dense")  # noqa: B023
+    for share in (0.1, 0.9, 1 - 1 / p):
+        edges = rng.random((p, p)) < share if share < 0.99 else ~np.eye(p, dtype=bool)
+        known, steps = np.where(edges, Y, np.nan), {}
+        for solver in ("cg", "pcg"):
+            model = ConditionalRankRLS(1.0, kernel=kernel, solver=solver)
+            steps[solver] = (measure(lambda: model.fit(X, known), 1), model.n_iter_)  # noqa: B023
+        text = f"{share:.1%} of {p * p:,} edges: {steps['cg'][1]} iterations, {steps['pcg'][1]} preconditioned"
+        seconds, other = steps["pcg"][0].seconds, steps["cg"][0].seconds
+        yield Row(text, Measured(seconds, steps["pcg"][0].megabytes, seconds / other), "not preconditioned")
+    p, q = (10_000, 50_000) if quick else (100_000, 1_000_000)
+    X = rng.normal(size=(p, 50))
+    edges = rng.integers(0, p, (q, 2))
+    edges[:p, 0] = np.arange(p)
+    y = np.einsum("ij,ij->i", X[edges[:, 0]], X[edges[:, 1]]) + rng.normal(size=q)
+    many = ConditionalRankRLS(1.0)
+    run = measure(lambda: many.fit_edges(X, edges, y), 1)
+    yield Row(f"{q:,} edges of {p:,} objects with 50 features, linear: {many.n_iter_} iterations", run)
+
+
 SUITES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "linear": linear,
     "small": small,
@@ -156,6 +217,7 @@ SUITES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "sparse": sparse,
     "growth": growth,
     "scoring": scoring,
+    "conditional": conditional,
 }
 
 

@@ -24,10 +24,20 @@ def test_links_of_the_readme_lead_somewhere():
             assert (ROOT / target).exists(), target
 
 
-def test_demo_shows_the_comparison_and_a_ranking(capsys):
+def test_demo_shows_the_comparison_and_a_ranking(capsys, monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
     from rankrls import demo
 
+    monkeypatch.chdir(tmp_path)
     assert demo.main() == 0
     printed = capsys.readouterr().out
-    for words in ("chose alpha", "regression", "ndcg@10", "the ranking of query", "why the first is above"):
+    for words in (
+        "chose alpha",
+        "regression",
+        "ndcg@10",
+        "the ranking of query",
+        "why the first is above",
+        "digits never seen",
+    ):
         assert words in printed
+    assert (tmp_path / "demo-digits.png").read_bytes().startswith(b"\x89PNG")

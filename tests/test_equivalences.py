@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 
 import oracles
 from cases import problem, weights
-from rankrls import RankRLS
+from rankrls import ConditionalRankRLS, RankRLS
 from rankrls.features import Identity
 from rankrls.kernels import Gaussian, Linear
 from rankrls.preferences import QueryPreferences
@@ -72,6 +72,13 @@ def conjugate_gradients(tied, beta):
         return (X @ model.coef + model.intercept).ravel()
 
     return scores
+
+
+def conditional(X, y, qid):
+    """Queries condition, items are ranked, and all queries have the same features: a single one."""
+    model = ConditionalRankRLS(0.7, target_kernel="linear", kernel="precomputed", tol=1e-13)
+    edges = np.column_stack([qid, np.arange(len(y))])
+    return model.fit_edges(np.ones((7, 7)), edges, y, X).predict(np.ones((1, 7)), X).ravel()
 
 
 def normal_equations(tied, beta):
@@ -175,6 +182,7 @@ CASES = {
     "blocks summed = one fit": (blocks(), rank_rls()),
     "blocks summed, regression mixed in": (blocks(regression=0.3), rank_rls(regression=0.3)),
     "blocks summed, ties out": (blocks(tied_pairs=False), rank_rls(tied_pairs=False)),
+    "conditional on queries that are all alike": (conditional, rank_rls(weighting="items")),
     "forgotten = never seen": (blocks(forget=True), rank_rls()),
     "forgotten = never seen, regression mixed in": (blocks(forget=True, regression=0.3), rank_rls(regression=0.3)),
 }

@@ -5,6 +5,7 @@ With F such that F'F is the Laplacian of the preference graph, ranking is ridge 
 - `preferences` gives F, which applies in O(m) and never forms a pair;
 - `statistics` adds up what a fit needs of the data;
 - `ridge` solves for every regularisation at once, and holds out queries exactly;
+- `kronecker` does the same for relations between objects;
 - `estimators` put these together behind scikit-learn's interface.
 """
 
