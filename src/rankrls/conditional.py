@@ -27,7 +27,7 @@ from .queries import Queries
 from .selection import Part, RelationKFold
 
 SINGLE_PRECISION = 1_000_000  # edges from which on alphas are compared in single precision
-BLOCK = 1 << 25  # held-out scores in memory at a time
+BLOCK = 1 << 26  # held-out scores in memory at a time
 FOLD_TOLERANCE = 1e-3  # of solutions that are only compared
 
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from .arrays import ratio, take
 
+BLOCK = 16  # items whose inversions are counted pair by pair
+
 
 def pairwise_accuracy(y: np.ndarray, s: np.ndarray) -> np.ndarray:
     balance, untied, _ = _pairs(y, s)
@@ -95,24 +97,38 @@ def _inversions_by_level(v: np.ndarray, n_levels: int) -> np.ndarray:
 
 
 def _inversions_by_merging(v: np.ndarray) -> np.ndarray:
-    """Inversions between the halves of ever longer sorted blocks. O(l log² l), at any number of levels.
+    """Inversions in blocks of few items, then between the halves of ever longer sorted blocks. O(l log² l).
 
-    In a sorted block the items of the left half would hold the first places; every inversion moves one of them
-    one place back. The last bit of the sort key tells the halves apart and puts the left one first among equals.
+    In a sorted block the items of the right half would hold the last places; every inversion moves one of them one
+    place forward. The last bit of the sort key tells the halves apart and puts the left one first among equals.
     """
     *shape, length = v.shape
-    padded = 1 << (length - 1).bit_length()
+    padded = max(BLOCK, 1 << (length - 1).bit_length())
     v = np.concatenate([v, np.full((*shape, padded - length), length)], axis=-1, dtype=np.int32)
-    total, half = np.zeros(shape, dtype=np.int64), 1
+    total, half = _inversions_in_blocks(v), BLOCK
+    key = v << 1
+    key.reshape(-1, BLOCK).sort(axis=-1)
     while half < padded:
-        key = 2 * v.reshape(-1, 2 * half)
-        key[:, half:] += 1
+        key = key.reshape(-1, 2 * half)
+        key &= ~1
+        key[:, half:] |= 1
         key.sort(axis=-1)
-        places = ((key & 1) ^ 1) * np.arange(2 * half, dtype=v.dtype)
-        moved = places.sum(axis=-1, dtype=np.int64) - half * (half - 1) // 2
+        exact = np.float32 if half < 2048 else np.float64  # sums of places, below 2^24
+        places = (key & 1).astype(exact) @ np.arange(2 * half, dtype=exact)
+        moved = half * (3 * half - 1) // 2 - places.astype(np.int64)
         total += moved.reshape(*shape, -1).sum(axis=-1)
-        v, half = key >> 1, 2 * half
+        half *= 2
     return total
+
+
+def _inversions_in_blocks(v: np.ndarray) -> np.ndarray:
+    """Inversions within each BLOCK items of rows (..., l), by comparing all their pairs."""
+    items = np.ascontiguousarray(v.reshape(-1, BLOCK).T)  # the first of every block, the second ...
+    count = np.zeros(items.shape[1], dtype=np.int8)  # at most 120
+    for i in range(BLOCK - 1):
+        for later in items[i + 1 :]:
+            count += items[i] > later
+    return count.reshape(*v.shape[:-1], -1).sum(axis=-1, dtype=np.int64)
 
 
 def _run_starts(t: np.ndarray) -> np.ndarray:
