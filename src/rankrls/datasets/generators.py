@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-
-@dataclass(frozen=True)
-class RankingData:
-    """Rows of a ranking problem."""
-
-    X: np.ndarray  # (m, n)
-    y: np.ndarray  # (m,) relevance grades
-    qid: np.ndarray  # (m,) query of each row
-    feature_names: list[str]
-
+from .records import RankingData
 
 SEARCH_FEATURES = [
     "bm25_title",
