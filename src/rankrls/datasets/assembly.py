@@ -49,7 +49,7 @@ class Assembly:
                 f"{self.name} has no rows" + (f": none of its {skipped} lines can be read" if skipped else "")
             )
         y = np.concatenate([rows.y for rows in pieces])
-        qid = None if pieces[0].qid is None else np.concatenate([rows.qid for rows in pieces])  # type: ignore[misc]
+        qid = None if pieces[0].qid is None else np.concatenate([rows.qid for rows in pieces])
         comments = None
         if any(rows.comments is not None for rows in pieces):
             texts = [text for rows in pieces for text in rows.comments or [""] * len(rows)]
@@ -88,7 +88,8 @@ class Assembly:
                 row = 0 if rows.counts is None else int(np.searchsorted(np.cumsum(rows.counts), i, side="right"))
                 assumed = "features were given as" if self.first_block else "features were, after the first block,"
                 raise ValueError(
-                    f"{self.name}, line {rows.lines[row]}: feature {rows.features[i]}, but {assumed} {what}: pass {remedy}"
+                    f"{self.name}, line {rows.lines[row]}: feature {rows.features[i]}, but {assumed} {what}: "
+                    f"pass {remedy}"
                 )
 
     def _dense(self, pieces: list[Rows], m: int, n: int, offset: int) -> np.ndarray:
@@ -114,7 +115,9 @@ class Assembly:
         return X
 
     def _sparse(self, pieces: list[Rows], m: int, n: int, offset: int) -> Any:
-        counts, columns, values = [], [], []
+        counts: list[Any] = []
+        columns: list[Any] = []
+        values: list[Any] = []
         while pieces:
             rows = pieces.pop(0)
             same = rows.counts is None

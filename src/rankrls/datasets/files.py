@@ -57,7 +57,7 @@ def _decompressed(file: Any, name: str) -> Iterator[BinaryIO]:
             raise OSError(f"{name} is damaged or cut short: {error}") from error
 
 
-def _coded(file: Any, suffix: str, mode: str, name: str) -> Any:
+def _coded(file: Any, suffix: str, mode: Any, name: str) -> Any:
     """A reader or writer of the compression that a suffix names."""
     if suffix == ".gz":
         return gzip.GzipFile(fileobj=file, mode=mode, mtime=0)

@@ -15,7 +15,7 @@ from ..validation import check_choice
 from . import files
 from .assembly import Assembly
 from .records import RankingData
-from .rows import Malformed, Rows, parse
+from .rows import LineError, Rows, parse
 
 BLOCK_BYTES = 1 << 20  # text parsed at a time
 _THREADS = 2  # the interpreter holds the others up
@@ -47,7 +47,7 @@ def load_letor(
         Give X as a CSR array instead of an ndarray.
     missing : "nan", "minimum" or float, default="nan"
         What becomes of values written NULL (or nan): NaN; the smallest value of the feature in its query, or 0 if that
-        is smaller, as in the Feature-min files of LETOR (dense rows only); or a number.
+        is smaller, much as in the Feature-min files of LETOR (dense rows only); or a number.
     absent : float, default=0
         The value of features a line does not mention. NaN makes them missing (dense rows only).
     dtype : dtype, default=float64
@@ -59,7 +59,8 @@ def load_letor(
     Returns
     -------
     data : RankingData
-        X, y, qid (text, as written; None if the lines have none), comments, doc_ids (of comments `docid = ...`), skipped.
+        X, y, qid (text, as written; None if the lines have none), comments, doc_ids (from comments `docid = ...`),
+        skipped.
 
     Examples
     --------
@@ -216,7 +217,7 @@ def _parsed(path: Any, skip: bool) -> Iterator[Rows]:
                 line += text.count(b"\n")
             while ahead:
                 yield ahead.popleft().result()
-    except Malformed as error:
+    except LineError as error:
         raise ValueError(f'{files.name_of(path)}, {error} (errors="skip" leaves such lines out)') from None
 
 
@@ -273,7 +274,7 @@ def _refuse_known(pieces: list[Rows], seen: set[str], name: str) -> None:
     pieces = [rows for rows in pieces if len(rows)]
     if not pieces:
         return
-    lines, qid = np.concatenate([rows.lines for rows in pieces]), np.concatenate([rows.qid for rows in pieces])  # type: ignore[misc]
+    lines, qid = np.concatenate([rows.lines for rows in pieces]), np.concatenate([rows.qid for rows in pieces])
     starts = _run_starts(qid)
     for query, line in zip(qid[starts].tolist(), lines[starts].tolist(), strict=True):
         if query in seen:

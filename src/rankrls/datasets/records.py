@@ -34,9 +34,9 @@ class RankingData:
 
     X: Any
     y: np.ndarray
-    qid: np.ndarray | None = None
-    feature_names: list[str] | None = None
-    comments: np.ndarray | None = None
+    qid: Any = None
+    feature_names: Any = None
+    comments: Any = None
     skipped: int = 0
 
     def __len__(self) -> int:

@@ -52,12 +52,12 @@ class Rows:
         )
 
 
-class Malformed(ValueError):
+class LineError(ValueError):
     """A line that cannot be read."""
 
 
 def parse(text: bytes, first_line: int, *, skip: bool = False, with_qid: bool | None = None) -> Rows:
-    """The rows of a block of whole lines; malformed ones are left out if `skip`, and raise `Malformed` if not.
+    """The rows of a block of whole lines; malformed ones are left out if `skip`, and raise `LineError` if not.
 
     `with_qid` says whether lines must have a query id or must not; None is as the first line has it.
     """
@@ -97,12 +97,12 @@ def parse_lines(text: bytes, first_line: int, *, skip: bool = False, with_qid: b
                 continue
             with_qid = row[1] is not None if with_qid is None else with_qid
             if with_qid != (row[1] is not None):
-                raise Malformed(
+                raise LineError(
                     "no qid, unlike the lines before it" if with_qid else f"a qid, {row[1]!r}, unlike before"
                 )
-        except Malformed as error:
+        except LineError as error:
             if not skip:
-                raise Malformed(f"line {line_number}: {error}") from None
+                raise LineError(f"line {line_number}: {error}") from None
             skipped += 1
             continue
         found.append((line_number, *row))
@@ -128,24 +128,24 @@ def parse_line(line: bytes) -> tuple[float, str | None, list[int], list[float], 
     try:
         label = number(tokens[0])
     except ValueError:
-        raise Malformed(f"the label {_shown(tokens[0])} is not a number") from None
+        raise LineError(f"the label {_shown(tokens[0])} is not a number") from None
     qid = None
     if len(tokens) > 1 and tokens[1].startswith(b"qid:"):
         token = tokens.pop(1)
         qid = decoded(token[4:])
         if not qid or "\0" in qid:
-            raise Malformed(f"the query id of {_shown(token)} is empty or binary")
+            raise LineError(f"the query id of {_shown(token)} is empty or binary")
     given: dict[int, float] = {}
     for token in tokens[1:]:
         index, colon, value = token.partition(b":")
         if not colon or not index.isdigit() or len(index) > 8:
-            raise Malformed(f"{_shown(token)} is not feature:value with a feature number below 100,000,000")
+            raise LineError(f"{_shown(token)} is not feature:value with a feature number below 100,000,000")
         try:
             known, given[int(index)] = int(index) in given, number(value)
         except ValueError:
-            raise Malformed(f"the value of {_shown(token)} is neither a number nor NULL") from None
+            raise LineError(f"the value of {_shown(token)} is neither a number nor NULL") from None
         if known:
-            raise Malformed(f"feature {int(index)} is given twice, again as {_shown(token)}")
+            raise LineError(f"feature {int(index)} is given twice, again as {_shown(token)}")
     features = sorted(given)
     return label, qid, features, [given[i] for i in features], decoded(comment) if mark else None
 
@@ -288,7 +288,7 @@ class _Tokens:
         return cls(space, colon, end[: len(space)], counts, label_end, qid if named.all() else None)
 
     def features(self, buffer: np.ndarray) -> tuple[np.ndarray | None, bool]:
-        """The feature of each value (None unless they ascend in every line), or those of one line if all are the same."""
+        """The feature of each value, or of one line if all have the same (True); None unless they ascend."""
         length, counts, same = self.colon - self.space - 1, self.counts, False
         if np.any(length > 8) or np.any(length == 0):
             return None, same
