@@ -9,7 +9,7 @@ With F such that F'F is the Laplacian of the preference graph, ranking is ridge 
 """
 
 from . import bases, datasets, kernels, metrics
-from .estimators import CoRankRLS, RankRLS, TransductiveRankRLS
+from .estimators import CoRankRLS, PerQueryMinMax, RankRLS, TransductiveRankRLS
 from .iterative import ConvergenceWarning
 from .validation import qid_from_group
 from .views import View
@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CoRankRLS",
     "ConvergenceWarning",
+    "PerQueryMinMax",
     "RankRLS",
     "TransductiveRankRLS",
     "View",

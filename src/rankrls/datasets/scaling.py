@@ -45,10 +45,12 @@ def minmax_scale(X: np.ndarray, queries: Queries) -> np.ndarray:
     """X (m, n) with every feature scaled to [0, 1] within each query, in place."""
     for batch in queries.batches():
         V = batch.stack(X)  # (g, l, n)
-        low = np.fmin.reduce(V, axis=1, keepdims=True)
-        # halves, since the distance of two large numbers may overflow
-        width = np.fmax.reduce(V, axis=1, keepdims=True) / 2 - low / 2
-        V = (V / 2 - low / 2) / np.where(width > 0, width, 1)
+        low, high = np.fmin.reduce(V, axis=1, keepdims=True), np.fmax.reduce(V, axis=1, keepdims=True)
+        with np.errstate(over="ignore"):
+            half = np.isinf(high - low)  # too wide for a float: take half of everything
+        if half.any():
+            V, low, high = (np.where(half, part / 2, part) for part in (V, low, high))
+        V = (V - low) / np.where(high > low, high - low, 1)
         X[batch.rows] = V.reshape(-1, X.shape[1])
     return X
 

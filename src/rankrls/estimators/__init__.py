@@ -2,6 +2,7 @@
 
 from .corankrls import CoRankRLS
 from .rankrls import RankRLS
+from .scaling import PerQueryMinMax
 from .transductive import TransductiveRankRLS
 
-__all__ = ["CoRankRLS", "RankRLS", "TransductiveRankRLS"]
+__all__ = ["CoRankRLS", "PerQueryMinMax", "RankRLS", "TransductiveRankRLS"]
