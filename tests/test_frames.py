@@ -61,6 +61,8 @@ def columns_of(X, **more):
 )
 def test_rankers_learn_from_any_table(maker, model):
     X, y, qid = problem()
+    if isinstance(model, CoRankRLS):
+        y[::3] = np.nan
     table = lambda: maker(columns_of(X, qid=[f"q{q}" for q in qid]))
     reference = model.fit(X, y, qid=qid)
     expected, score, ranks = reference.predict(X), reference.score(X, y, qid), reference.rank(X, qid)
