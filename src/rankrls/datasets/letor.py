@@ -17,7 +17,7 @@ from .assembly import Assembly
 from .records import RankingData
 from .rows import LineError, Rows, parse
 
-BLOCK_BYTES = 1 << 20  # text parsed at a time
+BLOCK_BYTES = 1 << 21  # text parsed at a time
 _THREADS = 2  # the interpreter holds the others up
 _WRITE_ROWS = 1000
 

@@ -36,55 +36,83 @@ def words_ending(buffer: np.ndarray, end: np.ndarray) -> np.ndarray:
     return np.ndarray(len(buffer) - 7, dtype="<u8", buffer=buffer, strides=(1,))[end - 8].astype(_u8, copy=False)
 
 
-def integers(words: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers written by the last `length` characters of each word, and which of them are digits throughout."""
-    digits = words ^ (_ZEROS & KEEP[length])
-    good = (((digits + _ABOVE_NINE) | digits) & _HIGHS) == 0
+def integers(words: np.ndarray, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers written by the characters of each word that `keep` selects, and which are digits throughout.
+
+    Characters that are not kept must be zero in the words, which are overwritten.
+    """
+    digits = words
+    digits ^= keep & _ZEROS
+    wrong = digits + _ABOVE_NINE
+    wrong |= digits
+    wrong &= _HIGHS
     digits = digits * _u8(10) + (digits >> _u8(8))
-    digits = ((digits & _PAIRS) * _HUNDREDS + ((digits >> _u8(16)) & _PAIRS) * _UNITS) >> _u8(32)
-    return digits, good
+    pairs = digits & _PAIRS
+    pairs *= _HUNDREDS
+    digits >>= _u8(16)
+    digits &= _PAIRS
+    digits *= _UNITS
+    digits += pairs
+    digits >>= _u8(32)
+    return digits, wrong == 0
 
 
 def decimals(buffer: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The numbers between the positions `start` and `end`, and which of them could not be read this way."""
     negative = buffer[start] == ord("-")
-    if negative.any():
+    signed = negative.any()
+    if signed:
         start = start + negative
     length = end - start
-    mantissa, n_digits, n_fraction, good = _word(buffer, end, np.minimum(length, 8))
     longest = int(length.max(initial=0))
+    mantissa, dotted, n_fraction, good = _word(buffer, end, np.minimum(length, 8) if longest > 8 else length)
+    n_digits = length - dotted
     for done in range(8, min(longest, 24), 8):
         rest = np.flatnonzero(length > done)
-        part, more, fraction, fine = _word(buffer, end[rest] - done, np.minimum(length[rest] - done, 8))
-        before = n_digits[rest]
-        # digits so far come after the point when it is in this word
-        n_fraction[rest] = np.where(fraction >= 0, fraction + before, n_fraction[rest])
-        good[rest] &= fine & ((fraction < 0) | (n_digits[rest] == done))
+        part, again, fraction, fine = _word(buffer, end[rest] - done, np.minimum(length[rest] - done, 8))
+        before = done - dotted[rest]  # digits so far; they come after the point when it is in this word
+        n_fraction[rest] = np.where(again, fraction + before.astype(np.uint8), n_fraction[rest])
+        good[rest] &= fine & ~(again & dotted[rest])
         mantissa[rest] += part * _POWERS[np.minimum(before, 19)]
-        n_digits[rest] = before + more
+        dotted[rest] |= again
+        n_digits[rest] -= again
     good &= (n_digits > 0) & (n_digits <= _MOST_DIGITS)
-    n_fraction = np.maximum(n_fraction, 0)
-    values = mantissa.astype(np.float64) / _FLOAT_POWERS[n_fraction]
+    values = mantissa.view(np.int64).astype(np.float64)
+    values /= _FLOAT_POWERS[n_fraction]
     if longest > 16:
         good &= _extend(values, mantissa, n_fraction, good)
-    if negative.any():
+    if signed:
         np.negative(values, out=values, where=negative)
     return values, ~good
 
 
 def _word(buffer: np.ndarray, end: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Value, number of digits, digits after the point (-1 without one) and validity of up to 8 characters."""
-    words = words_ending(buffer, end) & KEEP[length]
-    different = words ^ _DOTS
-    point = (different - _ONES) & ~different & _HIGHS
-    point &= ~point + _u8(1)  # the lowest mark: the first point, exactly
+    """Value, whether there is a point, digits after it and validity of up to 8 characters that end at `end`."""
+    keep = KEEP[length]
+    words = words_ending(buffer, end)
+    words &= keep
+    point = words ^ _DOTS
+    different = ~point
+    point -= _ONES
+    point &= different
+    point &= _HIGHS  # marks points, and perhaps characters after the first
+    np.negative(point, out=different)
+    point &= different  # the lowest mark: the first point, exactly
     dotted = point != 0
-    after = words & ~((point << _u8(1)) - _u8(1))
-    before = words & ((point >> _u8(7)) - _u8(1))
-    n_digits = length - dotted
-    value, good = integers(after | (before << (dotted * _u8(8))), n_digits)
-    n_fraction = np.where(dotted, 7 - (np.bitwise_count(point - _u8(1)).astype(np.int64) >> 3), -1)
-    return value, n_digits, n_fraction, good
+    after = point + point
+    after -= _u8(1)
+    np.invert(after, out=after)  # the characters after the point; none without one
+    n_fraction = np.bitwise_count(after) >> 3
+    point >>= _u8(7)
+    point -= _u8(1)
+    point &= words  # those before it
+    shift = dotted * _u8(8)
+    point <<= shift
+    words &= after
+    words |= point
+    keep <<= shift
+    value, good = integers(words, keep)
+    return value, dotted, n_fraction, good
 
 
 def _extend(values: np.ndarray, mantissa: np.ndarray, n_fraction: np.ndarray, good: np.ndarray) -> np.ndarray:

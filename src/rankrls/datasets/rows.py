@@ -61,10 +61,11 @@ def parse(text: bytes, first_line: int, *, skip: bool = False, with_qid: bool | 
 
     `with_qid` says whether lines must have a query id or must not; None is as the first line has it.
     """
-    for block in (text, None):
-        rows = parse_regular(tidied(text) if block is None else block, first_line)
-        if rows is not None and with_qid in (None, rows.qid is not None):
-            return rows
+    rows = parse_regular(text, first_line)
+    if rows is None:
+        rows = parse_regular(tidied(text), first_line)
+    if rows is not None and with_qid in (None, rows.qid is not None):
+        return rows
     return parse_lines(text, first_line, skip=skip, with_qid=with_qid)
 
 
@@ -78,11 +79,11 @@ def tidied(text: bytes) -> bytes:
 
 
 def number(token: bytes) -> float:
-    """A number as float() reads it, without underscores; NaN for NULL."""
+    """A number as float() reads it, without underscores and blanks; NaN for NULL."""
     if token == NULL:
         return np.nan
-    if b"_" in token:
-        raise ValueError("underscore")
+    if b"_" in token or b" " in token:
+        raise ValueError("float() would take it")
     return float(token)
 
 
@@ -166,25 +167,24 @@ def _shown(token: bytes) -> str:
 def parse_regular(text: bytes, first_line: int) -> Rows | None:
     """The rows of a block in which single spaces separate, features ascend and nothing is malformed; else None."""
     buffer = padded(text if text.endswith(b"\n") else text + b"\n")
+    raw = buffer.tobytes()
     lines = _Lines.of(buffer)
-    tokens = None if lines is None else _Tokens.of(buffer, lines)
+    tokens = None if lines is None else _Tokens.alike(buffer, raw, lines) or _Tokens.of(buffer, lines)
     if lines is None or tokens is None:
         return None
-    raw = buffer.tobytes()
-    features, same = tokens.features(buffer)
-    if features is None:
-        return None
     y = _numbers(buffer, raw, lines.start, tokens.label_end)
-    values = _numbers(buffer, raw, tokens.colon + 1, tokens.end)
+    values = _numbers(buffer, raw, tokens.start, tokens.end)
     if y is None or values is None:
         return None
-    if same:
+    if tokens.counts is None:
         values = values.reshape(len(y), -1)
     qid = None if tokens.qid is None else _repeated(buffer, raw, *tokens.qid)
+    if tokens.qid is not None and qid is None:
+        return None
     comments = None
     if np.any(lines.comment < lines.stop):
         comments = _texts(raw, np.minimum(lines.comment + 1, lines.stop), lines.stop)
-    return Rows(y, qid, None if same else tokens.counts, features, values, comments, first_line + lines.number)
+    return Rows(y, qid, tokens.counts, tokens.features, values, comments, first_line + lines.number)
 
 
 def _numbers(buffer: np.ndarray, raw: bytes, start: np.ndarray, end: np.ndarray) -> np.ndarray | None:
@@ -206,14 +206,17 @@ def _texts(raw: bytes, start: np.ndarray, end: np.ndarray) -> list[str]:
     return [text[a:b] for a, b in spans]
 
 
-def _repeated(buffer: np.ndarray, raw: bytes, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Texts of which neighbours are mostly equal, read once for a run of the same."""
+def _repeated(buffer: np.ndarray, raw: bytes, start: np.ndarray, end: np.ndarray) -> np.ndarray | None:
+    """Texts of which neighbours are mostly equal, read once for a run of the same; None if one has a space in it."""
     length = end - start
     words = words_ending(buffer, end) & KEEP[np.minimum(length, 8)]
     new = np.ones(len(start), dtype=bool)
     new[1:] = (words[1:] != words[:-1]) | (length[1:] != length[:-1]) | (length[1:] > 8)
     first = np.flatnonzero(new)
-    return np.repeat(np.array(_texts(raw, start[first], end[first])), np.diff(first, append=len(start)))
+    texts = _texts(raw, start[first], end[first])
+    if any(" " in text for text in texts):
+        return None
+    return np.repeat(np.array(texts), np.diff(first, append=len(start)))
 
 
 @dataclass(frozen=True)
@@ -249,60 +252,89 @@ class _Lines:
 
 @dataclass(frozen=True)
 class _Tokens:
-    """The features of all lines: `space feature colon value end`, line after line."""
+    """Where the label, the query id and the values of all lines stand, and the features the values are of."""
 
-    space: np.ndarray
-    colon: np.ndarray
-    end: np.ndarray
-    counts: np.ndarray  # (m,) features of each line
     label_end: np.ndarray  # (m,)
-    qid: tuple[np.ndarray, np.ndarray] | None  # where the query id of each line starts and ends
+    qid: tuple[np.ndarray, np.ndarray] | None  # (m,), (m,) from and to
+    start: np.ndarray  # of the values, line after line
+    end: np.ndarray
+    counts: np.ndarray | None  # (m,) values of each line; None when all lines have the same features
+    features: np.ndarray  # (values,), or those of one line when all have the same
+
+    @classmethod
+    def alike(cls, buffer: np.ndarray, raw: bytes, lines: _Lines) -> _Tokens | None:
+        """If all lines have the features of the first one: ` i` stands before each colon, and no space need be found."""
+        try:
+            first = parse_line(raw[lines.start[0] : lines.end[0]])
+        except LineError:
+            return None
+        if first is None or not first[2] or first[2][-1] >= 10**7:
+            return None
+        names = [b" %d" % feature for feature in first[2]]
+        if first[1] is not None:
+            names.insert(0, b" qid")
+        k = len(names)
+        width = np.array([len(name) for name in names])
+        expected = np.array([int.from_bytes(name.rjust(8, b"\0"), "little") for name in names], dtype=np.uint64)
+        colon = np.flatnonzero(buffer == _COLON)
+        before = np.searchsorted(colon, lines.start)
+        if np.any(np.searchsorted(colon, lines.end) - before != k):
+            return None
+        colon = colon[_ranges(before, np.full(len(before), k))]
+        words = words_ending(buffer, colon).reshape(-1, k)
+        words &= KEEP[width]
+        if np.any(words != expected):
+            return None
+        space = colon.reshape(-1, k) - width
+        start, end = colon.reshape(-1, k) + 1, np.column_stack([space[:, 1:], lines.end])
+        qid = None
+        if first[1] is not None:
+            qid, start, end = (start[:, 0], end[:, 0]), start[:, 1:], end[:, 1:]
+            if np.any(qid[0] >= qid[1]):
+                return None
+        if np.any(space[:, 0] <= lines.start) or np.any(start > end):
+            return None
+        return cls(space[:, 0], qid, start.ravel(), end.ravel(), None, np.array(first[2]))
 
     @classmethod
     def of(cls, buffer: np.ndarray, lines: _Lines) -> _Tokens | None:
-        """None unless every space comes with one colon, and all lines have a query id or none has."""
+        """None unless every space comes with one colon, features ascend, and all lines have a query id or none has."""
         space, colon = np.flatnonzero(buffer == _SPACE), np.flatnonzero(buffer == _COLON)
         first_space, first_colon = np.searchsorted(space, lines.start), np.searchsorted(colon, lines.start)
         counts = np.searchsorted(space, lines.end) - first_space
         if np.any(np.searchsorted(colon, lines.end) - first_colon != counts):
             return None
         space, colon = np.append(space, len(buffer) - 1), np.append(colon, len(buffer) - 1)
-        after_label = space[first_space]
+        after_label, named_end = space[first_space], colon[first_colon]
+        named = (words_ending(buffer, named_end) & KEEP[4]) == np.uint64(_QID)
+        named &= (named_end - after_label == 4) & (counts > 0)
         label_end = np.where(counts > 0, after_label, lines.end)
-        named = (words_ending(buffer, colon[first_colon]) & KEEP[4]) == np.uint64(_QID)
-        named &= (colon[first_colon] - after_label == 4) & (counts > 0)
+        qid = None
         if named.all():
-            qid_end = np.where(counts > 1, space[first_space + 1], lines.end)
-            qid = colon[first_colon] + 1, qid_end
-            if np.any(qid[0] >= qid[1]):
-                return None
+            qid = named_end + 1, np.where(counts > 1, space[first_space + 1], lines.end)
             first_space, first_colon, counts = first_space + 1, first_colon + 1, counts - 1
-        elif named.any():
+        if named.any() and (qid is None or np.any(qid[0] >= qid[1])):
             return None
         space, colon = space[_ranges(first_space, counts)], colon[_ranges(first_colon, counts)]
-        end = np.append(space[1:], 0)
-        some = counts > 0
+        end, some = np.append(space, 0)[1:], counts > 0
         end[np.cumsum(counts)[some] - 1] = lines.end[some]
         if np.any(space >= colon) or np.any(colon >= end):
             return None
-        return cls(space, colon, end[: len(space)], counts, label_end, qid if named.all() else None)
+        features = _features(buffer, space, colon, counts)
+        return None if features is None else cls(label_end, qid, colon + 1, end, counts, features)
 
-    def features(self, buffer: np.ndarray) -> tuple[np.ndarray | None, bool]:
-        """The feature of each value, or of one line if all have the same (True); None unless they ascend."""
-        length, counts, same = self.colon - self.space - 1, self.counts, False
-        if np.any(length > 8) or np.any(length == 0):
-            return None, same
-        words, k = words_ending(buffer, self.colon) & KEEP[length], int(counts[0])
-        if k and np.all(counts == k):
-            table = words.reshape(-1, k)
-            same = bool(np.all(table == table[0]))
-        if same:
-            words, length, counts = words[:k], length[:k], counts[:1]
-        found, good = integers(words, length)
-        features = found.astype(np.int64)
-        rises = np.append(np.diff(features) > 0, True)
-        rises[np.cumsum(counts)[counts > 0] - 1] = True  # the last of a line
-        return (features if good.all() and rises.all() else None), same
+
+def _features(buffer: np.ndarray, space: np.ndarray, colon: np.ndarray, counts: np.ndarray) -> np.ndarray | None:
+    """The numbers between spaces and colons; None unless they ascend in every line."""
+    length = colon - space - 1
+    if np.any(length > 8) or np.any(length == 0):
+        return None
+    keep = KEEP[length]
+    found, good = integers(words_ending(buffer, colon) & keep, keep)
+    features = found.astype(np.int64)
+    rises = np.append(np.diff(features) > 0, True)
+    rises[np.cumsum(counts)[counts > 0] - 1] = True  # the last of a line
+    return features if good.all() and rises.all() else None
 
 
 def _ranges(start: np.ndarray, counts: np.ndarray) -> np.ndarray:
