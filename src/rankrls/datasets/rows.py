@@ -263,7 +263,7 @@ class _Tokens:
 
     @classmethod
     def alike(cls, buffer: np.ndarray, raw: bytes, lines: _Lines) -> _Tokens | None:
-        """If all lines have the features of the first one: ` i` stands before each colon, and no space need be found."""
+        """For lines that all have the features of the first: ` i` is before each colon, and no space need be found."""
         try:
             first = parse_line(raw[lines.start[0] : lines.end[0]])
         except LineError:
