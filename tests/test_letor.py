@@ -71,6 +71,7 @@ written = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(written, min_size=1, max_size=40))
 @example(
     ["-0", "-0.0", ".5", "5.", "0.1", "9007199254740993", "0.3000000000000000166", "1" * 30, "0." + "0" * 24 + "1"]
@@ -132,7 +133,7 @@ def texts(draw):
     return "\n".join(lines) + draw(st.sampled_from(["", "\n"]))
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(texts())
 def test_rows_are_those_of_the_oracle(text):
     expected = oracles.letor_rows(text)
@@ -159,6 +160,7 @@ def outcome(text, errors):
         return None, str(error)
 
 
+@settings(deadline=None)
 @given(texts(), st.sampled_from(["raise", "skip"]), st.data())
 def test_damaged_text_gives_a_clear_error_or_is_skipped(text, errors, source):
     damaged = bytearray(text.encode())
@@ -169,6 +171,7 @@ def test_damaged_text_gives_a_clear_error_or_is_skipped(text, errors, source):
     assert data is not None or "line " in message or "has no rows" in message
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_garbage_never_crashes(garbage):
     for errors in ("raise", "skip"):
@@ -426,6 +429,7 @@ def test_an_iteration_given_up_leaves_nothing_open(tmp_path, monkeypatch):
 # ---------------------------------------------------------------- writing
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 5).flatmap(
         lambda m: st.tuples(

@@ -1,6 +1,7 @@
 """Data to rank: readers, downloads and generators."""
 
-from .fetch import Ratings, fetch_20newsgroups, fetch_jester, fetch_letor, fetch_movielens
+from .download import DownloadError
+from .fetch import Documents, Fold, Ratings, fetch_20newsgroups, fetch_jester, fetch_letor, fetch_movielens
 from .generators import SEARCH_FEATURES, make_ranking, make_search
 from .letor import dump_letor, iter_letor, load_letor, read_svmlight
 from .records import RankingData
@@ -9,6 +10,9 @@ from .scaling import per_query_minmax
 
 __all__ = [
     "SEARCH_FEATURES",
+    "Documents",
+    "DownloadError",
+    "Fold",
     "Games",
     "RankingData",
     "Ratings",

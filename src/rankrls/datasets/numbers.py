@@ -9,6 +9,8 @@ lands just between two floats. Whatever is left (exponents, words, more digits) 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 PADDING = 32  # bytes before the text, so that a word may end at any character of it
@@ -68,7 +70,8 @@ def decimals(buffer: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np
     mantissa, dotted, n_fraction, good = _word(buffer, end, np.minimum(length, 8) if longest > 8 else length)
     n_digits = length - dotted
     for done in range(8, min(longest, 24), 8):
-        rest = np.flatnonzero(length > done)
+        longer = length > done
+        rest: Any = slice(None) if longer.all() else np.flatnonzero(longer)
         part, again, fraction, fine = _word(buffer, end[rest] - done, np.minimum(length[rest] - done, 8))
         before = done - dotted[rest]  # digits so far; they come after the point when it is in this word
         n_fraction[rest] = np.where(again, fraction + before.astype(np.uint8), n_fraction[rest])
@@ -119,8 +122,6 @@ def _extend(values: np.ndarray, mantissa: np.ndarray, n_fraction: np.ndarray, go
     """Correct the values of mantissas that a float does not hold; which values are right in the end."""
     large = np.flatnonzero((mantissa > _u8(2**53)) & good)
     right = np.ones(len(values), dtype=bool)
-    if not len(large):
-        return right
     if not _EXTENDED:
         right[large] = False
         return right
