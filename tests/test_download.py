@@ -8,6 +8,7 @@ import tarfile
 import threading
 import types
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -192,6 +193,20 @@ def test_a_download_broken_off_leaves_nothing_that_looks_complete(tmp_path, monk
     assert server.requests == ["bytes=1000-"]
 
 
+def test_several_processes_want_the_same_file(tmp_path):
+    with Server() as server, ThreadPoolExecutor(4) as pool:  # locks are of open files, so that threads are as good
+        paths = list(pool.map(lambda _: fetched(server.remote(), tmp_path), range(8)))
+    assert {path.read_bytes() for path in paths} == {CONTENT}
+    assert len(server.requests) == 1 and os.listdir(tmp_path) == ["file.bin"]
+
+
+def test_without_locks_a_download_still_works(tmp_path, monkeypatch):
+    monkeypatch.setattr(downloads, "fcntl", None)
+    with Server(faults=["drop", "corrupt"]) as server:
+        assert fetched(server.remote(), tmp_path).read_bytes() == CONTENT
+    assert os.listdir(tmp_path) == ["file.bin"]
+
+
 def test_without_a_known_checksum_the_first_one_is_noted(tmp_path):
     with Server(faults=["drop", "no length"]) as server:
         path = fetched(server.remote(known=False), tmp_path)
@@ -257,6 +272,17 @@ def test_a_damaged_archive_leaves_no_folder(tmp_path):
     with pytest.raises(DownloadError, match="damaged"):
         unpacked(archive, tmp_path / "content")
     assert os.listdir(tmp_path) == ["file.zip"]
+
+
+def test_another_process_unpacks_at_the_same_time(tmp_path, monkeypatch):
+    archive, folder = tmp_path / "file.zip", tmp_path / "content"
+    archive.write_bytes(zipped(**{"a.txt": "text"}))
+    check = downloads._refuse_outside
+    monkeypatch.setattr(
+        downloads, "_refuse_outside", lambda *names: (folder.mkdir(), (folder / "a.txt").touch(), check(*names))
+    )
+    assert unpacked(archive, folder) == folder
+    assert sorted(os.listdir(tmp_path)) == ["content", "file.zip"]
 
 
 def test_unpacking_happens_once(tmp_path):

@@ -417,6 +417,15 @@ def test_blocks_count_what_they_skip():
     assert sum(block.skipped for block in blocks) == 3
 
 
+def test_blocks_are_read_as_they_are_needed(monkeypatch):
+    monkeypatch.setattr(letor, "BLOCK_BYTES", 1000)
+    file = io.BytesIO(b"".join(b"1 qid:%d 1:%d\n" % (i // 10, i) for i in range(20_000)))
+    blocks = iter_letor(file, rows=100)
+    assert len(next(blocks)) == 100
+    assert file.tell() < 50_000  # of some 300,000
+    assert sum(map(len, blocks)) == 19_900
+
+
 def test_an_iteration_given_up_leaves_nothing_open(tmp_path, monkeypatch):
     monkeypatch.setattr(letor, "BLOCK_BYTES", 64)
     path = tmp_path / "data.txt"

@@ -92,6 +92,15 @@ def test_names_of_features_pass():
     assert scaled.columns.tolist() == list("abcdef")
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_the_query_column_stays_in_its_place(library):
+    frame = pytest.importorskip(library).DataFrame({"a": [1.0, 3.0, 5.0], "qid": ["x", "x", "y"], "b": [1, 1, 7]})
+    for scaler in (PerQueryMinMax(), PerQueryMinMax().set_output(transform=library)):
+        scaled = scaler.fit_transform(frame)
+        assert list(scaled.columns) == ["a", "qid", "b"] == scaler.get_feature_names_out().tolist()
+        assert list(scaled["a"]) == [0, 1, 0] and list(scaled["qid"]) == ["x", "x", "y"]
+
+
 def test_the_scaled_version_of_letor_3_is_ours():
     folder = unpacked("letor3-ohsumed") / "OHSUMED"
     raw = load_letor(folder / "Feature-min/Fold1/testset.txt")

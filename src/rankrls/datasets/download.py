@@ -20,12 +20,18 @@ import urllib.error
 import urllib.request
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from ..parallel import Progress
 from .files import replacing, sync_folder
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 CHUNK = 1 << 16
 RETRIES = 5
@@ -106,21 +112,48 @@ def _reason(error: Exception) -> str:
 def _transfer(remote: Remote, path: Path) -> None:
     """One try: go on where the last one stopped, check, and put the file in place."""
     part = path.with_name(path.name + ".part")
-    expected = remote.sha256 or _noted(path)
-    # without a checksum nothing tells whether two halves are of one file: start anew
-    have = part.stat().st_size if part.exists() and expected is not None else 0
-    with _response(remote.url, have) as response:
-        if response is not None:
-            resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
-            _receive(response, part, have if resumed else 0, remote.name)
-    digest = _sha256(part)
-    if expected is not None and digest != expected:
-        part.unlink()
-        raise _Damaged(f"what arrived is not the file: sha256 {digest[:16]}..., expected {expected[:16]}...")
-    if remote.sha256 is None:
-        _note(path, digest, part.stat().st_size, remote.url)
-    os.replace(part, path)
+    with _owned(part) as file:
+        if path.exists():  # another process was faster
+            part.unlink()
+            return
+        expected = remote.sha256 or _noted(path)
+        # without a checksum nothing tells whether two halves are of one file: start anew
+        have = file.seek(0, os.SEEK_END) if expected is not None else 0
+        with _response(remote.url, have) as response:
+            if response is not None:
+                goes_on = f"bytes {have}-"
+                resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(goes_on)
+                _receive(response, file, have if resumed else 0, remote.name)
+        file.seek(0)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if expected is not None and digest != expected:
+            file.truncate(0)
+            raise _Damaged(f"what arrived is not the file: sha256 {digest[:16]}..., expected {expected[:16]}...")
+        if remote.sha256 is None:
+            _note(path, digest, file.tell(), remote.url)
+        if fcntl is None:
+            file.close()  # Windows renames no open file
+        os.replace(part, path)
     sync_folder(path.parent)
+
+
+@contextmanager
+def _owned(part: Path) -> Iterator[Any]:
+    """A part to write to, which one process has at a time; removed when there is nothing in it."""
+    while True:
+        file = os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "r+b")
+        if fcntl is None:
+            break
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if part.exists() and os.path.samestat(os.fstat(file.fileno()), os.stat(part)):
+            break
+        file.close()  # while we waited, the other process finished it
+    try:
+        with file:
+            yield file
+    finally:
+        if part.exists() and part.stat().st_size == 0:
+            part.unlink()
 
 
 class _response:  # noqa: N801
@@ -147,19 +180,18 @@ class _response:  # noqa: N801
             self.response.close()
 
 
-def _receive(response: Any, part: Path, start: int, label: str) -> None:
-    """Write what comes after the first `start` bytes of a part; an error unless all of it comes."""
+def _receive(response: Any, file: Any, start: int, label: str) -> None:
+    """Write what comes after the first `start` bytes of a file; an error unless all of it comes."""
     length = response.headers.get("Content-Length")
     total = None if length is None else start + int(length)
     progress = Progress(f"download of {label}", max(1, -(-(total or 1) // CHUNK)), done=start // CHUNK)
-    with open(part, "r+b" if start else "wb") as file:
-        file.seek(start)
-        file.truncate()
-        for block in progress.over(_blocks(response)) if total else _blocks(response):
-            file.write(block)
-        file.flush()
-        os.fsync(file.fileno())
-        got = file.tell()
+    file.seek(start)
+    file.truncate()
+    for block in progress.over(_blocks(response)) if total else _blocks(response):
+        file.write(block)
+    file.flush()
+    os.fsync(file.fileno())
+    got = file.tell()
     if total is not None and got < total:
         raise OSError(f"the connection ended after {got:,} of {total:,} bytes")
 
@@ -167,11 +199,6 @@ def _receive(response: Any, part: Path, start: int, label: str) -> None:
 def _blocks(response: Any) -> Iterator[bytes]:
     while block := response.read(CHUNK):
         yield block
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _notes(path: Path) -> Path:
@@ -212,7 +239,7 @@ def unpacked(archive: Path, folder: Path) -> Path:
                     _refuse_outside(archive, member.name)
                 tar.extractall(beside, filter="data")
         os.chmod(beside, 0o755)
-        os.replace(beside, folder)
+        _put(beside, folder)
     except (zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
         raise DownloadError(
             f"{archive} is not a zip or tar file, or damaged ({error}): delete it and try again"
@@ -220,6 +247,15 @@ def unpacked(archive: Path, folder: Path) -> Path:
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return folder
+
+
+def _put(beside: Path, folder: Path) -> None:
+    """Rename a folder; one that another process has put there meanwhile is as good."""
+    try:
+        os.replace(beside, folder)
+    except OSError:
+        if not folder.exists():
+            raise
 
 
 def _refuse_outside(archive: Path, name: str) -> None:

@@ -31,6 +31,8 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Names of features, when X has string column names.
     n_queries_ : int
         Number of queries seen during fit.
+    qid_column_ : int or None
+        Place of the column "qid" among the columns of X, if there was one.
 
     Examples
     --------
@@ -66,6 +68,8 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
+        columns = frames.names(X := frames.as_frame(X))
+        self.qid_column_ = columns.index(validation.QID) if validation.QID in columns else None
         X, qid = validation.split_qid_column(X, qid)
         X = self._checked(X, reset=True)
         self.n_queries_ = len(validation.check_queries(qid, len(X)))
@@ -101,6 +105,21 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return scaled
         return frames.replaced(frame, dict(zip(columns, scaled.T, strict=True)))
 
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns of the result: those of the features, and "qid" where X held it.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the features; None is those seen during fit.
+
+        Returns
+        -------
+        names : ndarray of str
+        """
+        names = super().get_feature_names_out(input_features)
+        return names if self.qid_column_ is None else np.insert(names, self.qid_column_, validation.QID)
+
     def fit_transform(self, X, y=None, qid=None):
         """`fit` and `transform` in one.
 
@@ -114,6 +133,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         scaled
             As `transform` gives it.
         """
+        X = frames.as_frame(X)  # a stream can be read but once
         return self.fit(X, y, qid).transform(X, qid)
 
     def _checked(self, X, *, reset: bool) -> np.ndarray:
