@@ -181,19 +181,15 @@ def _check_errors(errors: str) -> None:
 
 def _texts(file: BinaryIO) -> Iterator[bytes]:
     """The text in blocks of whole lines."""
-    rest = b""
-    while True:
-        text = file.read(BLOCK_BYTES)
-        if not text:
-            break
+    rest: list[bytes] = []  # of a line that goes on
+    while text := file.read(BLOCK_BYTES):
         stop = text.rfind(b"\n") + 1
         if stop:
-            yield rest + text[:stop]
-            rest = text[stop:]
-        else:
-            rest += text
-    if rest:
-        yield rest
+            yield b"".join([*rest, text[:stop]])
+            rest = []
+        rest.append(text[stop:])
+    if any(rest):
+        yield b"".join(rest)
 
 
 def _parsed(path: Any, skip: bool) -> Iterator[Rows]:
