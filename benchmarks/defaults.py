@@ -17,6 +17,7 @@ import numpy as np
 from scipy import stats
 
 from rankrls import RankRLS
+from rankrls.datasets import load_letor, per_query_minmax
 from rankrls.metrics import get_metric
 from rankrls.selection import ALPHA_RANGE
 
@@ -38,35 +39,15 @@ Results = dict[tuple[str, str], list[Result]]  # (data set, metric) -> one resul
 
 
 def read_rows(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X (m, n), y (m,), qid (m,) of lines `label [qid:Q] i:v i:v ... [# comment]`; features not given are 0."""
-    y, qid, counts, features = [], [], [], []
-    for line in path.read_text().splitlines():
-        label, *items = line.partition("#")[0].split()
-        if items[0].startswith("qid:"):
-            qid.append(items.pop(0)[4:])
-        y.append(float(label))
-        counts.append(len(items))
-        features += items
-    index, value = np.fromstring(" ".join(features).replace(":", " "), sep=" ").reshape(-1, 2).T
-    X = np.zeros((len(y), int(index.max())))
-    X[np.repeat(np.arange(len(y)), counts), index.astype(int) - 1] = value
-    return X, np.array(y), np.array(qid)
+    """X (m, n), y (m,), qid (m,) of a LETOR file."""
+    data = load_letor(path)
+    return data.X, data.y, data.qid
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
     """Columns of mean 0 and variance 1, constant ones 0."""
     scale = X.std(axis=0)
     return (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
-
-
-def scaled_per_query(X: np.ndarray, qid: np.ndarray) -> np.ndarray:
-    """Every feature from 0 to 1 within each query; 0 where it is constant."""
-    X = X.copy()
-    for q in np.unique(qid):
-        rows = qid == q
-        low, high = X[rows].min(axis=0), X[rows].max(axis=0)
-        X[rows] = (X[rows] - low) / np.where(high > low, high - low, 1.0)
-    return X
 
 
 def less_skewed(X: np.ndarray) -> np.ndarray:
@@ -85,7 +66,7 @@ def data_sets(archives: Path) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.
             return Path(folder) / name
 
         X, y, qid = read_rows(unpacked("letor2-ohsumed") / "OHSUMED/Data/All/OHSUMED.txt")
-        yield "LETOR 2 OHSUMED", scaled_per_query(X, qid), y, qid
+        yield "LETOR 2 OHSUMED", per_query_minmax(X, qid), y, qid
         norm = unpacked("letor3-ohsumed") / "OHSUMED/QueryLevelNorm"
         parts = [read_rows(norm / f"Fold{k}/test.txt") for k in (2, 3, 4, 5, 1)]  # the order of LETOR 2
         yield "LETOR 3 OHSUMED", *map(np.concatenate, zip(*parts, strict=True))

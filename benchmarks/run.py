@@ -8,12 +8,15 @@ Prints a table and writes it to benchmarks/results/. A ratio travels between mac
 from __future__ import annotations
 
 import argparse
+import gzip
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from scipy import linalg
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeCV
@@ -22,6 +25,7 @@ from sklearn.pipeline import make_pipeline
 from benchmarks.measure import Measured, machine, measure
 from rankrls import ConditionalRankRLS, RankRLS, metrics
 from rankrls.bases import RandomRows
+from rankrls.datasets import RankingData, dump_letor, iter_letor, load_letor
 from rankrls.edges import EdgeKernel
 from rankrls.kernels import Gaussian
 from rankrls.kronecker import Domain
@@ -210,6 +214,38 @@ def incomplete(quick: bool) -> Iterator[Row]:
     yield Row(f"{q:,} edges of {p:,} objects with 50 features, linear: {many.n_iter_} iterations", run)
 
 
+def reading(quick: bool) -> Iterator[Row]:
+    """LETOR text of 46 features, as MQ2008 has it: the whole file, and in blocks."""
+    m = 5_000 if quick else 20_000
+    rng = np.random.default_rng(0)
+    X = np.round(rng.random((m, 46)) * (rng.random((m, 46)) < 0.6), 6)
+    comments = np.array([f"docid = GX{i:09d} inc = 1 prob = 0.086622" for i in range(m)], dtype=object)
+    with tempfile.TemporaryDirectory() as folder:
+        fixed, shortest, packed = (Path(folder) / name for name in ("fixed.txt", "shortest.txt", "packed.txt.gz"))
+        layout = "%d qid:%d " + " ".join(f"{i}:%.6f" for i in range(1, 47)) + " #%s\n"
+        with open(fixed, "w") as file:
+            file.writelines(layout % (i % 3, i // 20, *X[i], comments[i]) for i in range(m))
+        data = RankingData(rng.normal(size=(m, 46)), rng.integers(0, 3, m).astype(float), np.arange(m) // 20)
+        dump_letor(data, shortest)
+        packed.write_bytes(gzip.compress(fixed.read_bytes(), 6))
+        theirs = lambda path, qid=True: lambda: load_svmlight_file(str(path), query_id=qid)
+        ours = lambda path, **options: lambda: load_letor(path, **options)
+        blocks = lambda: [len(block) for block in iter_letor(fixed, rows=5_000)]
+        beside, rows = "sklearn load_svmlight_file", f"{m:,} rows"
+        n = 7
+        yield Row(f"load_letor, {rows}, six decimals", measure(ours(fixed), n, theirs(fixed)), beside, "<= 0.2x")
+        without = f"{beside} without query ids"
+        yield Row("load_letor", measure(ours(fixed), n, theirs(fixed, False)), without, "<= 0.2x")
+        yield Row("the same, sparse", measure(ours(fixed, sparse=True), n, theirs(fixed)), beside, "<= 0.2x")
+        yield Row("iter_letor, 5,000 rows at a time", measure(blocks, n, theirs(fixed)), beside, "<= 0.2x, <= 200 MB")
+        yield Row("load_letor, gzip", measure(ours(packed), 3, theirs(packed)), beside)
+        yield Row("load_letor, shortest decimals (17 digits)", measure(ours(shortest), 3, theirs(shortest)), beside)
+        yield Row(beside, measure(theirs(fixed), 3))
+        again = Path(folder) / "again.txt"
+        dump = lambda: dump_svmlight_file(data.X, data.y, str(again), query_id=data.qid, zero_based=False)
+        yield Row("dump_letor", measure(lambda: dump_letor(data, again), 1, dump), "sklearn dump_svmlight_file")
+
+
 SUITES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "linear": linear,
     "small": small,
@@ -218,6 +254,7 @@ SUITES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "growth": growth,
     "scoring": scoring,
     "conditional": conditional,
+    "reading": reading,
 }
 
 

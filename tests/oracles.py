@@ -137,3 +137,30 @@ def conditional_scores(G, K, edges, y, test, alpha, *, ranking, parity=0):
     L = laplacian(y, qid, weighting="items") if ranking else np.eye(len(y))
     a = np.linalg.solve(L @ M + alpha * np.eye(len(y)), L @ y)
     return edge_kernel(G, K, test, edges, parity) @ a
+
+
+def letor_rows(text):
+    """(label, qid, {feature: value}, comment) of each line of LETOR text, by str methods and float() alone."""
+    rows = []
+    for line in text.split("\n"):
+        body, mark, comment = line.rstrip("\r").partition("#")
+        if not body.split():
+            continue
+        label, *tokens = body.split()
+        qid = tokens.pop(0)[len("qid:") :] if tokens and tokens[0].startswith("qid:") else None
+        pairs = [token.split(":") for token in tokens]
+        values = {int(i): float("nan") if v == "NULL" else float(v) for i, v in pairs}
+        rows.append((float("nan") if label == "NULL" else float(label), qid, values, comment if mark else ""))
+    return rows
+
+
+def minmax_by_query(X, qid):
+    """Every feature from 0 to 1 within each query, by loops; 0 where it is constant, NaN where it is NaN."""
+    scaled = np.full(X.shape, np.nan)
+    for j in range(X.shape[1]):
+        for q in set(np.asarray(qid).tolist()):
+            rows = [i for i in range(len(X)) if qid[i] == q and not np.isnan(X[i, j])]
+            low, high = min((X[i, j] for i in rows), default=0), max((X[i, j] for i in rows), default=0)
+            for i in rows:
+                scaled[i, j] = (X[i, j] - low) / (high - low) if high > low else 0.0
+    return scaled

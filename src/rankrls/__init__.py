@@ -10,7 +10,7 @@ With F such that F'F is the Laplacian of the preference graph, ranking is ridge 
 """
 
 from . import bases, datasets, kernels, metrics, selection
-from .estimators import ConditionalRankRLS, CoRankRLS, RankRLS, TransductiveRankRLS
+from .estimators import ConditionalRankRLS, CoRankRLS, PerQueryMinMax, RankRLS, TransductiveRankRLS
 from .iterative import ConvergenceWarning
 from .validation import qid_from_group
 from .views import View
@@ -20,6 +20,7 @@ __all__ = [
     "CoRankRLS",
     "ConditionalRankRLS",
     "ConvergenceWarning",
+    "PerQueryMinMax",
     "RankRLS",
     "TransductiveRankRLS",
     "View",

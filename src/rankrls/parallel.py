@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -47,7 +47,7 @@ class Progress:
     last: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def over(self, items: Sequence[Any]) -> Iterator[Any]:
+    def over(self, items: Iterable[Any]) -> Iterator[Any]:
         """The items, counted as they are finished."""
         for item in items:
             yield item

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
+from .frames import as_column, as_frame, names, without
 from .kronecker import Relation, part
 from .queries import Queries
 from .statistics import Statistics
@@ -21,21 +22,20 @@ QID = "qid"  # a column of this name in a data frame holds the query ids
 
 
 def split_qid_column(X: Any, qid: Any, *, needed: bool = True) -> tuple[Any, Any]:
-    """X without its column `qid`, and the query ids from wherever they were given."""
-    columns = getattr(X, "columns", None)
-    if columns is None or not hasattr(X, "drop") or QID not in list(columns):
+    """X as an array or frame without its column `qid`, and the query ids from wherever they were given."""
+    X = as_frame(X)
+    if QID not in names(X):
         return X, qid
     if qid is not None and needed:
         raise ValueError("query ids were given twice: as the argument qid and as the column 'qid' of X; drop one")
-    ids = X[QID]
-    return (X.drop(columns=QID) if hasattr(X, "iloc") else X.drop(QID)), ids
+    return without(X, QID), X[QID]
 
 
 def check_queries(qid: Any, m: int) -> Queries:
     """Rows grouped by query id; None is one query."""
     if qid is None:
         return Queries.single(m)
-    ids = np.asarray(qid)
+    ids = np.asarray(as_column(qid))
     if ids.ndim == 2 and ids.shape[1] == 1:
         ids = ids[:, 0]
     if ids.ndim != 1 or len(ids) != m:
@@ -73,7 +73,7 @@ def check_targets(y: np.ndarray, *, tied_pairs: Any) -> np.ndarray:
 
 def check_numbers(name: str, values: Any, m: int, *, unit: str = "row", flat: bool = True) -> np.ndarray:
     """One finite number per row (or, unless `flat`, several)."""
-    array = np.asarray(values, dtype=np.float64)
+    array = np.asarray(as_column(values), dtype=np.float64)
     if array.ndim == 0 or len(array) != m or (flat and array.ndim != 1):
         raise ValueError(f"{name} must hold one number per {unit}: got shape {array.shape} for {m} {unit}s")
     bad = ~np.isfinite(array.reshape(m, -1)).all(axis=1)
@@ -87,7 +87,7 @@ def check_weights(values: Any, m: int, *, name: str = "sample_weight", unit: str
     """(m,) non-negative weights; None where all are equal to one."""
     if values is None:
         return None
-    array = np.asarray(values, dtype=np.float64)
+    array = np.asarray(as_column(values), dtype=np.float64)
     weights = check_numbers(name, np.full(m, array) if array.ndim == 0 else array, m, unit=unit)
     if np.any(weights < 0):
         i = int(np.argmax(weights < 0))

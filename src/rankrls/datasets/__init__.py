@@ -1,5 +1,33 @@
-"""Data to rank: generators of realistic problems."""
+"""Data to rank: readers, downloads and generators."""
 
-from .generators import SEARCH_FEATURES, RankingData, make_search
+from .download import DownloadError
+from .fetch import Documents, Fold, Ratings, fetch_20newsgroups, fetch_jester, fetch_letor, fetch_movielens
+from .generators import SEARCH_FEATURES, make_ranking, make_search
+from .letor import dump_letor, iter_letor, load_letor, read_svmlight
+from .records import RankingData
+from .relations import Games, Relation, make_relation, make_rock_paper_scissors
+from .scaling import per_query_minmax
 
-__all__ = ["SEARCH_FEATURES", "RankingData", "make_search"]
+__all__ = [
+    "SEARCH_FEATURES",
+    "Documents",
+    "DownloadError",
+    "Fold",
+    "Games",
+    "RankingData",
+    "Ratings",
+    "Relation",
+    "dump_letor",
+    "fetch_20newsgroups",
+    "fetch_jester",
+    "fetch_letor",
+    "fetch_movielens",
+    "iter_letor",
+    "load_letor",
+    "make_ranking",
+    "make_relation",
+    "make_rock_paper_scissors",
+    "make_search",
+    "per_query_minmax",
+    "read_svmlight",
+]

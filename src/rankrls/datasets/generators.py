@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-
-@dataclass(frozen=True)
-class RankingData:
-    """Rows of a ranking problem."""
-
-    X: np.ndarray  # (m, n)
-    y: np.ndarray  # (m,) relevance grades
-    qid: np.ndarray  # (m,) query of each row
-    feature_names: list[str]
-
+from .records import RankingData
 
 SEARCH_FEATURES = [
     "bm25_title",
@@ -112,4 +101,67 @@ def make_search(
     y[flat[query]] = 0.0
     qid = np.array([f"q{number:04d}" for number in range(n_queries)])[query]
     names = SEARCH_FEATURES + [f"noise_{i}" for i in range(n_noise)]
+    return RankingData(X, y, qid, names)
+
+
+def make_ranking(
+    n_queries: int = 50,
+    *,
+    mean_items: float = 10.0,
+    n_features: int = 10,
+    n_informative: int = 5,
+    noise: float = 0.5,
+    n_levels: int | None = 5,
+    shuffle: bool = False,
+    random_state: int | np.random.Generator | None = None,
+) -> RankingData:
+    """A plain ranking problem: y is a linear function of some features, plus a level of the query, plus noise.
+
+    Parameters
+    ----------
+    n_queries : int, default=50
+        Number of queries.
+    mean_items : float, default=10
+        Mean number of items a query; a query has at least two.
+    n_features, n_informative : int, default=10, 5
+        Standard normal features, and how many of them, at random, have a weight.
+    noise : float, default=0.5
+        Standard deviation of the noise; that of the linear function is 1 within a query.
+    n_levels : int or None, default=5
+        y is cut into so many grades 0, 1, ... of about equal frequency, so that items tie; None leaves real numbers.
+    shuffle : bool, default=False
+        Scatter the rows of the queries.
+    random_state : int, Generator or None, default=None
+        Seed.
+
+    Returns
+    -------
+    data : RankingData
+        X, y, qid (numbers) and feature_names: "informative_0", ... and "noise_0", ...
+
+    Examples
+    --------
+    >>> data = make_ranking(20, random_state=0)
+    >>> data.X.shape[1], sorted(set(data.y.tolist()))
+    (10, [0.0, 1.0, 2.0, 3.0, 4.0])
+    """
+    if n_queries < 1 or mean_items < 2 or noise < 0 or not 1 <= n_informative <= n_features or n_levels in (0, 1):
+        raise ValueError(
+            "n_queries must be at least 1, mean_items at least 2, n_informative between 1 and n_features, noise not "
+            "negative, n_levels at least 2 or None; got "
+            f"{n_queries}, {mean_items}, {n_informative} of {n_features}, {noise}, {n_levels}"
+        )
+    rng = np.random.default_rng(random_state)
+    qid = np.repeat(np.arange(n_queries), 2 + rng.poisson(mean_items - 2, n_queries))
+    informative = rng.permutation(n_features) < n_informative
+    w = np.where(informative, rng.normal(size=n_features), 0.0)
+    X = rng.normal(size=(len(qid), n_features))
+    y = X @ (w / np.linalg.norm(w)) + rng.normal(size=n_queries)[qid] + noise * rng.normal(size=len(qid))
+    if n_levels is not None:
+        y = np.searchsorted(np.quantile(y, np.arange(1, n_levels) / n_levels), y).astype(float)
+    if shuffle:
+        rows = rng.permutation(len(qid))
+        X, y, qid = X[rows], y[rows], qid[rows]
+    count = np.where(informative, np.cumsum(informative), np.cumsum(~informative)) - 1
+    names = [f"{'informative' if i else 'noise'}_{n}" for i, n in zip(informative, count.tolist(), strict=True)]
     return RankingData(X, y, qid, names)

@@ -3,6 +3,7 @@
 from .conditional import ConditionalRankRLS
 from .corankrls import CoRankRLS
 from .rankrls import RankRLS
+from .scaling import PerQueryMinMax
 from .transductive import TransductiveRankRLS
 
-__all__ = ["CoRankRLS", "ConditionalRankRLS", "RankRLS", "TransductiveRankRLS"]
+__all__ = ["CoRankRLS", "ConditionalRankRLS", "PerQueryMinMax", "RankRLS", "TransductiveRankRLS"]

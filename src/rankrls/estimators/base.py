@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .. import validation
+from ..frames import as_column
 from ..metrics import get_metric
 
 
@@ -100,7 +101,7 @@ class Ranker(BaseEstimator):
 
 def _scored(y: Any, *rest: Any) -> list[Any]:
     """y and other arrays by row (or None) where y is not NaN."""
-    y = np.asarray(y, dtype=np.float64)
+    y = np.asarray(as_column(y), dtype=np.float64)
     keep = ~np.isnan(y)
     if y.ndim != 1 or keep.all() or not keep.any():
         return [y, *rest]

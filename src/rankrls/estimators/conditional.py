@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from .. import selection, validation
 from ..conditional import CompleteProblem, EdgeProblem
 from ..edges import Graph, sampled
+from ..frames import as_frame
 from ..iterative import warn_if_stopped_early
 from ..kernels import Function, Kernel, Linear, Precomputed, as_kernel
 from ..kronecker import Domain, Relation
@@ -480,7 +481,7 @@ class ConditionalRankRLS(BaseEstimator):
     def _ends(self, X, Z) -> tuple[np.ndarray, np.ndarray]:
         """Two arrays, for X and for Z, whose inner products are the scores."""
         check_is_fitted(self, "alpha_")
-        x = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        x = validate_data(self, as_frame(X), accept_sparse="csr", dtype=np.float64, reset=False)
         known = x if self._one_domain else self.Z_fit_
         z = known if Z is None else _array(Z, "Z", self.Z_fit_.shape[1])
         if hasattr(self, "coef_"):
@@ -491,6 +492,7 @@ class ConditionalRankRLS(BaseEstimator):
         if Z is not None and PARITY[self.relation]:
             raise ValueError(f'relation="{self.relation}" relates objects of one kind: leave Z out')
         kernel, target_kernel = self._kernels(Z)
+        X, Z = as_frame(X), as_frame(Z)
         ids = _ids(X, X.shape[0] if hasattr(X, "shape") else len(X))
         source = Side.of(
             "X", validate_data(self, X, accept_sparse="csr", dtype=np.float64), kernel, self.indefinite, ids
@@ -572,7 +574,7 @@ class Side:
 
 
 def _array(Z: Any, name: str, n_features: int | None = None) -> Any:
-    z = check_array(Z, accept_sparse="csr", dtype=np.float64, input_name=name)
+    z = check_array(as_frame(Z), accept_sparse="csr", dtype=np.float64, input_name=name)
     if n_features is not None and z.shape[1] != n_features:
         raise ValueError(f"{name} has {z.shape[1]} features, but the model was fitted with {n_features}")
     return z

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from .. import selection, validation
 from ..coregularised import Coregularised, Stack, agreement
+from ..frames import as_column
 from ..metrics import get_metric
 from ..parallel import reporting
 from ..preferences import WEIGHTINGS, QueryPreferences
@@ -310,6 +311,6 @@ def _column(y: Any) -> np.ndarray:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: NaN marks unscored rows")
     try:
-        return column_or_1d(y, dtype=np.float64, warn=True)
+        return column_or_1d(as_column(y), dtype=np.float64, warn=True)
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must hold one number per row, NaN where unscored: {error}") from None

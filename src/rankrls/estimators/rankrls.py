@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from .. import selection, validation
+from ..frames import as_column, as_frame
 from ..kernels import Precomputed
 from ..metrics import get_metric
 from ..parallel import reporting
@@ -238,6 +239,7 @@ class RankRLS(Ranker):
         array([-0.08,  0.84,  1.83])
         """
         self._check_params()
+        X = as_frame(X)
         X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], ensure_min_samples=2)
         if self.__sklearn_tags__().input_tags.pairwise:
             validation.check_kernel_matrix(X)
@@ -319,6 +321,7 @@ class RankRLS(Ranker):
 
     def _update(self, X, y, qid, sample_weight, *, learn: bool):
         self._check_params()
+        X = as_frame(X)  # a stream can be read but once
         fitted = hasattr(self, "alpha_")
         if fitted:
             alpha, tied = self.alpha_, self.tied_pairs_
@@ -436,7 +439,7 @@ class RankRLS(Ranker):
         X, y = validate_data(
             self,
             X,
-            y,
+            as_column(y),
             accept_sparse=self._accepts(),
             dtype=[np.float64, np.float32],
             y_numeric=True,

@@ -10,6 +10,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from .. import selection, validation
+from ..frames import as_column
 from ..kernels import Precomputed
 from ..metrics import get_metric
 from ..parallel import reporting
@@ -296,7 +297,7 @@ def check_partly_scored(y: Any, qid: Any, m: int) -> tuple[Queries, np.ndarray, 
             "(qid=None) cannot be both"
         )
     queries = validation.check_queries(qid, m)
-    y = validation.check_scores(np.array(column_or_1d(y, dtype=np.float64), dtype=np.float64), m)
+    y = validation.check_scores(np.array(column_or_1d(as_column(y), dtype=np.float64), dtype=np.float64), m)
     missing = np.isnan(y)
     n_missing = queries.sum(missing)
     cut = (n_missing > 0) & (n_missing < queries.sizes)

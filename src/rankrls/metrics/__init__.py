@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..frames import as_column
 from ..parallel import share
 from ..queries import Batch, Queries
 from . import pairs, ranks
@@ -383,7 +384,7 @@ def _by_query(function: Callable, y: Any, scores: Any, qid: Any) -> np.ndarray:
 
 def _checked(y: Any, scores: Any, qid: Any) -> tuple[np.ndarray, np.ndarray, Queries]:
     """Labels (m,), scores (m,) or (m, c) and their grouping, or an error that says what to do."""
-    y, scores = np.asarray(y, dtype=np.float64), np.asarray(scores)
+    y, scores = np.asarray(as_column(y), dtype=np.float64), np.asarray(as_column(scores))
     if scores.dtype not in (np.float32, np.float64):
         scores = scores.astype(np.float64)
     if y.ndim != 1 or not y.size or scores.ndim not in (1, 2) or len(scores) != len(y) or not scores.size:
@@ -398,7 +399,7 @@ def _checked(y: Any, scores: Any, qid: Any) -> tuple[np.ndarray, np.ndarray, Que
     elif qid is None:
         queries = Queries.single(len(y))
     else:
-        qid = np.asarray(qid)
+        qid = np.asarray(as_column(qid))
         if qid.shape != y.shape:
             raise ValueError(f"qid needs one id per row, shape {y.shape}, got {qid.shape}")
         queries = Queries.of(qid)

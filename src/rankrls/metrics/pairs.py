@@ -5,6 +5,8 @@ Everything follows from sorting: with labels in the order of the scores, discord
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .arrays import ratio, take
@@ -113,7 +115,7 @@ def _inversions_by_merging(v: np.ndarray) -> np.ndarray:
         key &= ~1
         key[:, half:] |= 1
         key.sort(axis=-1)
-        exact = np.float32 if half < 2048 else np.float64  # sums of places, below 2^24
+        exact: Any = np.float32 if half < 2048 else np.float64  # sums of places, below 2^24
         places = (key & 1).astype(exact) @ np.arange(2 * half, dtype=exact)
         moved = half * (3 * half - 1) // 2 - places.astype(np.int64)
         total += moved.reshape(*shape, -1).sum(axis=-1)

@@ -1,0 +1,265 @@
+"""Downloads that end with the right file or with none: retried, resumed, checked, and put in place whole.
+
+Bytes arrive in a file beside the target, with the suffix .part. Only when all are there and the checksum is right does
+it get its name, so that whatever stops a download, no file looks complete that is not. What has arrived serves a
+later try, if the server can go on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import shutil
+import sys
+import tarfile
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+from ..parallel import Progress
+from .files import replacing, sync_folder
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+CHUNK = 1 << 16
+RETRIES = 5
+FIRST_PAUSE = 0.5  # seconds; doubled after every failure
+TIMEOUT = 30.0  # seconds without a byte
+_sleep = time.sleep
+
+
+class DownloadError(OSError):
+    """A file could not be had; the message says what was tried and what to do."""
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file of the network: where it is, what it is called here, and its checksum."""
+
+    url: str
+    name: str
+    sha256: str | None = None  # None: noted at the first download, and compared from then on
+    homepage: str = ""
+
+
+def data_home(folder: str | os.PathLike | None = None) -> Path:
+    """The folder of data: the argument, the environment variable RANKRLS_DATA, or the cache folder of the platform."""
+    if folder is None:
+        folder = os.environ.get("RANKRLS_DATA") or _platform_cache() / "rankrls"
+    return Path(folder).expanduser()
+
+
+def _platform_cache() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+def fetched(remote: Remote, folder: Path, *, download: bool = True) -> Path:
+    """The path of the file in a folder, after a download if it is not there."""
+    path = folder / remote.name
+    if path.exists():
+        return path
+    advice = f"get {remote.name} from {remote.homepage or remote.url} yourself and put it into {folder}"
+    if not download:
+        raise DownloadError(f"{path} is not there, and download=False: {advice}")
+    folder.mkdir(parents=True, exist_ok=True)
+    failures: list[str] = []
+    for attempt in range(RETRIES):
+        if attempt:
+            _sleep(FIRST_PAUSE * 2 ** (attempt - 1))
+        try:
+            _transfer(remote, path)
+        except _Permanent as error:
+            raise DownloadError(f"{remote.url} cannot be had: {error}; {advice}") from None
+        except (OSError, http.client.HTTPException, _Damaged) as error:
+            failures.append(_reason(error))
+        else:
+            return path
+    raise DownloadError(
+        f"{remote.url} could not be had in {RETRIES} tries ({'; '.join(dict.fromkeys(failures))}): "
+        f"are you offline? Try again later, or {advice}"
+    )
+
+
+class _Permanent(Exception):  # noqa: N818
+    """What no further try will change."""
+
+
+class _Damaged(Exception):  # noqa: N818
+    """What arrived is not the file."""
+
+
+def _reason(error: Exception) -> str:
+    cause = getattr(error, "reason", error)
+    return str(cause) or type(cause).__name__
+
+
+def _transfer(remote: Remote, path: Path) -> None:
+    """One try: go on where the last one stopped, check, and put the file in place."""
+    part = path.with_name(path.name + ".part")
+    with _owned(part) as file:
+        if path.exists():  # another process was faster
+            part.unlink()
+            return
+        expected = remote.sha256 or _noted(path)
+        # without a checksum nothing tells whether two halves are of one file: start anew
+        have = file.seek(0, os.SEEK_END) if expected is not None else 0
+        with _response(remote.url, have) as response:
+            if response is not None:
+                goes_on = f"bytes {have}-"
+                resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(goes_on)
+                _receive(response, file, have if resumed else 0, remote.name)
+        file.seek(0)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if expected is not None and digest != expected:
+            file.truncate(0)
+            raise _Damaged(f"what arrived is not the file: sha256 {digest[:16]}..., expected {expected[:16]}...")
+        if remote.sha256 is None:
+            _note(path, digest, file.tell(), remote.url)
+        if fcntl is None:
+            file.close()  # Windows renames no open file
+        os.replace(part, path)
+    sync_folder(path.parent)
+
+
+@contextmanager
+def _owned(part: Path) -> Iterator[Any]:
+    """A part to write to, which one process has at a time; removed when there is nothing in it."""
+    while True:
+        file = os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "r+b")
+        if fcntl is None:
+            break
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if part.exists() and os.path.samestat(os.fstat(file.fileno()), os.stat(part)):
+            break
+        file.close()  # while we waited, the other process finished it
+    try:
+        with file:
+            yield file
+    finally:
+        if part.exists() and part.stat().st_size == 0:
+            part.unlink()
+
+
+class _response:  # noqa: N801
+    """The answer of a server to a request for a file from some byte on; None when we have it all."""
+
+    def __init__(self, url: str, start: int):
+        self.url, self.start, self.response = url, start, None
+
+    def __enter__(self) -> Any:
+        headers = {"User-Agent": "rankrls"} | ({"Range": f"bytes={self.start}-"} if self.start else {})
+        try:
+            self.response = urllib.request.urlopen(urllib.request.Request(self.url, headers=headers), timeout=TIMEOUT)
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code == 416 and self.start:  # nothing is after what we have
+                return None
+            if error.code in (408, 425, 429) or error.code >= 500:
+                raise OSError(f"the server answers {error.code} {error.reason}") from None
+            raise _Permanent(f"the server answers {error.code} {error.reason}") from None
+        return self.response
+
+    def __exit__(self, *_: Any) -> None:
+        if self.response is not None:
+            self.response.close()
+
+
+def _receive(response: Any, file: Any, start: int, label: str) -> None:
+    """Write what comes after the first `start` bytes of a file; an error unless all of it comes."""
+    length = response.headers.get("Content-Length")
+    total = None if length is None else start + int(length)
+    progress = Progress(f"download of {label}", max(1, -(-(total or 1) // CHUNK)), done=start // CHUNK)
+    file.seek(start)
+    file.truncate()
+    for block in progress.over(_blocks(response)) if total else _blocks(response):
+        file.write(block)
+    file.flush()
+    os.fsync(file.fileno())
+    got = file.tell()
+    if total is not None and got < total:
+        raise OSError(f"the connection ended after {got:,} of {total:,} bytes")
+
+
+def _blocks(response: Any) -> Iterator[bytes]:
+    while block := response.read(CHUNK):
+        yield block
+
+
+def _notes(path: Path) -> Path:
+    return path.with_name(path.name + ".json")
+
+
+def _noted(path: Path) -> str | None:
+    """The checksum of an earlier download of a file whose publisher gives none."""
+    try:
+        return json.loads(_notes(path).read_text())["sha256"]
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _note(path: Path, digest: str, size: int, url: str) -> None:
+    with replacing(_notes(path)) as file:
+        file.write(json.dumps({"url": url, "bytes": size, "sha256": digest}, indent=1).encode())
+
+
+# ---------------------------------------------------------------- archives
+
+
+def unpacked(archive: Path, folder: Path) -> Path:
+    """The folder with the content of a zip or tar file, unpacked if it is not there; never half of it."""
+    if folder.exists():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as content:
+                for name in content.namelist():
+                    _refuse_outside(archive, name)
+                content.extractall(beside)
+        else:
+            with tarfile.open(archive) as tar:
+                for member in tar.getmembers():
+                    _refuse_outside(archive, member.name)
+                tar.extractall(beside, filter="data")
+        os.chmod(beside, 0o755)
+        _put(beside, folder)
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
+        raise DownloadError(
+            f"{archive} is not a zip or tar file, or damaged ({error}): delete it and try again"
+        ) from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return folder
+
+
+def _put(beside: Path, folder: Path) -> None:
+    """Rename a folder; one that another process has put there meanwhile is as good."""
+    try:
+        os.replace(beside, folder)
+    except OSError:
+        if not folder.exists():
+            raise
+
+
+def _refuse_outside(archive: Path, name: str) -> None:
+    """No file of an archive may land outside of its folder."""
+    posix, windows = PurePosixPath(name), PureWindowsPath(name)
+    if posix.is_absolute() or windows.drive or windows.root or ".." in (*posix.parts, *windows.parts):
+        raise DownloadError(f"{archive} holds {name!r}, which would be written outside of its folder: not unpacked")

@@ -1,0 +1,122 @@
+"""Files: compressed ones opened by their content, and writing that never leaves half a file behind."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+Source = Any  # a path, or a file open for reading (or writing) bytes
+
+_MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
+
+
+def name_of(source: Source) -> str:
+    """How to speak of a file in a message."""
+    if isinstance(source, (str, os.PathLike)):
+        return os.fspath(source)
+    return str(getattr(source, "name", "the input"))
+
+
+@contextmanager
+def opened(source: Source) -> Iterator[BinaryIO]:
+    """The bytes of a file, decompressed if they are gzip, bzip2, xz or zstandard; a file that was open stays so."""
+    if isinstance(source, (str, os.PathLike)):
+        with open(source, "rb") as file, _decompressed(file, name_of(source)) as plain:
+            yield plain
+        return
+    if isinstance(source, io.TextIOBase):
+        raise TypeError(f"{name_of(source)} is open as text: open it in binary mode, or give the path")
+    file = source if hasattr(source, "peek") else io.BufferedReader(source)
+    try:
+        with _decompressed(file, name_of(source)) as plain:
+            yield plain
+    finally:
+        if file is not source:
+            file.detach()
+
+
+@contextmanager
+def _decompressed(file: Any, name: str) -> Iterator[BinaryIO]:
+    start = file.peek(6)[:6]
+    kind = next((suffix for magic, suffix in _MAGIC.items() if start.startswith(magic)), "")
+    if not kind:
+        yield file
+        return
+    with _coded(file, kind, "rb", name) as plain:
+        try:
+            yield plain
+        except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
+            raise OSError(f"{name} is damaged or cut short: {error}") from error
+
+
+def _coded(file: Any, suffix: str, mode: Any, name: str) -> Any:
+    """A reader or writer of the compression that a suffix names."""
+    if suffix == ".gz":
+        return gzip.GzipFile(fileobj=file, mode=mode, mtime=0)
+    if suffix == ".bz2":
+        return bz2.BZ2File(file, mode)
+    if suffix == ".xz":
+        return lzma.LZMAFile(file, mode)
+    try:
+        import zstandard
+    except ImportError:
+        raise ImportError(
+            f"{name} is compressed by zstandard: pip install 'rankrls[zstd]', or decompress it before"
+        ) from None
+    return zstandard.open(file, mode, closefd=False)
+
+
+@contextmanager
+def written(target: Source) -> Iterator[BinaryIO]:
+    """A file to write, compressed as its suffix says, which takes its place when all is written and on disk."""
+    if not isinstance(target, (str, os.PathLike)):
+        yield target
+        return
+    path = Path(target)
+    with replacing(path) as file:
+        if path.suffix not in _MAGIC.values():
+            yield file
+            return
+        with _coded(file, path.suffix, "wb", str(path)) as plain:
+            yield plain
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Write beside a file, then put it in its place: whoever looks sees the old one or the new one, whole."""
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(beside, 0o666 & ~mask)  # mkstemp lets only the owner read
+        os.replace(beside, path)
+        sync_folder(path.parent)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename survive a crash, where the system can."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)

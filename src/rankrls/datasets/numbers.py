@@ -1,0 +1,133 @@
+"""Decimal numbers read from bytes, many at a time, each exactly the float that Python's float() gives.
+
+Eight characters are one 64-bit word. A number is read from its end, a word at a time: the decimal point is taken out,
+the digits are checked and combined by three multiplications, for all numbers of a block at once. A mantissa below
+2^53 and a power of ten up to 10^22 are exact floats, so that their quotient is the correctly rounded one [Clinger90].
+Numbers with up to 19 digits take the same way in 64-bit extended precision, where the machine has it, unless that
+lands just between two floats. Whatever is left (exponents, words, more digits) is told to the caller.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+PADDING = 32  # bytes before the text, so that a word may end at any character of it
+
+_u8 = np.uint64
+_ONES, _HIGHS = _u8(0x0101010101010101), _u8(0x8080808080808080)
+_ZEROS, _DOTS = _u8(0x30 * 0x0101010101010101), _u8(0x2E * 0x0101010101010101)
+_ABOVE_NINE = _u8(0x76 * 0x0101010101010101)
+_PAIRS = _u8(0x000000FF000000FF)
+_HUNDREDS, _UNITS = _u8(100 + (1000000 << 32)), _u8(1 + (10000 << 32))
+KEEP = np.array([(2**64 - 1) ^ (2 ** (8 * (8 - n)) - 1) for n in range(9)], dtype=_u8)  # the last n of 8 characters
+_POWERS = 10 ** np.arange(20, dtype=_u8)
+_FLOAT_POWERS = 10.0 ** np.arange(32)  # exact up to 10^22; larger ones belong to numbers of too many digits
+_EXTENDED = np.finfo(np.longdouble).nmant == 63
+_MOST_DIGITS = 19  # that a 64-bit integer holds
+
+
+def padded(text: bytes) -> np.ndarray:
+    """The bytes of a text with room before and after it; character i is at PADDING + i."""
+    return np.frombuffer(b"".join((b"\n" * PADDING, text, b"\n" * 8)), dtype=np.uint8)
+
+
+def words_ending(buffer: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """The eight characters before each position, as little-endian words."""
+    return np.ndarray(len(buffer) - 7, dtype="<u8", buffer=buffer, strides=(1,))[end - 8].astype(_u8, copy=False)
+
+
+def integers(words: np.ndarray, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers written by the characters of each word that `keep` selects, and which are digits throughout.
+
+    Characters that are not kept must be zero in the words, which are overwritten.
+    """
+    digits = words
+    digits ^= keep & _ZEROS
+    wrong = digits + _ABOVE_NINE
+    wrong |= digits
+    wrong &= _HIGHS
+    digits = digits * _u8(10) + (digits >> _u8(8))
+    pairs = digits & _PAIRS
+    pairs *= _HUNDREDS
+    digits >>= _u8(16)
+    digits &= _PAIRS
+    digits *= _UNITS
+    digits += pairs
+    digits >>= _u8(32)
+    return digits, wrong == 0
+
+
+def decimals(buffer: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers between the positions `start` and `end`, and which of them could not be read this way."""
+    negative = buffer[start] == ord("-")
+    signed = negative.any()
+    if signed:
+        start = start + negative
+    length = end - start
+    longest = int(length.max(initial=0))
+    mantissa, dotted, n_fraction, good = _word(buffer, end, np.minimum(length, 8) if longest > 8 else length)
+    n_digits = length - dotted
+    for done in range(8, min(longest, 24), 8):
+        longer = length > done
+        rest: Any = slice(None) if longer.all() else np.flatnonzero(longer)
+        part, again, fraction, fine = _word(buffer, end[rest] - done, np.minimum(length[rest] - done, 8))
+        before = done - dotted[rest]  # digits so far; they come after the point when it is in this word
+        n_fraction[rest] = np.where(again, fraction + before.astype(np.uint8), n_fraction[rest])
+        good[rest] &= fine & ~(again & dotted[rest])
+        mantissa[rest] += part * _POWERS[np.minimum(before, 19)]
+        dotted[rest] |= again
+        n_digits[rest] -= again
+    good &= (n_digits > 0) & (n_digits <= _MOST_DIGITS)
+    values = mantissa.view(np.int64).astype(np.float64)
+    values /= _FLOAT_POWERS[n_fraction]
+    if longest > 16:
+        good &= _extend(values, mantissa, n_fraction, good)
+    if signed:
+        np.negative(values, out=values, where=negative)
+    return values, ~good
+
+
+def _word(buffer: np.ndarray, end: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Value, whether there is a point, digits after it and validity of up to 8 characters that end at `end`."""
+    keep = KEEP[length]
+    words = words_ending(buffer, end)
+    words &= keep
+    point = words ^ _DOTS
+    different = ~point
+    point -= _ONES
+    point &= different
+    point &= _HIGHS  # marks points, and perhaps characters after the first
+    np.negative(point, out=different)
+    point &= different  # the lowest mark: the first point, exactly
+    dotted = point != 0
+    after = point + point
+    after -= _u8(1)
+    np.invert(after, out=after)  # the characters after the point; none without one
+    n_fraction = np.bitwise_count(after) >> 3
+    point >>= _u8(7)
+    point -= _u8(1)
+    point &= words  # those before it
+    shift = dotted * _u8(8)
+    point <<= shift
+    words &= after
+    words |= point
+    keep <<= shift
+    value, good = integers(words, keep)
+    return value, dotted, n_fraction, good
+
+
+def _extend(values: np.ndarray, mantissa: np.ndarray, n_fraction: np.ndarray, good: np.ndarray) -> np.ndarray:
+    """Correct the values of mantissas that a float does not hold; which values are right in the end."""
+    large = np.flatnonzero((mantissa > _u8(2**53)) & good)
+    right = np.ones(len(values), dtype=bool)
+    if not _EXTENDED:
+        right[large] = False
+        return right
+    exact = mantissa[large].astype(np.longdouble) / _FLOAT_POWERS[n_fraction[large]].astype(np.longdouble)
+    values[large] = exact.astype(np.float64)
+    # rounding twice errs only from a number that the first rounding put right between two floats
+    gap = np.abs(exact - values[large].astype(np.longdouble))
+    right[large] = gap != np.spacing(values[large]).astype(np.longdouble) / 2
+    return right

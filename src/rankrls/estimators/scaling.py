@@ -1,0 +1,146 @@
+"""Scaling within queries as a step of a pipeline."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import frames, validation
+from ..datasets.scaling import minmax_scale
+
+
+class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Scale every feature to [0, 1] within each query: (x - min) / (max - min), and 0 where it is constant.
+
+    This is the scaling of the LETOR sets ("QueryLevelNorm") and of the papers. It takes away what differs from query
+    to query in level and spread, which often helps a linear ranker. What to know before using it:
+
+    - It needs all items of a query at once, also at prediction time: the scores of one document alone, or of the
+      first ten, are other scores.
+    - It learns nothing, and cannot be folded into the weights of a linear model for export, as a `StandardScaler` can.
+    - One outlier sets the scale of its query, and a query with one item becomes zero throughout.
+
+    Query ids come by metadata routing (`qid`), or in a column "qid" of a data frame, which is kept for the next step.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, when X has string column names.
+    n_queries_ : int
+        Number of queries seen during fit.
+    qid_column_ : int or None
+        Place of the column "qid" among the columns of X, if there was one.
+
+    Examples
+    --------
+    >>> import sklearn
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from rankrls import PerQueryMinMax, RankRLS
+    >>> from rankrls.datasets import make_search
+    >>> data, new = make_search(50, random_state=0), make_search(10, random_state=1)
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     model = make_pipeline(PerQueryMinMax(), RankRLS()).fit(data.X, data.y, qid=data.qid)
+    ...     scores = model.predict(new.X, qid=new.qid)
+    >>> scores.shape == new.y.shape
+    True
+    """
+
+    # query ids travel by metadata routing without any set_fit_request call
+    __metadata_request__fit = {"qid": True}  # noqa: RUF012
+    __metadata_request__transform = {"qid": True}  # noqa: RUF012
+    __metadata_request__fit_transform = {"qid": True}  # noqa: RUF012
+
+    def fit(self, X, y=None, qid=None):
+        """Note the number of features and of queries; there is nothing to learn.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items. A data frame may hold the query ids in a column named "qid".
+        y : ignored
+        qid : array-like of shape (n_samples,), default=None
+            Query of each row; None is one query.
+
+        Returns
+        -------
+        self
+        """
+        columns = frames.names(X := frames.as_frame(X))
+        self.qid_column_ = columns.index(validation.QID) if validation.QID in columns else None
+        X, qid = validation.split_qid_column(X, qid)
+        X = self._checked(X, reset=True)
+        self.n_queries_ = len(validation.check_queries(qid, len(X)))
+        return self
+
+    def transform(self, X, qid=None):
+        """Scale the rows of each query.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items, all of each query; NaN stay NaN and do not count.
+        qid : array-like of shape (n_samples,), default=None
+            Query of each row. Required when the transformer was fitted on several queries.
+
+        Returns
+        -------
+        scaled : ndarray of shape (n_samples, n_features), or a data frame if X holds the query ids in a column "qid"
+        """
+        check_is_fitted(self, "n_queries_")
+        frame = frames.as_frame(X)
+        X, ids = validation.split_qid_column(frame, qid)
+        if ids is None and self.n_queries_ > 1:
+            raise ValueError(
+                f"the transformer was fitted on {self.n_queries_} queries, but transform got no qid and would pool all "
+                "rows into one: pass qid, or, inside a pipeline, call "
+                "sklearn.set_config(enable_metadata_routing=True) or put a column 'qid' into X"
+            )
+        columns = frames.names(X)
+        X = self._checked(X, reset=False)
+        scaled = minmax_scale(np.array(X), validation.check_queries(ids, len(X)))
+        if ids is qid:
+            return scaled
+        return frames.replaced(frame, dict(zip(columns, scaled.T, strict=True)))
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns of the result: those of the features, and "qid" where X held it.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the features; None is those seen during fit.
+
+        Returns
+        -------
+        names : ndarray of str
+        """
+        names = super().get_feature_names_out(input_features)
+        return names if self.qid_column_ is None else np.insert(names, self.qid_column_, validation.QID)
+
+    def fit_transform(self, X, y=None, qid=None):
+        """`fit` and `transform` in one.
+
+        Parameters
+        ----------
+        X, y, qid
+            As in `fit`.
+
+        Returns
+        -------
+        scaled
+            As `transform` gives it.
+        """
+        X = frames.as_frame(X)  # a stream can be read but once
+        return self.fit(X, y, qid).transform(X, qid)
+
+    def _checked(self, X, *, reset: bool) -> np.ndarray:
+        dtypes = [np.float64, np.float32]
+        return validate_data(self, X, dtype=dtypes, ensure_all_finite="allow-nan", reset=reset)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,68 @@
+"""Tables of other libraries: whatever has an Arrow stream becomes a frame that scikit-learn knows, in one place.
+
+pandas and polars frames and pyarrow tables pass as they are. Others (record batches and readers of pyarrow, relations
+of DuckDB, anything with `__arrow_c_stream__`) become pyarrow tables, or polars frames where pyarrow is not installed,
+without copying where their memory allows it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_KNOWN = {("polars", "DataFrame"), ("pyarrow", "Table")}  # besides pandas and its like, which have iloc
+
+
+def as_frame(X: Any) -> Any:
+    """X as a frame if it is a table with an Arrow stream, else X as it is."""
+    library, name = type(X).__module__.partition(".")[0], type(X).__name__
+    if (library, name) == ("polars", "LazyFrame"):
+        return X.collect()
+    streams = hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
+    if not streams or hasattr(X, "iloc") or (library, name) in _KNOWN:
+        return X
+    try:
+        import pyarrow
+    except ImportError:
+        pass
+    else:
+        return pyarrow.table(X)
+    try:
+        import polars
+    except ImportError:
+        raise ImportError(
+            f"a {library} {name} is read through pyarrow: pip install 'rankrls[arrow]', or give an array or a DataFrame"
+        ) from None
+    return polars.DataFrame(X)
+
+
+def as_column(values: Any) -> Any:
+    """The column of a table that has but one and is no array by itself; else the values as they are."""
+    table = values if hasattr(values, "__array__") else as_frame(values)
+    if table is values:
+        return values
+    if table.shape[1] != 1:
+        raise ValueError(f"one column is needed, got a table with {table.shape[1]}: {', '.join(names(table)[:10])}")
+    return np.asarray(table)[:, 0]
+
+
+def names(frame: Any) -> list[Any]:
+    """The names of the columns; none for what is not a frame."""
+    if hasattr(frame, "column_names"):
+        return list(frame.column_names)
+    columns = getattr(frame, "columns", None)
+    return [] if columns is None or not hasattr(frame, "drop") else list(columns)
+
+
+def without(frame: Any, name: str) -> Any:
+    """The frame without a column."""
+    return frame.drop(columns=name) if hasattr(frame, "iloc") else frame.drop([name])
+
+
+def replaced(frame: Any, columns: dict[str, np.ndarray]) -> Any:
+    """The frame with some columns changed, all in their places."""
+    if hasattr(frame, "assign"):
+        return frame.assign(**columns)
+    values = {name: columns.get(name, frame[name]) for name in names(frame)}
+    return frame.from_pydict(values) if hasattr(frame, "from_pydict") else type(frame)(values)

@@ -1,0 +1,24 @@
+"""Public data sets on this machine, where there are any: RANKRLS_SHARED_DATA, or ../shared/data beside the clone."""
+
+import functools
+import os
+import tarfile
+import tempfile
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(os.environ.get("RANKRLS_SHARED_DATA", Path(__file__).parents[2] / "shared/data"))
+_unpacked = tempfile.TemporaryDirectory()
+
+
+@functools.cache
+def unpacked(name):
+    """The folder of an archive `name/name.tar.xz`; skips the test where there is none."""
+    archive = FOLDER / name / f"{name}.tar.xz"
+    if not archive.exists():
+        pytest.skip(f"no {name}: set RANKRLS_SHARED_DATA to a folder that holds {name}/{name}.tar.xz")
+    target = Path(_unpacked.name) / name
+    with tarfile.open(archive) as tar:
+        tar.extractall(target, filter="data")
+    return target
