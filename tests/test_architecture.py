@@ -24,6 +24,7 @@ LAYERS = [
     {"conditional"},
     {"datasets"},
     {"estimators"},
+    {"persistence"},
     {"demo"},
 ]
 BELOW_SKLEARN = set().union(*LAYERS[:10])

@@ -12,6 +12,7 @@ With F such that F'F is the Laplacian of the preference graph, ranking is ridge 
 from . import bases, datasets, kernels, metrics, selection
 from .estimators import ConditionalRankRLS, CoRankRLS, PerQueryMinMax, RankRLS, TransductiveRankRLS
 from .iterative import ConvergenceWarning
+from .persistence import ModelFileError, load, save
 from .validation import qid_from_group
 from .views import View
 
@@ -20,6 +21,7 @@ __all__ = [
     "CoRankRLS",
     "ConditionalRankRLS",
     "ConvergenceWarning",
+    "ModelFileError",
     "PerQueryMinMax",
     "RankRLS",
     "TransductiveRankRLS",
@@ -27,7 +29,9 @@ __all__ = [
     "bases",
     "datasets",
     "kernels",
+    "load",
     "metrics",
     "qid_from_group",
+    "save",
     "selection",
 ]
