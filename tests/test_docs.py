@@ -1,4 +1,4 @@
-"""Code blocks of the README and of the contribution guide run."""
+"""Code blocks of the README, the contribution guide and the guide run; those of a page one after the other."""
 
 import re
 from pathlib import Path
@@ -16,6 +16,13 @@ BLOCKS = [
 @pytest.mark.parametrize("block", BLOCKS)
 def test_code_block_runs(block, capsys):
     exec(compile(block, "block", "exec"), {"__name__": "block"})
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_page_runs_from_top_to_bottom(page, capsys):
+    names = {"__name__": "page"}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(block, page.name, "exec"), names)
 
 
 def test_links_of_the_readme_lead_somewhere():
