@@ -148,17 +148,19 @@ def test_flattened_edges_in_rankrls_give_the_same_model():
     assert_allclose(model.coef_, flat.coef_.reshape(3, 3), atol=1e-10)
 
 
-@pytest.mark.parametrize("rank", ["full", "deficient", "many"])
+@pytest.mark.parametrize("rank", ["full", "deficient", "factored", "many"])
 @pytest.mark.parametrize("loss", ["ranking", "regression"])
 def test_leaving_out_each_conditioning_object_equals_refits(loss, rank, monkeypatch):
     if rank == "many":
         monkeypatch.setattr(kronecker, "INTERPOLATED", 5)
-    X, Z = objects(9, 4 if rank == "deficient" else 30, 0, twins=rank != "full"), objects(7, 30, 3)
+    d = 4 if rank in ("deficient", "factored") else 30
+    X, Z = objects(9, d, 0, twins=rank != "full"), objects(7, 30, 3)
     Y = relation(X, Z)
     G, K = X @ X.T, Z @ Z.T
     alphas = np.array([1e-4, 0.3, 1e5])
     digits = 1e-11 if rank == "full" else 1e-6  # a small alpha beside a missing direction costs digits
-    path = Kronecker(Domain(G), Domain(K), Y, ranking=loss == "ranking")
+    conditioning = Domain(X, True) if rank == "factored" else Domain(G)
+    path = Kronecker(conditioning, Domain(K), Y, ranking=loss == "ranking")
     for alpha, scores in zip(alphas, path.leave_rows_out(alphas), strict=True):
         for h in range(9):
             rest = np.delete(np.arange(9), h)

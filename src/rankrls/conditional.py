@@ -2,7 +2,6 @@
 
 `CompleteProblem` has every edge and is solved in closed form; `EdgeProblem` has some and iterates. Each has
 
-    coef(alpha)                          (p, r) coefficients
     scores(alphas, metric, splitter)     (k,) the metric over held-out edges, averaged over folds
     held_out(alpha, splitter)            the scores of edges by models that never saw them, NaN where never held out
     spread                               the mean eigenvalue of the loss: the natural unit of alpha
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .edges import Graph
-from .iterative import Solution
+from .iterative import warn_if_stopped_early
 from .kronecker import Domain, Kronecker, Mirrored, complete_graph
 from .metrics import Metric
 from .queries import Queries
@@ -29,6 +28,7 @@ from .selection import Part, RelationKFold
 SINGLE_PRECISION = 1_000_000  # edges from which on alphas are compared in single precision
 BLOCK = 1 << 26  # held-out scores in memory at a time
 FOLD_TOLERANCE = 1e-3  # of solutions that are only compared
+REMEDY = "raise max_iter, tol or alpha"
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,23 @@ class CompleteProblem:
             out[np.ix_(test.rows, test.columns)] = next(self._predictions(train, test, np.array([alpha])))
         return out
 
+    @cached_property
+    def _paths(self) -> dict[tuple[int, ...], Kronecker | Mirrored]:
+        """Of folds, by the rows and columns that stay, so that the alpha chosen needs no factorisation again."""
+        return {}
+
+    def _path_of(self, train: Part) -> Kronecker | Mirrored:
+        key = (*train.rows, -1, *train.columns)
+        if key not in self._paths:
+            same = self.G is self.K and np.array_equal(train.rows, train.columns)
+            G = self.G.restrict(train.rows)
+            K = G if same else self.K.restrict(train.columns)
+            self._paths[key] = complete_graph(G, K, train.of(self.Y), ranking=self.ranking, parity=self.parity)
+        return self._paths[key]
+
     def _predictions(self, train: Part, test: Part, alphas: np.ndarray) -> Iterator[np.ndarray]:
         """For each alpha the scores of the test part by the model of the training part."""
-        same = self.G is self.K and np.array_equal(train.rows, train.columns)
-        G = self.G.restrict(train.rows)
-        K = G if same else self.K.restrict(train.columns)
-        path = complete_graph(G, K, train.of(self.Y), ranking=self.ranking, parity=self.parity)
+        path = self._path_of(train)
         left, right = self.G.between(test.rows, train.rows), self.K.between(train.columns, test.columns)
         for alpha in alphas:
             yield left @ path.coef(alpha) @ right
@@ -101,9 +112,6 @@ class EdgeProblem:
     def spread(self) -> float:
         return self.graph.spread
 
-    def solve(self, alpha: float, *, preconditioned: bool) -> Solution:
-        return self.graph.solve(np.array([alpha]), preconditioned=preconditioned and alpha > 0)
-
     def scores(self, alphas: np.ndarray, metric: Metric, splitter: RelationKFold) -> np.ndarray:
         return mean_score(
             metric,
@@ -116,7 +124,7 @@ class EdgeProblem:
     def held_out(self, alpha: float, splitter: RelationKFold) -> np.ndarray:
         out = np.full(len(self.graph.y), np.nan)
         for train, test in self._folds(splitter):
-            out[test] = next(self._predictions(train, test, np.array([alpha])))
+            out[test] = next(self._predictions(train, test, np.array([alpha]), warn=True))
         return out
 
     def _folds(self, splitter: RelationKFold) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -125,9 +133,13 @@ class EdgeProblem:
             if train.any() and test.any():
                 yield train, test
 
-    def _predictions(self, train: np.ndarray, test: np.ndarray, alphas: np.ndarray) -> Iterator[np.ndarray]:
+    def _predictions(
+        self, train: np.ndarray, test: np.ndarray, alphas: np.ndarray, *, warn: bool = False
+    ) -> Iterator[np.ndarray]:
         graph = replace(self.graph.restrict(train), tol=max(self.graph.tol, FOLD_TOLERANCE))
         solution = graph.solve(alphas)
+        if warn:
+            warn_if_stopped_early(solution, "conjugate gradients for a fold", REMEDY)
         for c in solution.value.T:
             yield graph.kernel.at(np.ascontiguousarray(c), self.graph.rows[test], self.graph.columns[test])
 

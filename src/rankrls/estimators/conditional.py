@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .. import selection, validation
-from ..conditional import CompleteProblem, EdgeProblem
+from ..conditional import REMEDY, CompleteProblem, EdgeProblem
 from ..edges import Graph, sampled
 from ..frames import as_frame
 from ..iterative import warn_if_stopped_early
@@ -257,7 +257,7 @@ class ConditionalRankRLS(BaseEstimator):
         other = X if Z is None and self._one_domain else Z
         ids = (_ids(X, len(left)), self.target_ids_ if other is None else _ids(other, len(right)))
         rows, columns = validation.check_edges(edges, len(left), len(right), ids)
-        return sampled(np.ascontiguousarray(left), np.ascontiguousarray(right), rows, columns)
+        return sampled(left, right, rows, columns)
 
     def rank(self, conditions, candidates=None, *, top=None):
         """Candidates from best to worst for each conditioning object.
@@ -310,7 +310,7 @@ class ConditionalRankRLS(BaseEstimator):
         left, right = self._ends(X, Z)
         relation = validation.check_relation(Y, len(left), len(right), one_domain=Z is None and self._one_domain)
         rows, columns, y = relation.edges()
-        scores = (left @ right.T)[rows, columns] if relation.Y is None else (left @ right.T).ravel()
+        scores = (left @ right.T).ravel() if relation.Y is not None else sampled(left, right, rows, columns)
         queries = Queries.of(rows if self.condition == "source" else columns)
         return float(get_metric(self.scoring)(y, scores, queries))
 
@@ -462,7 +462,7 @@ class ConditionalRankRLS(BaseEstimator):
         self.solver_ = "pcg" if preconditioned else "cg"
         self.n_iter_, self.residuals_ = solution.iterations, solution.history
         if self.alpha_ > 0:
-            warn_if_stopped_early(solution, "conjugate gradients", "raise max_iter, tol or alpha")
+            warn_if_stopped_early(solution, "conjugate gradients", REMEDY)
         return graph.kernel.coef(np.ascontiguousarray(solution.value[:, 0]))
 
     def _store(self, source: Side, target: Side, a: Any) -> None:
