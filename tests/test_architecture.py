@@ -17,9 +17,9 @@ LAYERS = [
     {"statistics", "metrics"},
     {"ridge"},
     {"bases", "features", "iterative", "validation"},
-    {"views"},
+    {"atoms", "views"},
     {"problems"},
-    {"coregularised", "selection", "transduction"},
+    {"coregularised", "greedy", "selection", "transduction"},
     {"datasets"},
     {"estimators"},
     {"demo"},
@@ -100,7 +100,7 @@ def test_everything_public_is_documented(name, thing):
                 assert inspect.getdoc(getattr(thing, attribute)), f"{name}.{attribute} has no docstring"
 
 
-@pytest.mark.parametrize("name", ["RankRLS", "CoRankRLS", "TransductiveRankRLS"])
+@pytest.mark.parametrize("name", ["RankRLS", "CoRankRLS", "TransductiveRankRLS", "RankingPursuit"])
 def test_no_catch_all_arguments(name):
     for attribute, member in vars(getattr(rankrls, name)).items():
         function = getattr(member, "fn", member)  # a method that exists only sometimes holds its function in fn

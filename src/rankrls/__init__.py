@@ -9,7 +9,7 @@ With F such that F'F is the Laplacian of the preference graph, ranking is ridge 
 """
 
 from . import bases, datasets, kernels, metrics
-from .estimators import CoRankRLS, RankRLS, TransductiveRankRLS
+from .estimators import CoRankRLS, RankingPursuit, RankRLS, TransductiveRankRLS
 from .iterative import ConvergenceWarning
 from .validation import qid_from_group
 from .views import View
@@ -19,6 +19,7 @@ __all__ = [
     "CoRankRLS",
     "ConvergenceWarning",
     "RankRLS",
+    "RankingPursuit",
     "TransductiveRankRLS",
     "View",
     "bases",

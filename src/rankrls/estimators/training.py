@@ -226,7 +226,7 @@ class Setup:
 def _check_n_folds(cv: int, most: int, what: str) -> None:
     if not 2 <= cv <= most:
         raise ValueError(
-            f"cv={cv} folds cannot be made of {most} {what}: choose between 2 and {most}, or pass alpha as a number"
+            f'cv={cv} folds cannot be made of {most} {what}: choose between 2 and {most}, or leave nothing to "auto"'
         )
 
 
