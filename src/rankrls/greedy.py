@@ -34,7 +34,6 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from .atoms import Atoms, Columns, Dictionary, Whitened, as_atoms
 from .parallel import counted
@@ -127,23 +126,23 @@ class _Pursuit:
         self.atoms, self.backfit, self.start = atoms, backfit, float(z @ z)
         self.r, self.e, self.g = z.copy(), atoms.products(z), atoms.squares.copy()
         self.free, self.spanned, self.stopped = ~atoms.zero, np.zeros(len(self.g), dtype=bool), ""
-        self.Q, self.R, self.s = np.empty((n_steps, len(z))), np.zeros((n_steps, n_steps)), np.zeros(n_steps)
+        self.Q, self.s, self.inverse = np.empty((n_steps, len(z))), np.zeros(n_steps), np.zeros((n_steps, n_steps))
 
     def choose(self, p: int) -> int | None:
-        """The atom of the largest gain, its direction in Q[p] and products with those before in R; None at the end."""
-        Q, R = self.Q, self.R
+        """The atom of the largest gain, its direction in Q[p] and its column of R^-1; None at the end."""
         while self.free.any():
             gain = np.divide(self.e**2, self.g, out=np.zeros_like(self.g), where=self.free)
             best = int(np.argmax(gain))
             if gain[best] <= NOTHING * self.start:
                 self.stopped = NO_GAIN
                 return None
-            a = self.atoms.column(best)
+            h, a = np.zeros(p), self.atoms.column(best)
             if self.backfit:
-                R[:p, p], a = _orthogonal(a, Q[:p])
-            R[p, p] = np.sqrt(a @ a)
-            if R[p, p] ** 2 > DEPENDENT * self.atoms.squares[best]:
-                Q[p] = a / R[p, p]
+                h, a = _orthogonal(a, self.Q[:p])
+            norm = np.sqrt(a @ a)
+            if norm**2 > DEPENDENT * self.atoms.squares[best]:
+                self.Q[p] = a / norm
+                _extend_inverse(self.inverse, h, norm)
                 return best
             self.free[best], self.spanned[best] = False, True  # g had too few digits left to tell
         self.stopped = EXHAUSTED
@@ -167,16 +166,24 @@ class _Pursuit:
 
     def coefs(self, k: int) -> np.ndarray:
         """(k, k) row p holds the coefficients of size p + 1."""
-        inverse = linalg.solve_triangular(self.R[:k, :k], np.eye(k)) if k else self.R[:0, :0]
-        return np.cumsum(inverse * self.s[:k], axis=1).T
+        return np.cumsum(self.inverse[:k, :k] * self.s[:k], axis=1).T
+
+
+def _extend_inverse(inverse: np.ndarray, h: np.ndarray, norm: float) -> None:
+    """The next column of R^-1, that of R being (h, norm)."""
+    p = len(h)
+    inverse[:p, p] = inverse[:p, :p] @ h / -norm
+    inverse[p, p] = 1 / norm
 
 
 def _orthogonal(a: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Q a, and a less its part in the rows of Q; twice is enough."""
+    """Q a, and a less its part in the rows of Q; once more if little of it is left, and twice is enough."""
     h = Q @ a
-    a = a - h @ Q
-    correction = Q @ a
-    return h + correction, a - correction @ Q
+    rest = a - h @ Q
+    if rest @ rest > 0.5 * (a @ a):
+        return h, rest
+    correction = Q @ rest
+    return h + correction, rest - correction @ Q
 
 
 @dataclass(frozen=True)
@@ -314,7 +321,7 @@ class Agreeing:
                 break
             (state.fit_all if self.backfit else state.fit_last)(columns, p)
             chosen += columns
-        coefs, k = state.coefs(chosen, self.backfit), len(chosen) // M
+        coefs, k = state.coefs(len(chosen), self.backfit), len(chosen) // M
         a = coefs / M
         errors = start - 2 * cross[chosen] @ a + np.einsum("ip,ip->p", a, G[np.ix_(chosen, chosen)] @ a)
         by_view = coefs.T.reshape(k, k, M).transpose(0, 2, 1)
@@ -401,13 +408,15 @@ class _JointPursuit:
         self.H, self.G, self.search, self.M = H, G, search, len(search.blocks)
         self.e, self.d, self.d0 = cross.copy(), np.diag(H).copy(), np.diag(H).copy()
         self.free, self.spanned = ~zero & (self.d0 > 0), np.zeros(len(H), dtype=bool)
-        self.W, self.s = np.empty((n_steps * self.M, len(H))), np.zeros(n_steps * self.M)
+        n = n_steps * self.M
+        self.W, self.s, self.inverse = np.empty((n, len(H))), np.zeros(n), np.zeros((n, n))
 
     def fit_all(self, columns: list[int], p: int) -> None:
         """Add columns to the factor: w = H_c - W W_c."""
         H, W, s = self.H, self.W, self.s
         for k, c in enumerate(columns, p * self.M):
             w = H[c] - W[:k, c] @ W[:k]
+            _extend_inverse(self.inverse, W[:k, c], np.sqrt(w[c]))
             s[k] = self.e[c] / np.sqrt(w[c])
             W[k] = w / np.sqrt(w[c])
             self.e -= s[k] * W[k]
@@ -433,11 +442,9 @@ class _JointPursuit:
         self.free &= ~spanned
         self.free[columns] = again
 
-    def coefs(self, chosen: list[int], backfit: bool) -> np.ndarray:
-        """(k M, k) column p holds the coefficients of size p + 1."""
-        n, s = len(chosen), self.s[: len(chosen)]
+    def coefs(self, n: int, backfit: bool) -> np.ndarray:
+        """(k M, k) column p holds the coefficients of size p + 1; n = k M."""
+        s = self.s[:n]
         if not backfit:
             return np.triu(np.ones((n // self.M,) * 2)).repeat(self.M, axis=0) * s[:, None]
-        R = self.W[:n, chosen]  # H of the columns chosen is R'R
-        inverse = linalg.solve_triangular(R, np.eye(n)) if n else R
-        return np.cumsum(inverse * s, axis=1)[:, self.M - 1 :: self.M]
+        return np.cumsum(self.inverse[:n, :n] * s, axis=1)[:, self.M - 1 :: self.M]

@@ -349,14 +349,15 @@ class RankingPursuit(Ranker):
 
     def _learn(self, candidates: list, data: Training):
         """The best of several problems (kernels, or values of nu), its path and the size to use."""
-        metric, found = get_metric(self.scoring), []
+        found = []
         n = self._largest(candidates[0][0])
         sizes = np.arange(1, n + 1) if self._auto else np.array([n])
         if self._auto or len(candidates) > 1:
+            metric = get_metric(self.scoring)
+            sign = 1 if metric.greater_is_better else -1
             folds, groups = self._folds(data, candidates[0][0].F)
             for candidate in candidates:  # sizes are negative alphas: the smallest of several is taken
                 found.append(selection.choose(candidate[0], folds, -sizes.astype(float), metric, groups, -1.0))
-        sign = 1 if metric.greater_is_better else -1
         winner = int(np.argmax([sign * choice.score for choice in found])) if found else 0
         problem, names, views = candidates[winner]
         path = problem.released().path(n)
