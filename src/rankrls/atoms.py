@@ -126,7 +126,7 @@ def as_atoms(F: QueryPreferences, dictionary: Any) -> Atoms:
 
 @dataclass(frozen=True)
 class Whitened:
-    """A = F D of some atoms, all of it."""
+    """A = F D of some atoms, all of it; or any columns A to pursue a vector by."""
 
     A: np.ndarray  # (m, N)
     means: np.ndarray  # (N,) zero where there is no intercept
@@ -154,9 +154,20 @@ class Whitened:
         batches = list(F.queries.batches(min(BATCH_ROWS, max(64, BLOCK_CELLS // max(n, 1)))))
         raw = np.sum(share(work, batches, cost=A.size, label="dictionary"), axis=0)
         means = _centre(A, F)
-        squares = np.einsum("ij,ij->j", A, A)
         scale = F.between.max() ** 2 * (1.0 if F.u is None else F.u.max())
-        return cls(A, means, squares, squares <= ZERO**2 * scale * raw)
+        return cls.columns(A, means, scale * raw)
+
+    @classmethod
+    def columns(cls, A: np.ndarray, means: np.ndarray | None = None, raw: np.ndarray | float = 0.0) -> Whitened:
+        """Given columns; `raw` are the squares of what they were before F, to tell rounding from data."""
+        squares = np.einsum("ij,ij->j", A, A)
+        return cls(A, np.zeros(A.shape[1]) if means is None else means, squares, squares <= ZERO**2 * raw)
+
+    def products(self, q: np.ndarray) -> np.ndarray:
+        return q @ self.A
+
+    def column(self, atom: int) -> np.ndarray:
+        return self.A[:, atom].copy()
 
 
 class Held:
@@ -168,11 +179,11 @@ class Held:
         step = n if 8 * m * n <= budget else max(1, PART_BYTES // (8 * m))
         self.parts = [slice(i, min(i + step, n)) for i in range(0, n, step)]
         n_held = 1 if len(self.parts) == 1 else max(0, int((budget - PART_BYTES) // (8 * m * step)))
-        self.held: list[np.ndarray | None] = []
+        self.held: list[Whitened | None] = []
         found = []
         for i, part in enumerate(self.parts):
             block = self._block(part)
-            self.held.append(block.A if i < n_held else None)
+            self.held.append(block if i < n_held else None)
             found.append((block.squares, block.zero, block.means))
         self.squares, self.zero, self.means = map(np.concatenate, zip(*found, strict=True))
 
@@ -181,13 +192,13 @@ class Held:
 
     def products(self, q: np.ndarray) -> np.ndarray:
         blocks = zip(self.parts, self.held, strict=True)
-        return np.concatenate([q @ (self._block(part).A if A is None else A) for part, A in blocks])
+        return np.concatenate([(held or self._block(part)).products(q) for part, held in blocks])
 
     def column(self, atom: int) -> np.ndarray:
-        for part, A in zip(self.parts, self.held, strict=True):
-            if part.start <= atom < part.stop and A is not None:
-                return A[:, atom - part.start].copy()
-        return self._block(slice(atom, atom + 1)).A[:, 0]
+        for part, held in zip(self.parts, self.held, strict=True):
+            if part.start <= atom < part.stop and held is not None:
+                return held.column(atom - part.start)
+        return self._block(slice(atom, atom + 1)).column(0)
 
 
 @dataclass(frozen=True)
