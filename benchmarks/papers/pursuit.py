@@ -1,8 +1,8 @@
 """Collaborative filtering after [Tsivtsivadze13]: a user's ratings are one ranking, other users' ratings the features.
 
-For every group of reference users: 300 of them, drawn at random, rate the items a test user has rated (their median where
-they did not); half of the test user's items train, half test. Kernel widths, regularisation, sizes and nu are those of
-the best mean error over hold-out users drawn and split in the same way, one choice for all test users of a group.
+For every group of reference users: 300 of them, drawn at random, rate the items a test user has rated (their median
+where they did not); half of the test user's items train, half test. Kernel widths, regularisation, sizes and nu are
+those of the best mean error over hold-out users drawn and split in the same way, one choice for all users of a group.
 
 Every learner below is a function (K, y, K_test, parameters, rng) -> (test items, parameters) scores: thousands of small
 fits, so kernels and targets go to the layer below the estimators, which checks nothing.
@@ -33,7 +33,7 @@ from rankrls.problems import Dual
 from rankrls.queries import Queries
 from rankrls.ridge import whitening
 
-REFERENCES, USERS, HOLD_OUT = 300, 300, 60
+REFERENCES, USERS, HOLD_OUT = 300, 300, 40
 RATED = (50, 300)  # items a test user has rated
 WIDTHS = 2.0 ** np.arange(-15, 16)
 ALPHAS = np.logspace(-9, 3, 13)

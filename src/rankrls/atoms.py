@@ -44,6 +44,9 @@ class Dictionary(Protocol):
     def values(self, rows: np.ndarray, atoms: np.ndarray) -> np.ndarray:
         """(k, len(atoms)) some atoms at some rows."""
 
+    def evaluated(self) -> Any:
+        """The same with all values at hand, where they fit."""
+
 
 @dataclass(frozen=True)
 class KernelAtoms:
@@ -68,7 +71,6 @@ class KernelAtoms:
         return self.restrict(rows, atoms).reader(slice(None))(slice(None))
 
     def evaluated(self) -> KernelAtoms | Columns:
-        """The same with all values at hand, where they fit; for several paths over the same rows."""
         size = 8 * self.X.shape[0] * self.n_atoms
         return self if size > _budget() / 2 else Columns(self.reader(slice(None))(slice(None)))
 
@@ -93,6 +95,9 @@ class Columns:
     def values(self, rows: np.ndarray, atoms: np.ndarray) -> np.ndarray:
         V = self.X[rows][:, atoms].astype(np.float64)
         return V.toarray() if sparse.issparse(V) else V
+
+    def evaluated(self) -> Columns:
+        return self
 
 
 class Atoms(Protocol):

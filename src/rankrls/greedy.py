@@ -196,11 +196,6 @@ class Supervised:
     backfit: bool = True
     rows: np.ndarray | None = None  # (N,)
 
-    @property
-    def sizes(self) -> list[int]:
-        """Atoms of each view."""
-        return [self.dictionary.n_atoms]
-
     @cached_property
     def _atoms(self) -> Atoms:
         return as_atoms(self.F, self.dictionary)
@@ -236,6 +231,10 @@ class Supervised:
             if len(found) + len(heap) < k:
                 expand(other, banned)
         return found
+
+    def evaluated(self) -> Supervised:
+        """The same with the values of its atoms at hand, where they fit; for several paths over the same rows."""
+        return replace(self, dictionary=self.dictionary.evaluated())
 
     def released(self) -> Supervised:
         """The same without what it holds in memory."""
@@ -288,10 +287,6 @@ class Agreeing:
     backfit: bool = True
     shared: bool = False
 
-    @property
-    def sizes(self) -> list[int]:
-        return [block.stop - block.start for block in self.blocks]
-
     @cached_property
     def _atoms(self) -> Whitened:
         return Whitened.of(self.F, Columns(self.Z).reader(slice(None)), self.Z.shape[1])
@@ -299,6 +294,9 @@ class Agreeing:
     def traces(self) -> tuple[float, float]:
         """Of the loss, and of the agreement for each unit of nu."""
         return float(self._atoms.squares.sum()), 2 * (len(self.blocks) - 1) * float(np.trace(self.S))
+
+    def evaluated(self) -> Agreeing:
+        return self
 
     def released(self) -> Agreeing:
         """The same without what it holds in memory."""

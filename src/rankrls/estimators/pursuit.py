@@ -10,17 +10,16 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from .. import selection, validation
-from ..atoms import Columns, KernelAtoms
-from ..coregularised import Stack, agreement, default_nus
-from ..greedy import Agreeing, PursuitPath, Supervised
-from ..kernels import Precomputed, as_kernel
+from ..greedy import PursuitPath
+from ..kernels import Precomputed
 from ..metrics import get_metric
 from ..parallel import reporting
 from ..preferences import WEIGHTINGS, QueryPreferences
-from ..queries import BATCH_ROWS, Queries
-from ..views import FittedView, as_views, fitted_views
+from ..queries import BATCH_ROWS
+from ..views import FittedView, as_views, fitted_views, is_count
 from .base import Ranker
-from .training import Setup, Training, basis_points
+from .candidates import Candidate, agreeing, supervised
+from .training import Setup, Training, preferences_among
 
 FOLDS = 5
 VIEW_ROWS = 1000  # basis=None gives each of several views that many random rows, or its share of them
@@ -197,16 +196,13 @@ class RankingPursuit(Ranker):
         scored, unscored = np.flatnonzero(given & ~np.isnan(y)), np.flatnonzero(given & np.isnan(y))
         if not len(scored):
             raise ValueError(f"none of the {X.shape[0]} rows is scored (y is NaN, or weighs nothing): score some")
-        F = self._preferences(queries, u, scored, y)
+        labels = None if self.tied_pairs else y
+        F = preferences_among(queries, u, scored, labels, weighting=self.weighting, regression=float(self.regression))
         if self.regression == 0:
             validation.check_comparable(y[scored, None], F.queries)
         kept = None if len(scored) == X.shape[0] else scored
         data = Training(X, y[scored, None], F.queries, F.u, kept=kept, n_given=X.shape[0])
-        if self._several:
-            G = self._preferences(queries, u, unscored)
-            candidates = self._agreeing(F, G, data, scored, unscored, u)
-        else:
-            candidates = self._supervised(F, data, scored)
+        candidates = self._candidates(F, data, scored, unscored, (queries, u))
         self.n_queries_, self.n_pairs_, self.n_unscored_ = len(F.queries), F.n_pairs, len(unscored)
         return self._learn(candidates, data)
 
@@ -281,7 +277,7 @@ class RankingPursuit(Ranker):
             A copy; this model stays as it is.
         """
         check_is_fitted(self, self._learned)
-        if not _is_count(n_basis) or not 1 <= n_basis <= len(self.path_):
+        if not is_count(n_basis) or not 1 <= n_basis <= len(self.path_):
             raise ValueError(f"n_basis must be a size on the path, 1 to {len(self.path_)}, got {n_basis!r}")
         model = self._copy()
         model._settle(int(n_basis))
@@ -320,21 +316,20 @@ class RankingPursuit(Ranker):
         check_is_fitted(self, self._learned)
         if self._several:
             raise ValueError("several views are several solutions already: see predict_views")
-        if not hasattr(self, "_problem"):
+        if not hasattr(self, "_candidate"):
             raise ValueError("alternatives need the training rows, which a pickled model leaves behind: fit again")
-        if not _is_count(k) or k < 1:
+        if not is_count(k) or k < 1:
             raise ValueError(f"k must be a positive number of models, got {k!r}")
         tolerance = validation.check_number("tolerance", tolerance, zero=True)
         if not self.n_basis_:
             return []
-        problem, names, views = self._problem
         own = replace(self.path_, indices=self._chosen)
         with reporting(self.verbose):
-            paths = problem.released().alternatives(own, self.n_basis_, int(k), tolerance)
+            paths = self._candidate.problem.released().alternatives(own, self.n_basis_, int(k), tolerance)
         models = []
         for path in paths:
             model = self._copy()
-            model._keep(path, names, views)
+            model._keep(path)
             model._settle(len(path))
             models.append(model)
         return models
@@ -347,23 +342,14 @@ class RankingPursuit(Ranker):
         model.__dict__.pop("cv_predictions_", None)
         return model
 
-    def _learn(self, candidates: list, data: Training):
-        """The best of several problems (kernels, or values of nu), its path and the size to use."""
-        found = []
-        n = self._largest(candidates[0][0])
+    def _learn(self, candidates: list[Candidate], data: Training):
+        """The best of several pursuits, its path and the size to use."""
+        n = self._largest(candidates[0])
         sizes = np.arange(1, n + 1) if self._auto else np.array([n])
+        best, ready, choice = candidates[0], candidates[0].problem, None
         if self._auto or len(candidates) > 1:
-            metric = get_metric(self.scoring)
-            sign = 1 if metric.greater_is_better else -1
-            folds, groups = self._folds(data, candidates[0][0].F)
-            for candidate in candidates:  # sizes are negative alphas: the smallest of several is taken
-                found.append(selection.choose(candidate[0], folds, -sizes.astype(float), metric, groups, -1.0))
-        winner = int(np.argmax([sign * choice.score for choice in found])) if found else 0
-        problem, names, views = candidates[winner]
-        path = problem.released().path(n)
-        size = min(int(sizes[found[winner].best]), len(path)) if found else len(path)
-        if self._auto:
-            path = replace(path, scores=found[winner].scores[: len(path)])
+            best, ready, choice = self._select(candidates, sizes, data)
+        path = ready.released().path(n)
         if len(path) < n and (not self._auto or not len(path)):
             warnings.warn(
                 f"stopped after {len(path)} of {n} basis functions: {path.stopped} "
@@ -371,25 +357,41 @@ class RankingPursuit(Ranker):
                 UserWarning,
                 stacklevel=4,
             )
-        self.nu_ = getattr(problem, "nu", 0.0)
-        self._mean = float(np.average(data.y[:, 0], weights=data.weights)) if self.regression > 0 else 0.0
-        self._keep(path, names, views)
-        self._settle(size)
         self.__dict__.pop("cv_predictions_", None)
-        if found:
-            self.cv_predictions_ = data.all_rows(found[winner].predictions)[:, 0].astype(data.dtype)
-        self._problem = problem.released(), names, views
+        size = len(path)
+        if choice is not None:
+            size = min(int(sizes[choice.best]), len(path))
+            path = replace(path, scores=choice.scores[: len(path)] if self._auto else None)
+            self.cv_predictions_ = data.all_rows(choice.predictions)[:, 0].astype(data.dtype)
+        self.nu_ = getattr(best.problem, "nu", 0.0)
+        self._mean = float(np.average(data.y[:, 0], weights=data.weights)) if self.regression > 0 else 0.0
+        self._candidate = replace(best, problem=best.problem.released())
+        self._keep(path)
+        self._settle(size)
         return self
 
-    def _largest(self, problem: Any) -> int:
+    def _select(self, candidates: list[Candidate], sizes: np.ndarray, data: Training) -> Any:
+        """The candidate of the best held-out score at its best size, ready to be pursued, and what hold-out says."""
+        metric, best = get_metric(self.scoring), None
+        sign = 1 if metric.greater_is_better else -1
+        folds, groups = self._folds(data, candidates[0].problem.F)
+        for candidate in candidates:
+            ready = candidate.problem.evaluated()
+            # sizes as negative alphas: the smallest of several that are best
+            choice = selection.choose(ready, folds, -sizes.astype(float), metric, groups, -1.0)
+            if best is None or sign * choice.score > sign * best[2].score:
+                best = candidate, ready, choice
+        return best
+
+    def _largest(self, candidate: Candidate) -> int:
         """The longest path wanted."""
-        most = min(problem.sizes)
+        most = candidate.n_atoms
         if self._auto:
             return min(int(self.max_basis), most)
         if self.n_basis > most:
             raise ValueError(
                 f"n_basis={self.n_basis} is more than the {most} functions there are to choose from"
-                + (" in the smallest view" if len(problem.sizes) > 1 else "")
+                + (" in the smallest view" if len(candidate.views) > 1 else "")
                 + f': take at most {most}, or "auto"'
             )
         return int(self.n_basis)
@@ -401,82 +403,28 @@ class RankingPursuit(Ranker):
             cv = max(2, min(FOLDS, most))
         return Setup(None, F, True, 1.0, items=False).folds(cv, data)  # type: ignore[arg-type]
 
-    def _supervised(
-        self, F: QueryPreferences, data: Training, scored: np.ndarray
-    ) -> list[tuple[Supervised, list, list]]:
-        """A problem for each kernel to choose from, the numbers of its atoms for the caller, and where they are."""
-        X = data.X
-        rows = X if data.kept is None else X[scored]
-        problem = {"F": F, "y": data.y, "backfit": self.backfit}
-        if self.kernel is None:
-            names = np.arange(X.shape[1])
-            return [(Supervised(dictionary=Columns(rows), **problem), [names], [FittedView(names, None, None)])]
-        kernel = as_kernel(self.kernel)
-        named = self.basis is None or (np.ndim(self.basis) == 1 and np.asarray(self.basis).dtype.kind in "iu")
-        if named:
-            names = scored if self.basis is None else np.asarray(self.basis)
-            basis_points(names, X, kernel, None)  # checks the numbers
-            names = names % X.shape[0]
-            position = np.full(X.shape[0], -1)
-            position[scored] = np.arange(len(scored))
-            problem["rows"] = position[names]
-        if isinstance(kernel, Precomputed):
-            if not named:
-                raise ValueError("the basis of a precomputed kernel is None or row numbers")
-            view = FittedView(slice(None), Precomputed(names), None)
-            return [(Supervised(dictionary=Columns(rows[:, names]), **problem), [names], [view])]
-        candidates, found = kernel.candidates(rows, data.weights), []
-        for one in candidates:
-            points = X[names] if named else basis_points(self.basis, rows, one, self.random_state)
-            dictionary: Any = KernelAtoms(rows, one, points)
-            if self._auto or len(candidates) > 1:
-                dictionary = dictionary.evaluated()
-            view = FittedView(slice(0, X.shape[1]), one, points.astype(np.float64))
-            numbers = names if named else np.arange(points.shape[0])
-            found.append((Supervised(dictionary=dictionary, **problem), [numbers], [view]))
-        return found
-
-    def _agreeing(self, F: Any, G: Any, data: Training, scored: np.ndarray, unscored: np.ndarray, u: Any) -> list:
-        """A problem for each value of nu."""
-        X, basis = data.X, self.basis
-        if _is_count(self.views) and basis is None and self.kernel is not None:
+    def _candidates(
+        self, F: QueryPreferences, data: Training, scored: Any, unscored: Any, given: Any
+    ) -> list[Candidate]:
+        """The pursuits to choose from; `given` are the queries and weights of all rows."""
+        if not self._several:
+            options = {"kernel": self.kernel, "basis": self.basis, "random_state": self.random_state}
+            return supervised(F, data, scored, backfit=self.backfit, **options)
+        queries, u = given
+        G = preferences_among(queries, u, unscored, weighting=self.weighting)
+        basis = self.basis
+        if is_count(self.views) and basis is None and self.kernel is not None:
             basis = max(1, min(VIEW_ROWS, (len(scored) + len(unscored)) // self.views))
         names = getattr(self, "feature_names_in_", None)
-        views = fitted_views(as_views(self.views, self.kernel, basis), X, names, u, self.random_state)
-        stack = Stack.unweighted(views, X)
-        sizes = [block.stop - block.start for block in stack.blocks]
-        if self.shared_basis and len(set(sizes)) > 1:
-            raise ValueError(
-                f"shared_basis=True needs as many functions in each view, the views have {', '.join(map(str, sizes))}: "
-                "give all of them the same rows"
-            )
-        validation.check_memory(
-            6 * 8 * stack.n_columns**2 + 16 * len(scored) * stack.n_columns,
-            f"{len(views)} views with {stack.n_columns} functions to choose from together",
-            "take fewer, e.g. basis=500",
-        )
-        if not G.n_pairs and len(views) > 1 and self.nu != 0:
-            warnings.warn(
-                f"no query has two of the {len(unscored)} unscored rows: the views have nothing to agree on; unscored "
-                "rows are those where y is NaN",
-                UserWarning,
-                stacklevel=4,
-            )
-        S = agreement(stack, X, unscored, G) if G.n_pairs else np.zeros((stack.n_columns,) * 2)
-        Z = np.vstack([stack(X[scored[i : i + BATCH_ROWS]]) for i in range(0, len(scored), BATCH_ROWS)])
-        problem = Agreeing(F, Z, stack.blocks, data.y, S, 0.0, self.backfit, self.shared_basis)
-        numbers = [np.arange(size) for size in sizes]
-        return [(replace(problem, nu=float(nu)), numbers, views) for nu in self._nus(problem)]
+        views = fitted_views(as_views(self.views, self.kernel, basis), data.X, names, u, self.random_state)
+        nus: Any = self.nus if isinstance(self.nu, str) else [self.nu]
+        nus = None if nus is None else validation.check_grid("nus", nus, zero=True)
+        options = {"views": views, "nus": nus, "backfit": self.backfit, "shared": self.shared_basis}
+        return agreeing(F, G, data, scored, unscored, **options)
 
-    def _nus(self, problem: Agreeing) -> np.ndarray:
-        if not isinstance(self.nu, str):
-            return np.array([float(self.nu)])
-        if self.nus is not None:
-            return validation.check_grid("nus", self.nus, zero=True)
-        return default_nus(*problem.traces())
-
-    def _keep(self, path: PursuitPath, names: list[np.ndarray], views: list[FittedView]) -> None:
+    def _keep(self, path: PursuitPath) -> None:
         """A path in the caller's numbers, and the functions of its steps."""
+        names, views = self._candidate.numbers, self._candidate.views
         k, M = len(path), len(views)
         self._chosen = path.indices
         columns = [numbers[path.indices[:, v]] for v, numbers in enumerate(names)]
@@ -525,33 +473,20 @@ class RankingPursuit(Ranker):
         X, _ = validation.split_qid_column(X, None)
         return validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], reset=False)
 
-    def _preferences(self, queries: Queries, u: Any, rows: np.ndarray, y: Any = None) -> QueryPreferences:
-        """Pairs among some rows of one query; those of scored rows (given y) as the parameters say."""
-        part = Queries.of(queries.labels[queries.codes[rows]]) if len(rows) else Queries(rows, rows)  # or none at all
-        weights = None if u is None else u[rows]
-        if y is None:
-            validation.check_query_mass(part, weights, self.weighting)
-            return QueryPreferences(part, weighting=self.weighting, weights=weights)
-        if self.tied_pairs:
-            validation.check_query_mass(part, weights, self.weighting)
-        labels = None if self.tied_pairs else y[rows]
-        loss = {"weighting": self.weighting, "regression": float(self.regression), "weights": weights}
-        return QueryPreferences(part, labels, **loss)
-
     @property
     def _auto(self) -> bool:
         return isinstance(self.n_basis, str)
 
     @property
     def _several(self) -> bool:
-        return not (_is_count(self.views) and self.views == 1)
+        return not (is_count(self.views) and self.views == 1)
 
     def _check_params(self) -> None:
         if self._auto:
             validation.check_choice("n_basis", self.n_basis, ("auto",))
         for name in ("max_basis",) if self._auto else ("n_basis", "max_basis"):
             value = getattr(self, name)
-            if not _is_count(value) or value < 1:
+            if not is_count(value) or value < 1:
                 raise ValueError(
                     f"{name} must be a positive whole number{', or auto' * (name == 'n_basis')}, got {value!r}"
                 )
@@ -574,7 +509,7 @@ class RankingPursuit(Ranker):
 
     def __getstate__(self):
         state = dict(super().__getstate__())
-        state.pop("_problem", None)  # the training rows; only `alternatives` asks for them
+        state.pop("_candidate", None)  # the training rows; only `alternatives` asks for them
         return state
 
     def __sklearn_tags__(self):
@@ -604,7 +539,3 @@ def _column(y: Any) -> np.ndarray:
         raise ValueError("requires y to be passed, but the target y is None: NaN marks unscored rows")
     y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
     return column_or_1d(y, warn=True)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
