@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from benchmarks.measure import machine
@@ -115,6 +117,8 @@ def rank_svm(K: Any, y: Any, K_test: Any, costs: Any, rng: Any) -> np.ndarray:
     D = sign[:, None] * (Z[i[pick]] - Z[j[pick]])
     if len(np.unique(sign)) < 2:
         return np.zeros((len(K_test), len(costs)))
+    # a cost too large to converge at is not the one that is chosen
+    warnings.simplefilter("ignore", ConvergenceWarning)
     svm = [LinearSVC(C=c, fit_intercept=False, dual=False, tol=1e-3).fit(D, sign) for c in costs]
     return np.column_stack([Z_test @ one.coef_[0] for one in svm])
 
@@ -225,9 +229,9 @@ class Outcome:
     seconds: float
 
 
-def experiment(ratings: np.ndarray, group: tuple[int, int], semi: bool, repetitions: int, users: int) -> Outcome:
-    start = time.perf_counter()
-    held = list(tasks(ratings, group, HOLD_OUT, 1_000_000, semi))
+def experiment(ratings: np.ndarray, group: tuple[int, int], semi: bool, sizes: tuple[int, int, int]) -> Outcome:
+    start, (repetitions, users, hold_out) = time.perf_counter(), sizes
+    held = list(tasks(ratings, group, hold_out, 1_000_000, semi))
     learners = dict(LEARNERS) | (dict.fromkeys(SEMI, (None, None)) if semi else COMBINED)
     chosen = {name: choose(name, *what, held) for name, what in learners.items()}
     sparse = sparse_rank_rls(chosen["Ranking pursuit"][0][1])
@@ -294,15 +298,16 @@ def run(description: str, folder: str, read: Callable[[Path], np.ndarray], group
     parser.add_argument("--data", type=Path, required=True, help=f"folder that holds {folder}")
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--users", type=int, default=USERS)
+    parser.add_argument("--hold-out", type=int, default=HOLD_OUT, help="users the parameters are chosen on")
     parser.add_argument("--parts", nargs="*", default=["supervised", "semi"])
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     print(machine())
     ratings = read(arguments.data / folder)
     for part in arguments.parts:
-        semi, sizes = part == "semi", (arguments.repetitions, arguments.users)
+        semi, sizes = part == "semi", (arguments.repetitions, arguments.users, arguments.hold_out)
         with ProcessPoolExecutor(arguments.jobs) as pool:
-            found = [pool.submit(experiment, ratings, group, semi, *sizes) for group in groups.values()]
+            found = [pool.submit(experiment, ratings, group, semi, sizes) for group in groups.values()]
             outcomes = {name: future.result() for name, future in zip(groups, found, strict=True)}
         reference = "SS ranking pursuit" if semi else "Ranking pursuit"
         scored = "half of the training items scored" if semi else "all training items scored"

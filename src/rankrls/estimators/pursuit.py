@@ -22,7 +22,7 @@ from .candidates import Candidate, agreeing, supervised
 from .training import Setup, Training, preferences_among
 
 FOLDS = 5
-VIEW_ROWS = 1000  # basis=None gives each of several views that many random rows, or its share of them
+VIEW_ROWS = 300  # basis=None gives each of several views that many random rows, or its share of them
 
 
 class RankingPursuit(Ranker):
@@ -45,7 +45,7 @@ class RankingPursuit(Ranker):
         into memory is computed again in every step.
     views : int or list of View, default=1
         More than one: each step takes a function of each view, so that the views fit the scores and agree on rows where
-        y is NaN, as in `CoRankRLS`. A number takes disjoint random rows as the `basis` of each view, at most 1,000 of
+        y is NaN, as in `CoRankRLS`. A number takes disjoint random rows as the `basis` of each view, at most 300 of
         them if that is None. The basis of a `View` is what it may choose from.
     nu : float or "auto", default=0.0
         Weight of the agreement; not used with one view.
