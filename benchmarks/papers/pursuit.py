@@ -41,7 +41,7 @@ WIDTHS = 2.0 ** np.arange(-15, 16)
 ALPHAS = np.logspace(-9, 3, 13)
 SHARES = np.arange(1, 21) / 20  # sizes as shares of the training items
 COSTS = np.logspace(-2, 4, 4)
-PAIRS = 1000  # at most, of those a RankSVM is trained on
+PAIRS = 500  # at most, of those a RankSVM is trained on
 NUS = np.array([0, 1, 3, 5, 7])  # zero, and four of the seven values of the default grid, by number
 
 
@@ -180,6 +180,7 @@ LEARNERS: dict[str, tuple[Callable, np.ndarray]] = {
     "Ranking pursuit, back-fitted": (pursuit(0.0, True), SHARES),
 }
 COMBINED = {"CRRP, beta = 0.5": (pursuit(0.5, False), SHARES)}
+REGRESSION = ("RLS", "Matching pursuit", *COMBINED)
 SEMI = {
     "Two views, nu = 0": (False, NUS[:1]),
     "SS ranking pursuit": (False, NUS),
@@ -246,12 +247,12 @@ def experiment(ratings: np.ndarray, group: tuple[int, int], semi: bool, sizes: t
 
 
 def judged(name: str, learner: Any, task: Task, chosen: list[tuple[float, Any]], semi: bool) -> list[float]:
-    """Disagreement error and mean squared error, each with the parameters chosen for it."""
-    row: list[float] = []
-    for measure, (width, parameter) in enumerate(chosen[: 1 if semi else 2]):
+    """Disagreement error and mean squared error; what knows of regression has parameters chosen for each."""
+    row = []
+    for width, parameter in chosen if name in REGRESSION and not semi else chosen[:1]:
         given = parameter if name in SEMI else np.array([parameter])
-        row.append(measures(task, scores_of(name, learner, task, task.kernel(width), given))[measure, 0])
-    return row
+        row.append(measures(task, scores_of(name, learner, task, task.kernel(width), given))[:, 0])
+    return [row[0][0], row[-1][1]]
 
 
 # ---------------------------------------------------------------- tables
