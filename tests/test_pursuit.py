@@ -154,6 +154,16 @@ def test_the_path_is_nested_and_every_size_is_free():
         big.resized(13)
 
 
+def test_long_queries_and_threads_change_nothing():
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(6000, 300)), np.repeat([0, 1, 2], [4500, 500, 1000])
+    y = X[:, :5].sum(axis=1).round() + rng.normal(size=6000).round()
+    model = RankingPursuit(5, kernel=None).fit(X, y, qid=qid)
+    assert sorted(model.basis_indices_.tolist()) == [0, 1, 2, 3, 4]
+    small = RankRLS(1e-9).fit(X[:, :5], y, qid=qid)
+    assert_allclose(model.coef_[:5], small.coef_, atol=1e-8)
+
+
 def test_an_atom_that_comes_again_is_one_point():
     X, y, qid = noisy()
     model = RankingPursuit(30, kernel=RBF, backfit=False).fit(X, y, qid=qid)
@@ -259,6 +269,9 @@ def test_sizes_are_judged_on_queries_that_never_were_seen(params):
         assert_allclose(
             model.predict(X), RankingPursuit(model.n_basis_, **params).fit(X, y, qid=qid).predict(X), atol=1e-8
         )
+    each = [np.flatnonzero(qid == q) for q in np.unique(qid)]
+    alone = RankingPursuit(max_basis=n, cv="leave-query-out", **params).fit(X, y, qid=qid)
+    assert_allclose(alone.cv_predictions_, refits(X, y, qid, each, n, **params)[:, alone.n_basis_ - 1], atol=1e-7)
     wrong = RankingPursuit(max_basis=n, cv=GroupKFold(3), scoring="disagreement_error", **params).fit(X, y, qid=qid)
     assert_allclose(wrong.path_.scores, 1 - np.array(scores))
     assert wrong.n_basis_ == model.n_basis_
@@ -592,7 +605,8 @@ def test_progress_is_reported(capsys, monkeypatch):
         ({"regression": 2}, "regression must be a number between 0 and 1"),
         ({"weighting": "none"}, "weighting must be one of"),
         ({"cv": 99}, "cv=99 folds cannot be made"),
-        ({"cv": "leave"}, "cv must be"),
+        ({"cv": "leave"}, "cv must be one of 'leave-query-out'"),
+        ({"cv": object()}, "cv must be"),
     ],
 )
 def test_bad_parameters(params, message):

@@ -66,9 +66,9 @@ class RankingPursuit(Ranker):
         Values of nu to choose from, as in `CoRankRLS`.
     scoring : str or callable, default="pairwise_accuracy"
         As in `RankRLS`: chooses what is "auto", and is what `score` returns.
-    cv : None, int, scikit-learn group splitter or iterable of splits, default=None
+    cv : None, int, "leave-query-out", scikit-learn group splitter or iterable of splits, default=None
         Held-out folds of whole queries, or of the items of a single query; None is five, or as many as there are. Every
-        fold has a path of its own; training rows in it are no basis points there.
+        fold costs a path of its own; training rows in it are no basis points there.
     random_state : int, Generator or None, default=None
         Used only to draw basis points.
     verbose : bool, default=False
@@ -401,6 +401,9 @@ class RankingPursuit(Ranker):
         if cv is None:
             most = data.queries.n_rows // 2 if single else len(data.queries)
             cv = max(2, min(FOLDS, most))
+        elif isinstance(cv, str) and not single:
+            validation.check_choice("cv", cv, ("leave-query-out",))
+            cv = len(data.queries)
         return Setup(None, F, True, 1.0, items=False).folds(cv, data)  # type: ignore[arg-type]
 
     def _candidates(
