@@ -564,6 +564,8 @@ def test_data_frames_routing_and_clones():
     assert_array_equal(again.basis_indices_, reference.basis_indices_)
     refitted = reference.set_params(kernel="rbf", n_basis=2).fit(X, y, qid=qid)
     assert not hasattr(refitted, "coef_") and not hasattr(refitted, "cv_predictions_")
+    other = clone(refitted).fit(X, y, qid=qid).set_params(views=[View([0, 1]), View([2, 3])]).fit(X, y, qid=qid)
+    assert not hasattr(other, "dual_coef_") and len(other.basis_indices_) == 2
     with pytest.raises(ValueError, match="fitted on 12 queries"):
         refitted.score(X, y)
 

@@ -365,7 +365,7 @@ class RankingPursuit(Ranker):
             self.cv_predictions_ = data.all_rows(choice.predictions)[:, 0].astype(data.dtype)
         self.nu_ = getattr(best.problem, "nu", 0.0)
         self._mean = float(np.average(data.y[:, 0], weights=data.weights)) if self.regression > 0 else 0.0
-        self._candidate = replace(best, problem=best.problem.released())
+        self._candidate = replace(best, problem=None if self._several else best.problem.released())
         self._keep(path)
         self._settle(size)
         return self
@@ -447,6 +447,8 @@ class RankingPursuit(Ranker):
         self.view_intercepts_ = self.path_.intercepts.reshape(k, M)[n - 1] if n else np.full(M, self._mean)
         self.intercept_ = float(self.view_intercepts_.mean())
         self.basis_indices_: Any = []
+        for name in ("coef_", "dual_coef_", "basis_", "kernel_"):
+            self.__dict__.pop(name, None)
         for v, view in enumerate(self._steps):
             _, first, place = np.unique(self._chosen[:n, v], return_index=True, return_inverse=True)
             order = np.argsort(first)  # functions that came again are one, at the place of their first coming
@@ -461,8 +463,6 @@ class RankingPursuit(Ranker):
         """The names of a model with one view."""
         (view,), (coef,) = self.views_, self.view_coefs_
         (self.basis_indices_,) = self.basis_indices_
-        for name in ("coef_", "dual_coef_", "basis_", "kernel_"):
-            self.__dict__.pop(name, None)
         if view.kernel is None:
             self.coef_ = np.zeros(self.n_features_in_)
             self.coef_[self.basis_indices_] = coef
