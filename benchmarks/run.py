@@ -19,16 +19,20 @@ from scipy import linalg
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.linear_model import OrthogonalMatchingPursuit, Ridge, RidgeCV
 from sklearn.pipeline import make_pipeline
 
 from benchmarks.measure import Measured, machine, measure
-from rankrls import ConditionalRankRLS, RankRLS, metrics
+from rankrls import ConditionalRankRLS, RankingPursuit, RankRLS, View, metrics
+from rankrls.atoms import Columns, KernelAtoms, Whitened
 from rankrls.bases import RandomRows
 from rankrls.datasets import RankingData, dump_letor, iter_letor, load_letor
 from rankrls.edges import EdgeKernel
+from rankrls.greedy import Supervised
 from rankrls.kernels import Gaussian
 from rankrls.kronecker import Domain
+from rankrls.preferences import QueryPreferences
+from rankrls.queries import Queries
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -44,7 +48,14 @@ class Row:
 
     def cells(self) -> list[str]:
         ratio = "" if self.measured.ratio is None else f"{self.measured.ratio:.2f}x {self.beside}"
-        return [self.what, f"{self.measured.seconds:.3f}", f"{self.measured.megabytes:.0f}", ratio, self.target]
+        digits = 3 if self.measured.seconds > 0.05 else 5
+        return [
+            self.what,
+            f"{self.measured.seconds:.{digits}f}",
+            f"{self.measured.megabytes:.0f}",
+            ratio,
+            self.target,
+        ]
 
 
 def search_data(m: int, n: int, documents: int = 100, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -129,6 +140,59 @@ def sparse(quick: bool) -> Iterator[Row]:
     X, y, qid = search_data(m, 46)
     big = lambda: RankRLS(kernel=Gaussian(gamma), basis=RandomRows(500), random_state=0).fit(X, y, qid=qid)
     yield Row(f'RankRLS(alpha="auto"), {m:,} x 46, 500 points', measure(big, 1), target="<= 2000 MB")
+
+
+def pursuit(quick: bool) -> Iterator[Row]:
+    """Ranking pursuit: kernel dictionaries, wide features, views that agree, and many small fits."""
+    m, n, steps = (4_000, 1_000, 50) if quick else (20_000, 5_000, 200)
+    X, y, qid = search_data(m, 46)
+    kernel, points = Gaussian(1 / 46), X[:n]
+    F = QueryPreferences(Queries.of(qid), y, weighting="items")
+    A, z = Whitened.of(F, KernelAtoms(X, kernel, points).reader(slice(0, n)), n).A, F @ y
+
+    def bare() -> None:
+        D = X @ points.T
+        for _ in range(steps):
+            z @ D
+
+    one = lambda **params: lambda: RankingPursuit(steps, kernel=kernel, basis=points, **params).fit(X, y, qid=qid)
+    theirs = OrthogonalMatchingPursuit(n_nonzero_coefs=steps, fit_intercept=False)
+    omp = lambda: theirs.fit(A, z)
+    size, beside = f"{m:,} rows, {n:,} atoms, {steps} steps", f"its GEMM and {steps} GEMVs"
+    yield Row(f"X @ Z.T and {steps} products with it", measure(bare, 2))
+    yield Row(f"RankingPursuit, {size}", measure(one(), 3, bare), beside, "<= 3x")
+    yield Row("the same, the plain update", measure(one(backfit=False), 1, bare), beside)
+    yield Row("the same", measure(one(), 1, omp), "sklearn OrthogonalMatchingPursuit, given F K")
+    wide = np.random.default_rng(0).normal(size=(2_000, n))
+    feature = lambda: RankingPursuit(50, kernel=None).fit(wide, y[:2_000], qid=qid[:2_000])
+    yield Row(f"RankingPursuit(50, kernel=None), 2,000 x {n:,}", measure(feature, 3))
+    yield from _agreeing_views(quick)
+    yield from _small_pursuits()
+
+
+def _agreeing_views(quick: bool) -> Iterator[Row]:
+    m, n = (20_000, 200) if quick else (100_000, 1_000)
+    X, y, qid = search_data(m + 1_000, 46)
+    y[1_000:] = np.nan
+    views = [View(None, Gaussian(1 / 46), np.arange(n)), View(None, Gaussian(1 / 92), np.arange(n, 2 * n))]
+    Z = np.random.default_rng(0).normal(size=(m, 2 * n))
+    one = lambda: RankingPursuit(50, views=views, nu=0.1).fit(X, y, qid=qid)
+    size = f"{m:,} unscored rows, {n:,} atoms in each of 2 views, 50 steps"
+    yield Row(f"RankingPursuit, {size}", measure(one, 2, lambda: Z.T @ Z), "Z.T @ Z of that size", "one GEMM")
+
+
+def _small_pursuits() -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 300)), rng.normal(size=30)
+    K, queries = Gaussian(1 / 300)(X, X), Queries.single(30)
+
+    def checked_before() -> None:
+        F = QueryPreferences(queries, y, weighting="items")
+        Supervised(F, Columns(K), y[:, None]).path(10)
+
+    yield Row("RankingPursuit(10), 30 x 300", measure(lambda: RankingPursuit(10).fit(X, y), 101))
+    yield Row('RankingPursuit("auto"), 30 x 300, 5 folds', measure(lambda: RankingPursuit().fit(X, y), 31))
+    yield Row("greedy.Supervised(...).path(10), kernel given", measure(checked_before, 101))
 
 
 def growth(quick: bool) -> Iterator[Row]:
@@ -251,6 +315,7 @@ SUITES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "small": small,
     "kernel": kernel,
     "sparse": sparse,
+    "pursuit": pursuit,
     "growth": growth,
     "scoring": scoring,
     "conditional": conditional,

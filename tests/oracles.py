@@ -164,3 +164,117 @@ def minmax_by_query(X, qid):
             for i in rows:
                 scaled[i, j] = (X[i, j] - low) / (high - low) if high > low else 0.0
     return scaled
+
+
+def pursuit(D, y, Lt, n, *, backfit=True, intercept=False):
+    """[(atom, loss, coefficients of all atoms, intercept)] by trying every candidate in every step."""
+    m, N = D.shape
+    L, b = Lt, 0.0
+    if intercept:  # a free constant in every model: the part of Lt that does not see it
+        one = np.ones(m)
+        L = Lt - np.outer(Lt @ one, Lt @ one) / (one @ Lt @ one)
+    coef, chosen, steps = np.zeros(N), [], []
+    for _ in range(n):
+        best = None
+        for g in range(N):
+            if backfit and g in chosen:
+                continue
+            trial = np.zeros(N)
+            if backfit:
+                V = D[:, [*chosen, g]]
+                if np.linalg.matrix_rank(L @ V) <= len(chosen):
+                    continue
+                trial[[*chosen, g]] = np.linalg.lstsq(V.T @ L @ V, V.T @ L @ y, rcond=None)[0]
+            else:
+                r, k = y - D @ coef, D[:, g]
+                trial[:] = coef
+                trial[g] += (k @ L @ r) / (k @ L @ k)
+            rest = y - D @ trial
+            loss = rest @ L @ rest
+            if best is None or loss < best[1] * (1 - 1e-12):
+                best = g, loss, trial
+        if best is None:
+            break
+        chosen.append(best[0])
+        coef = best[2]
+        if intercept:
+            b = (np.ones(m) @ Lt @ (y - D @ coef)) / (np.ones(m) @ Lt @ np.ones(m))
+        steps.append((best[0], best[1], coef.copy(), b))
+    return steps
+
+
+def kernel_matching_pursuit(K, y, n):
+    """The plain algorithm of Vincent and Bengio (2002), residual and atoms about their means (a free constant)."""
+    K, r, terms = K - K.mean(axis=0), y - y.mean(), []
+    for _ in range(n):
+        gains = [(k @ r) ** 2 / (k @ k) for k in K.T]
+        g = int(np.argmax(gains))
+        a = (K[:, g] @ r) / (K[:, g] @ K[:, g])
+        r = r - a * K[:, g]
+        terms.append((g, a, r @ r))
+    return terms
+
+
+def joint_pursuit(D, y, L, Du, U, nu, n, *, backfit=True, shared=False):
+    """[(atoms, coefficients of each view)]: D_v at scored rows, Du_v at unscored ones, all combinations tried."""
+    from itertools import product
+
+    M = len(D)
+    coefs, chosen, steps = [np.zeros(d.shape[1]) for d in D], [[] for _ in D], []
+
+    def objective(a):
+        J = sum((y - d @ x) @ L @ (y - d @ x) for d, x in zip(D, a, strict=True))
+        f = [d @ x for d, x in zip(Du, a, strict=True)]
+        return J + nu * sum((p - q) @ U @ (p - q) for p in f for q in f)
+
+    def refit(sets):
+        sizes = [len(s) for s in sets]
+        cuts = np.cumsum(sizes)[:-1]
+        H, e = np.zeros((sum(sizes),) * 2), np.zeros(sum(sizes))
+        V, W = [d[:, s] for d, s in zip(D, sets, strict=True)], [d[:, s] for d, s in zip(Du, sets, strict=True)]
+        at = np.split(np.arange(sum(sizes)), cuts)
+        for v in range(M):
+            H[np.ix_(at[v], at[v])] += V[v].T @ L @ V[v] + 2 * nu * (M - 1) * W[v].T @ U @ W[v]
+            e[at[v]] = V[v].T @ L @ y
+            for u in range(M):
+                if u != v:
+                    H[np.ix_(at[v], at[u])] -= 2 * nu * W[v].T @ U @ W[u]
+        x = np.linalg.solve(H, e)
+        out = [np.zeros(d.shape[1]) for d in D]
+        for v in range(M):
+            out[v][sets[v]] = x[at[v]]
+        return out
+
+    def paper_step(atoms, r):
+        B = np.array(
+            [[-2 * nu * Du[v][:, atoms[v]] @ U @ Du[u][:, atoms[u]] for u in range(M)] for v in range(M)], float
+        )
+        for v in range(M):
+            k, ku = D[v][:, atoms[v]], Du[v][:, atoms[v]]
+            B[v, v] = k @ L @ k + 2 * nu * (M - 1) * ku @ U @ ku
+        a = np.linalg.solve(B, [D[v][:, atoms[v]] @ L @ r for v in range(M)])
+        J = sum((r - a[v] * D[v][:, atoms[v]]) @ L @ (r - a[v] * D[v][:, atoms[v]]) for v in range(M))
+        f = [a[v] * Du[v][:, atoms[v]] for v in range(M)]
+        return a, J + nu * sum((p - q) @ U @ (p - q) for p in f for q in f)
+
+    for _ in range(n):
+        best, r = None, y - sum(d @ x for d, x in zip(D, coefs, strict=True)) / M
+        combinations = [(g,) * M for g in range(D[0].shape[1])] if shared else product(*(range(d.shape[1]) for d in D))
+        for atoms in combinations:
+            if backfit:
+                if any(g in c for g, c in zip(atoms, chosen, strict=True)):
+                    continue
+                trial = refit([[*c, g] for g, c in zip(atoms, chosen, strict=True)])
+                J = objective(trial)
+            else:
+                a, J = paper_step(atoms, r)
+                trial = [x.copy() for x in coefs]
+                for v in range(M):
+                    trial[v][atoms[v]] += a[v]
+            if best is None or best[1] > J:
+                best = atoms, J, trial
+        coefs = best[2]
+        for c, g in zip(chosen, best[0], strict=True):
+            c.append(g)
+        steps.append((best[0], [x.copy() for x in coefs]))
+    return steps

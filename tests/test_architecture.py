@@ -18,9 +18,9 @@ LAYERS = [
     {"ridge"},
     {"kronecker"},
     {"bases", "features", "iterative", "validation"},
-    {"edges", "views"},
+    {"atoms", "edges", "views"},
     {"problems"},
-    {"coregularised", "selection", "transduction"},
+    {"coregularised", "greedy", "selection", "transduction"},
     {"conditional"},
     {"datasets"},
     {"estimators"},
@@ -103,7 +103,7 @@ def test_everything_public_is_documented(name, thing):
                 assert inspect.getdoc(getattr(thing, attribute)), f"{name}.{attribute} has no docstring"
 
 
-@pytest.mark.parametrize("name", ["RankRLS", "CoRankRLS", "TransductiveRankRLS", "PerQueryMinMax"])
+@pytest.mark.parametrize("name", rankrls.estimators.__all__)
 def test_no_catch_all_arguments(name):
     for attribute, member in vars(getattr(rankrls, name)).items():
         function = getattr(member, "fn", member)  # a method that exists only sometimes holds its function in fn

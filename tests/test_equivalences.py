@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 
 import oracles
 from cases import problem, weights
-from rankrls import ConditionalRankRLS, RankRLS
+from rankrls import ConditionalRankRLS, RankingPursuit, RankRLS, View
 from rankrls.features import Identity
 from rankrls.kernels import Gaussian, Linear
 from rankrls.preferences import QueryPreferences
@@ -120,6 +120,24 @@ def nystroem_of_every_point(X, y, qid):
     return RankRLS(0.7, kernel=Gaussian(GAMMA), basis=X, tied_pairs=True).fit(X, y, qid=qid).predict(X)
 
 
+def pursuit(n=6, *, rows=np.asarray, **params):
+    """Ranking pursuit, of all columns by default: least squares, with the penalty of RankRLS next to nothing."""
+    return lambda X, y, qid: RankingPursuit(n, kernel=None, **params).fit(rows(X), y, qid=qid).predict(rows(X))
+
+
+def two_pursuits(**params):
+    """The mean of the pursuits of two halves of the columns."""
+
+    def scores(X, y, qid):
+        halves = X[:, :3], X[:, 3:]
+        return np.mean([pursuit(2, **params)(half, y, qid) for half in halves], axis=0)
+
+    return scores
+
+
+HALVES = {"views": [View([0, 1, 2]), View([3, 4, 5])]}
+
+
 def wide(side):
     """The same side on data with more columns than rows."""
     return lambda X, y, qid: side(np.hstack([X, np.cos(X @ np.ones((6, 50)) * np.arange(50))]), y, qid)
@@ -184,6 +202,17 @@ CASES = {
     "blocks summed, ties out": (blocks(tied_pairs=False), rank_rls(tied_pairs=False)),
     "conditional on queries that are all alike": (conditional, rank_rls(weighting="items")),
     "forgotten = never seen": (blocks(forget=True), rank_rls()),
+    "pursuit of all atoms": (pursuit(weighting="pairs"), rank_rls(1e-11, tied_pairs=False, weighting="pairs")),
+    "pursuit of all atoms, regression mixed in": (
+        pursuit(regression=0.3),
+        rank_rls(1e-11, tied_pairs=False, regression=0.3),
+    ),
+    "pursuit of all atoms, sparse rows": (pursuit(rows=sparse.csr_array), pursuit()),
+    "pursuit of two views that need not agree": (pursuit(2, **HALVES), two_pursuits()),
+    "pursuit of two views, ties in, regression": (
+        pursuit(2, tied_pairs=True, regression=0.3, **HALVES),
+        two_pursuits(tied_pairs=True, regression=0.3),
+    ),
     "forgotten = never seen, regression mixed in": (blocks(forget=True, regression=0.3), rank_rls(regression=0.3)),
 }
 

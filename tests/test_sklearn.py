@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cases import problem
-from rankrls import RankRLS
+from rankrls import RankingPursuit, RankRLS
 from rankrls.kernels import Gaussian
 
 
@@ -33,6 +33,10 @@ def expected_failures(estimator):
         RankRLS(alpha=1.0, kernel="precomputed"),
         RankRLS(tied_pairs="auto", weighting="pairs"),
         RankRLS(tied_pairs=False, weighting="items", regression=0.5),
+        RankingPursuit(),
+        RankingPursuit(1),
+        RankingPursuit(1, kernel=None, regression=0.5),
+        RankingPursuit(1, kernel="precomputed", backfit=False),
     ],
     expected_failed_checks=expected_failures,
 )

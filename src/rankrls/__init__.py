@@ -10,7 +10,14 @@ With F such that F'F is the Laplacian of the preference graph, ranking is ridge 
 """
 
 from . import bases, datasets, kernels, metrics, selection
-from .estimators import ConditionalRankRLS, CoRankRLS, PerQueryMinMax, RankRLS, TransductiveRankRLS
+from .estimators import (
+    ConditionalRankRLS,
+    CoRankRLS,
+    PerQueryMinMax,
+    RankingPursuit,
+    RankRLS,
+    TransductiveRankRLS,
+)
 from .iterative import ConvergenceWarning
 from .persistence import ModelFileError, load, save
 from .validation import qid_from_group
@@ -24,6 +31,7 @@ __all__ = [
     "ModelFileError",
     "PerQueryMinMax",
     "RankRLS",
+    "RankingPursuit",
     "TransductiveRankRLS",
     "View",
     "bases",

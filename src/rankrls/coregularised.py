@@ -50,16 +50,20 @@ class Stack:
 
     @classmethod
     def of(cls, views: Sequence[FittedView], X: Any) -> Stack:
-        width = sum(X[:1, v.columns].shape[1] if v.points is None else v.points.shape[0] for v in views)
+        width = sum(_widths(views, X))
         validation.check_memory(
             6 * 8 * width**2,
             f"{len(views)} views with {width} basis points and linear columns together",
             "take a smaller basis or fewer columns",
         )
         W = [None if view.kernel is None else _whitening(view) for view in views]
-        widths = [X[:1, v.columns].shape[1] if w is None else w.shape[1] for v, w in zip(views, W, strict=True)]
-        ends = np.cumsum(widths).tolist()
-        return cls(views, W, [slice(end - width, end) for end, width in zip(ends, widths, strict=True)])
+        widths = [n if w is None else w.shape[1] for n, w in zip(_widths(views, X), W, strict=True)]
+        return cls(views, W, _blocks(widths))
+
+    @classmethod
+    def unweighted(cls, views: Sequence[FittedView], X: Any) -> Stack:
+        """Z_v = Phi_v, for what penalises nothing."""
+        return cls(views, [None] * len(views), _blocks(_widths(views, X)))
 
     @property
     def n_columns(self) -> int:
@@ -133,9 +137,7 @@ class Coregularised:
         if self.given_nus is not None:
             return self.given_nus
         per_nu = 2 * (len(self.stack.blocks) - 1) * float(np.trace(self.S))
-        if per_nu <= 0:
-            return np.zeros(1)
-        return np.concatenate([[0.0], np.trace(self.sums.gram) / per_nu * np.logspace(*NU_RANGE, N_NUS)])
+        return default_nus(float(np.trace(self.sums.gram)), per_nu)
 
     def solution(self, alpha: float, nu: float) -> np.ndarray:
         """(R,) a."""
@@ -205,6 +207,22 @@ class Coregularised:
         a = np.hstack([path.coef(alpha) for path, alphas in zip(paths, grid, strict=True) for alpha in alphas])
         for part in _parts(fold.rows):
             scores[part] = self.stack(self.X[self.rows[part]]) @ a / len(self.stack.blocks)
+
+
+def default_nus(loss: float, agreement: float) -> np.ndarray:
+    """Zero, and values about the one at which agreement (per nu) weighs as much as the loss; zero alone without any."""
+    if agreement <= 0:
+        return np.zeros(1)
+    return np.concatenate([[0.0], loss / agreement * np.logspace(*NU_RANGE, N_NUS)])
+
+
+def _widths(views: Sequence[FittedView], X: Any) -> list[int]:
+    return [X[:1, v.columns].shape[1] if v.points is None else v.points.shape[0] for v in views]
+
+
+def _blocks(widths: Sequence[int]) -> list[slice]:
+    ends = np.cumsum(widths).tolist()
+    return [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
 
 
 def _parts(rows: np.ndarray) -> Iterator[np.ndarray]:

@@ -73,6 +73,11 @@ def reporting(verbose: bool) -> Iterator[None]:
         _verbose.reset(token)
 
 
+def counted(items: Sequence[Any], label: str) -> Iterator[Any]:
+    """The items one after the other, with word of how far they are."""
+    return Progress(label, len(items)).over(items) if _verbose.get() else iter(items)
+
+
 def share(work: Callable[[Any], T], items: Sequence[Any], *, cost: float, label: str = "pass over the rows") -> list[T]:
     """`work` on disjoint shares of the items, one thread each; `cost` in array elements tells if it is worth it.
 

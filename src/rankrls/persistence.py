@@ -26,6 +26,7 @@ from sklearn import impute, pipeline, preprocessing
 
 from . import bases, estimators, kernels, views
 from .datasets.files import replacing
+from .greedy import PursuitPath
 from .selection import RelationKFold
 from .statistics import Statistics
 
@@ -43,7 +44,7 @@ CLASSES: dict[str, type] = {
         *(getattr(estimators, name) for name in estimators.__all__),
         *(kernels.Linear, kernels.Gaussian, kernels.Polynomial, kernels.Laplacian, kernels.Cosine, kernels.Precomputed),
         *(bases.RandomRows, bases.KMeansCentres, bases.PivotedCholesky),
-        *(views.View, views.FittedView, Statistics, RelationKFold),
+        *(views.View, views.FittedView, Statistics, PursuitPath, RelationKFold),
         *(pipeline.Pipeline, impute.SimpleImputer),
         *(preprocessing.StandardScaler, preprocessing.MinMaxScaler, preprocessing.MaxAbsScaler),
         *(preprocessing.RobustScaler, preprocessing.Normalizer),
@@ -166,7 +167,9 @@ class _Writer:
             return self._sparse(value, where)
         name = type(value).__name__
         if CLASSES.get(name) is type(value):
-            state = {key: self.value(item, f"{where}.{key}") for key, item in vars(value).items()}
+            attributes: Any = dict(value.__getstate__() or {})  # type: ignore[call-overload]  # as it would be pickled
+            attributes.pop("_sklearn_version", None)
+            state = {key: self.value(item, f"{where}.{key}") for key, item in attributes.items()}
             return {"$": "object", "class": name, "state": state}
         raise TypeError(
             f"{where} is a {type(value).__module__}.{name}, which a model file cannot hold: functions and other code "

@@ -191,14 +191,19 @@ class QueryPreferences(LinearOperator):
             V -= mean
             yield Piece(chunk, V, mean, level, level_mean, last=chunk is chunks[-1])
 
+    def rows_of(self, batch: Batch, read: Read) -> Iterator[tuple[Rows, np.ndarray]]:
+        """Rows of F V over the queries of a batch, and their numbers, in pieces of bounded size."""
+        for piece in self._centred(batch, read):
+            yield piece.batch.rows, self._rows_of_F(piece)
+
     def _matmat(self, V: np.ndarray) -> np.ndarray:
         V = np.asarray(V)
         out = np.empty(V.shape, dtype=np.result_type(V, np.float32))
 
         def apply(batches: Sequence[Batch]) -> None:
             for batch in batches:
-                for piece in self._centred(batch, lambda rows: np.array(V[rows], dtype=out.dtype)):
-                    out[piece.batch.rows] = self._rows_of_F(piece)
+                for rows, FV in self.rows_of(batch, lambda rows: np.array(V[rows], dtype=out.dtype)):
+                    out[rows] = FV
 
         share(apply, self.tasks(), cost=V.size)
         return out

@@ -63,9 +63,9 @@ def as_views(views: Any, kernel: Any, basis: Any) -> list[View]:
         if not views:
             raise ValueError("views is empty: give at least one View, or a number")
         return list(views)
-    if not _is_count(views) or views < 1:
+    if not is_count(views) or views < 1:
         raise ValueError(f"views must be a positive number or a list of View objects, got {views!r}")
-    if views > 1 and (kernel is None or not _is_count(basis)):
+    if views > 1 and (kernel is None or not is_count(basis)):
         raise ValueError(
             f"views={views} with kernel={kernel!r} and basis={basis!r} would be the same view {views} times, and agree "
             "whatever they learn: pass a kernel and a number of basis rows (each view draws its own), or a list of "
@@ -79,8 +79,8 @@ def fitted_views(
 ) -> list[FittedView]:
     """Views with everything fixed; random bases are disjoint. Rows of weight zero count as not given."""
     rows = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
-    sizes = [int(view.basis) if _is_count(view.basis) else 0 for view in views]
-    if sum(sizes) > len(rows) or any(_is_count(view.basis) and view.basis < 1 for view in views):
+    sizes = [int(view.basis) if is_count(view.basis) else 0 for view in views]
+    if sum(sizes) > len(rows) or any(is_count(view.basis) and view.basis < 1 for view in views):
         raise ValueError(
             f"{len(views)} views with random bases of {', '.join(map(str, sizes))} rows need {sum(sizes)} different "
             f"rows, at least one each, and X has {len(rows)}: take a smaller basis, or name the rows of each view"
@@ -97,7 +97,7 @@ def fitted_views(
         points = None
         if kernel is not None:
             kernel = kernel.fitted(X[:, columns], weights)
-            basis = rows if view.basis is None else np.sort(part) if _is_count(view.basis) else view.basis
+            basis = rows if view.basis is None else np.sort(part) if is_count(view.basis) else view.basis
             points = _points(basis, X, columns, where, kernel, rng)
         fitted.append(FittedView(columns, kernel, points))
     return fitted
@@ -160,5 +160,6 @@ def _points(
     )
 
 
-def _is_count(value: Any) -> bool:
+def is_count(value: Any) -> bool:
+    """A whole number, and not True or False."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -2,8 +2,16 @@
 
 from .conditional import ConditionalRankRLS
 from .corankrls import CoRankRLS
+from .pursuit import RankingPursuit
 from .rankrls import RankRLS
 from .scaling import PerQueryMinMax
 from .transductive import TransductiveRankRLS
 
-__all__ = ["CoRankRLS", "ConditionalRankRLS", "PerQueryMinMax", "RankRLS", "TransductiveRankRLS"]
+__all__ = [
+    "CoRankRLS",
+    "ConditionalRankRLS",
+    "PerQueryMinMax",
+    "RankRLS",
+    "RankingPursuit",
+    "TransductiveRankRLS",
+]

@@ -16,13 +16,14 @@ from ..metrics import get_metric
 class Ranker(BaseEstimator):
     """An estimator whose `predict` gives scores: within a query, larger is ranked higher.
 
-    A subclass has the parameter `scoring`, the learned `alpha_` and `n_queries_`, and `predict`.
+    A subclass has the parameter `scoring`, the learned `n_queries_` and the attribute `_learned` names, and `predict`.
     """
 
     # query ids travel by metadata routing without any set_fit_request call
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True}  # noqa: RUF012
 
+    _learned = "alpha_"  # what only a fitted ranker has
     _skips_unscored = False  # whether NaN in the y of `score` are rows without a score to judge
 
     def rank(self, X, qid=None):
@@ -65,7 +66,7 @@ class Ranker(BaseEstimator):
         -------
         score : float
         """
-        check_is_fitted(self, "alpha_")
+        check_is_fitted(self, self._learned)
         X, qid = validation.split_qid_column(X, qid)
         if qid is None and self.n_queries_ > 1:
             raise ValueError(

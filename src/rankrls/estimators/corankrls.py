@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ from ..coregularised import Coregularised, Stack, agreement
 from ..frames import as_column
 from ..metrics import get_metric
 from ..parallel import reporting
-from ..preferences import WEIGHTINGS, QueryPreferences
-from ..queries import BATCH_ROWS, Queries
+from ..preferences import WEIGHTINGS
+from ..queries import BATCH_ROWS
 from ..views import as_views, fitted_views
 from .base import Ranker
-from .training import Setup, Training
+from .training import Setup, Training, preferences_among
 
 
 class CoRankRLS(Ranker):
@@ -179,7 +180,8 @@ class CoRankRLS(Ranker):
         if not len(scored):
             raise ValueError(f"none of the {X.shape[0]} rows is scored (y is NaN, or weighs nothing): score some")
 
-        of_scored, of_unscored = (self._preferences(queries, u, rows) for rows in (scored, unscored))
+        among = partial(preferences_among, queries, u, weighting=self.weighting)
+        of_scored, of_unscored = among(scored), among(unscored)
         validation.check_comparable(y[scored, None], of_scored.queries)
         views = as_views(self.views, self.kernel, self.basis)
         names = getattr(self, "feature_names_in_", None)
@@ -195,7 +197,7 @@ class CoRankRLS(Ranker):
         data = Training(X, y[scored, None], of_scored.queries, kept=scored, n_given=X.shape[0])
         nus = self._values("nu", self.nus, zero=True)
         problems = [
-            Coregularised(self._preferences(queries, u, scored, None if tied else y), stack, X, scored, data.y, S, nus)
+            Coregularised(among(scored, None if tied else y), stack, X, scored, data.y, S, nus)
             for tied in self._tied_options
         ]
         self._learn(problems, data, len(unscored))
@@ -277,13 +279,6 @@ class CoRankRLS(Ranker):
         if isinstance(value, str):
             return None if grid is None else validation.check_grid(f"{name}s", grid, zero=zero)
         return np.array([validation.check_number(name, value, zero=zero)])
-
-    def _preferences(self, queries: Queries, u: Any, rows: np.ndarray, y: Any = None) -> QueryPreferences:
-        """All pairs among some rows of one query; given y, without those that tie."""
-        part = Queries.of(queries.labels[queries.codes[rows]]) if len(rows) else Queries(rows, rows)  # or none at all
-        weights = None if u is None else u[rows]
-        validation.check_query_mass(part, weights, self.weighting)
-        return QueryPreferences(part, None if y is None else y[rows], weighting=self.weighting, weights=weights)
 
     @property
     def _tied_options(self) -> tuple[bool, ...]:

@@ -223,10 +223,22 @@ class Setup:
         )
 
 
+def preferences_among(
+    queries: Queries, u: Any, rows: np.ndarray, y: Any = None, *, weighting: str, regression: float = 0.0
+) -> QueryPreferences:
+    """All pairs among some rows of one query; given y, without those that tie."""
+    part = Queries.of(queries.labels[queries.codes[rows]]) if len(rows) else Queries(rows, rows)  # or none at all
+    weights = None if u is None else u[rows]
+    if y is None:
+        validation.check_query_mass(part, weights, weighting)
+    labels = None if y is None else y[rows]
+    return QueryPreferences(part, labels, weighting=weighting, regression=regression, weights=weights)
+
+
 def _check_n_folds(cv: int, most: int, what: str) -> None:
     if not 2 <= cv <= most:
         raise ValueError(
-            f"cv={cv} folds cannot be made of {most} {what}: choose between 2 and {most}, or pass alpha as a number"
+            f'cv={cv} folds cannot be made of {most} {what}: choose between 2 and {most}, or leave nothing to "auto"'
         )
 
 

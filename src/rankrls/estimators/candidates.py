@@ -1,0 +1,114 @@
+"""From checked training input to the pursuits to choose from: one for each kernel, or for each value of nu."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .. import validation
+from ..atoms import Columns, KernelAtoms
+from ..coregularised import Stack, agreement, default_nus
+from ..greedy import Agreeing, Supervised
+from ..kernels import Precomputed, as_kernel
+from ..preferences import QueryPreferences
+from ..queries import BATCH_ROWS
+from ..views import FittedView
+from .training import Training, basis_points
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A pursuit, and the functions it chooses from as the caller knows them."""
+
+    problem: Any  # Supervised or Agreeing
+    numbers: Sequence[np.ndarray]  # for each view, the number of each atom: of a row, a point or a column
+    views: Sequence[FittedView]
+
+    @property
+    def n_atoms(self) -> int:
+        """Of the smallest view."""
+        return min(len(numbers) for numbers in self.numbers)
+
+
+def supervised(
+    F: QueryPreferences,
+    data: Training,
+    scored: np.ndarray,
+    *,
+    kernel: Any,
+    basis: Any,
+    backfit: bool,
+    random_state: Any,
+) -> list[Candidate]:
+    """A pursuit of one view for each kernel there is to choose from; all numbers of rows are the caller's."""
+    X = data.X
+    rows = X if data.kept is None else X[scored]
+    if kernel is None:
+        columns = np.arange(X.shape[1])
+        return [Candidate(Supervised(F, Columns(rows), data.y, backfit), [columns], [FittedView(columns, None, None)])]
+    kernel = as_kernel(kernel)
+    named = basis is None or (np.ndim(basis) == 1 and np.asarray(basis).dtype.kind in "iu")
+    numbers, place = np.zeros(0, dtype=np.intp), None
+    if named:
+        numbers = scored if basis is None else np.asarray(basis)
+        basis_points(numbers, X, kernel, None)  # checks them
+        numbers = numbers % X.shape[0]
+        position = np.full(X.shape[0], -1)
+        position[scored] = np.arange(len(scored))
+        place = position[numbers]
+    if isinstance(kernel, Precomputed):
+        if not named:
+            raise ValueError("the basis of a precomputed kernel is None or row numbers")
+        view = FittedView(slice(None), Precomputed(numbers), None)
+        return [Candidate(Supervised(F, Columns(rows[:, numbers]), data.y, backfit, place), [numbers], [view])]
+    found = []
+    for one in kernel.candidates(rows, data.weights):
+        points = X[numbers] if named else basis_points(basis, rows, one, random_state)
+        problem = Supervised(F, KernelAtoms(rows, one, points), data.y, backfit, place)
+        view = FittedView(slice(0, X.shape[1]), one, points.astype(np.float64))
+        found.append(Candidate(problem, [numbers if named else np.arange(points.shape[0])], [view]))
+    return found
+
+
+def agreeing(
+    F: QueryPreferences,
+    G: QueryPreferences,
+    data: Training,
+    scored: np.ndarray,
+    unscored: np.ndarray,
+    *,
+    views: Sequence[FittedView],
+    nus: np.ndarray | None,
+    backfit: bool,
+    shared: bool,
+) -> list[Candidate]:
+    """A pursuit of several views for each value of nu (None: of a grid fitted to the data); one pass over the rows."""
+    X = data.X
+    stack = Stack.unweighted(views, X)
+    numbers = [np.arange(block.stop - block.start) for block in stack.blocks]
+    if shared and len({len(n) for n in numbers}) > 1:
+        raise ValueError(
+            f"shared_basis=True needs as many functions in each view, the views have "
+            f"{', '.join(str(len(n)) for n in numbers)}: give all of them the same rows"
+        )
+    validation.check_memory(
+        6 * 8 * stack.n_columns**2 + 16 * len(scored) * stack.n_columns,
+        f"{len(views)} views with {stack.n_columns} functions to choose from together",
+        "take fewer, e.g. basis=500",
+    )
+    if not G.n_pairs and len(views) > 1 and (nus is None or np.any(nus)):
+        warnings.warn(
+            f"no query has two of the {len(unscored)} unscored rows: the views have nothing to agree on; unscored "
+            "rows are those where y is NaN",
+            UserWarning,
+            stacklevel=4,
+        )
+    S = agreement(stack, X, unscored, G) if G.n_pairs else np.zeros((stack.n_columns,) * 2)
+    Z = np.vstack([stack(X[scored[i : i + BATCH_ROWS]]) for i in range(0, len(scored), BATCH_ROWS)])
+    problem = Agreeing(F, Z, stack.blocks, data.y, S, 0.0, backfit, shared)
+    values = default_nus(*problem.traces()) if nus is None else nus
+    return [Candidate(replace(problem, nu=float(nu)), numbers, views) for nu in values]
