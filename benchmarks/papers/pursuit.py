@@ -278,7 +278,10 @@ def table(title: str, outcomes: dict[str, Outcome], measure: int, reference: str
             e, r = outcome.errors[name][measure], outcome.errors[reference][measure]
             cells.append(f"{np.nanmean(e):.3f}" if measure == 0 else f"{np.nanmean(e):.1f}")
             both = ~np.isnan(e) & ~np.isnan(r)
-            p.append("" if name == reference else f"{stats.wilcoxon(e[both], r[both]).pvalue:.1g}")
+            same = np.array_equal(e[both], r[both])
+            p.append(
+                ("" if name == reference else "same") if same else f"{stats.wilcoxon(e[both], r[both]).pvalue:.1g}"
+            )
         print(f"| {name} | {' | '.join(cells)} | {', '.join(p)} |")
 
 
