@@ -585,3 +585,13 @@ def test_sklearn_manners():
     assert_allclose(single.predict(X), ConditionalRankRLS(1.0).fit(X, Y).predict(X), atol=1e-4)
     integers = ConditionalRankRLS(1.0).fit(X, (Y > 0).astype(int))
     assert np.isfinite(integers.predict(X)).all()
+
+
+@pytest.mark.parametrize("kind", [None, "symmetric"])
+@pytest.mark.parametrize("complete", [True, False], ids=["complete", "incomplete"])
+def test_objects_that_are_all_alike_are_all_ranked_alike(kind, complete):
+    Y = relation(objects(8, 3), parity=1)
+    for X, kernel in ((np.zeros((8, 3)), None), (np.ones((8, 3)), "rbf"), (np.zeros((8, 20)), None)):
+        model = ConditionalRankRLS(kernel=kernel, relation=kind).fit(X, Y if complete else thinned(Y, 0.8))
+        scores = model.predict(X)
+        assert_allclose(up_to_constants(scores), 0, atol=1e-10)
