@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
@@ -13,6 +14,15 @@ from typing import Any
 from .options import parser
 
 INTERRUPTED, BROKEN_PIPE, ERROR = 130, 141, 2  # as shells have it
+
+OPTIONS = {  # how messages of the library name what is an option here
+    'errors="skip"': "--skip-bad-lines",
+    "zero_based=True": "--zero-based",
+    'missing="minimum" and absent= need sparse=False': "--missing minimum does not go with --sparse",
+    "pass sparse=True, or read it by iter_letor": "pass --sparse",
+    "sort the file by query, or use load_letor": "sort the file by query, or pass --rows 0",
+    "use load_letor": "pass --rows 0",
+}
 
 __all__ = ["main"]
 
@@ -34,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # whoever read our output has enough of it
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (the interpreter flushes it at exit)
+        with contextlib.suppress(OSError, ValueError):  # what is left to be flushed at exit goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:
         if args.debug:
@@ -58,6 +69,8 @@ def _line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     text = " ".join(str(error).split()) or type(error).__name__
+    for python, option in OPTIONS.items():
+        text = text.replace(python, option)
     if isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
         return text
     return f"{type(error).__name__}: {text}; this should not happen, --debug shows where"

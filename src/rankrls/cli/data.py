@@ -38,7 +38,9 @@ def kind(path: str, given: str | None = None) -> str:
     return given or SUFFIXES.get(suffixes[-1] if suffixes else "", "letor")
 
 
-def read(paths: Sequence[str], args: Namespace, *, names: Any = None, n_features: Any = None, label: bool = True) -> Any:
+def read(
+    paths: Sequence[str], args: Namespace, *, names: Any = None, n_features: Any = None, label: bool = True
+) -> Any:
     """All rows of one or several files; `names` and `n_features` are those of a model."""
     if list(paths).count("-") > 1:
         raise ValueError("standard input (-) can be read but once")
@@ -75,7 +77,7 @@ def labels(path: str, args: Namespace) -> RankingData:
     """Rows without their features."""
     without = lambda block: replace(block, X=np.empty((len(block), 0)))
     if kind(path, args.input_format) != "letor":
-        return _concatenated([without(block) for block in _tables(path, args, None, True)])
+        return _concatenated(list(_tables(path, args, [], True)))
     options = {**_letor_options(args), "zero_based": True, "sparse": True, "missing": "nan"}
     with source(path, args.quiet) as file:
         parts = iter_letor(file, n_features=MANY_FEATURES, whole_queries=False, **options)
@@ -131,7 +133,7 @@ def _letor_options(args: Namespace) -> dict[str, Any]:
 
 def _tables(path: str, args: Namespace, names: Any, label: bool) -> Iterator[RankingData]:
     form = kind(path, args.input_format)
-    features = args.columns if args.columns is not None or names is None else list(names)
+    features = args.columns if args.columns is not None and names != [] else None if names is None else list(names)
     columns = Columns(args.label, args.qid, features, label)
     with source(path, args.quiet) as file:
         if form == "parquet":

@@ -27,7 +27,7 @@ from ..metrics import Metric, get_metric
 from ..views import View
 from .data import complete
 from .options import METHODS, PARAMETERS
-from .text import is_stream, source, target
+from .text import is_stream, source, target, working
 
 OF_KERNEL = ("gamma", "degree", "coef0")
 BASES = {"random": bases.RandomRows, "kmeans": bases.KMeansCentres, "cholesky": bases.PivotedCholesky}
@@ -105,7 +105,9 @@ def _views(groups: list[list[str]], shared: list[Any], data: RankingData) -> lis
 
 def _scaler(name: str, is_sparse: bool) -> Any:
     if is_sparse and name not in ("none", "standard"):
-        raise ValueError(f"--scale {name} would fill sparse rows: use --scale standard, which keeps zeros, or no --sparse")
+        raise ValueError(
+            f"--scale {name} would fill sparse rows: use --scale standard, which keeps zeros, or no --sparse"
+        )
     if name == "standard":
         return StandardScaler(with_mean=not is_sparse)
     return {"none": None, "minmax": MinMaxScaler(), "query-minmax": estimators.PerQueryMinMax()}[name]
@@ -120,11 +122,13 @@ def fit(model: Any, data: RankingData) -> Any:
             f"{int(unscored.sum())} of {len(data)} rows have no label, the first is row {int(np.argmax(unscored)) + 1}: "
             "leave them out, or learn from them with --method co or transductive"
         )
-    with config_context(enable_metadata_routing=isinstance(model, Pipeline)):
+    ranker = ranker_of(model)
+    with config_context(enable_metadata_routing=isinstance(model, Pipeline)), working("fitting", not ranker.verbose):
         model.fit(data.X, data.y, qid=data.qid)
+    ranker.verbose = False  # in the model file, too
     if data.feature_names is not None:
         names = np.array(data.feature_names, dtype=object)
-        for step in [model, ranker_of(model)] if not isinstance(model, Pipeline) else [s for _, s in model.steps]:
+        for step in [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]:
             step.feature_names_in_ = names
     return model
 
@@ -199,7 +203,11 @@ class Recorder:
     def errors(self, means: np.ndarray) -> np.ndarray | None:
         """Standard errors over queries, of the call that gave these means."""
         for values in self.calls:
-            if values.ndim == 2 and values.shape[1] == means.size and np.array_equal(values.mean(axis=0), means.ravel()):
+            if (
+                values.ndim == 2
+                and values.shape[1] == means.size
+                and np.array_equal(values.mean(axis=0), means.ravel())
+            ):
                 return standard_error(values).reshape(means.shape)
         return None
 

@@ -164,7 +164,9 @@ def _command(commands: Any, name: str, text: str) -> Parser:
 
 def _reading(made: Parser) -> None:
     group = made.add_argument_group("reading", "text is LETOR (svmlight) unless a file ends in .csv, .tsv or .parquet")
-    group.add_argument("--input-format", choices=FORMATS, help="instead of what the name says; needed for - if no LETOR")
+    group.add_argument(
+        "--input-format", choices=FORMATS, help="instead of what the name says; needed for - if no LETOR"
+    )
     group.add_argument("--label", help="column of the label in a table (label, or y)")
     group.add_argument("--qid", help="column of the query id in a table (qid)")
     group.add_argument("--columns", type=words, help="columns of the features in a table: a,b,c or @FILE (all others)")

@@ -60,7 +60,7 @@ class Layout:
             features = [name for name in names if name not in (label, qid, docid, comment)]
         for name in features:
             find(name, ())
-        if not features:
+        if not features and columns.features is None:
             raise ValueError(f"{file} has no column of features; it has {', '.join(names[:20])}")
         return cls(label, qid, docid, comment, features)
 
@@ -72,7 +72,7 @@ class Layout:
             comments = texts(self.comment)
         elif self.docid is not None:
             comments = np.array([f"docid = {d}" if d else "" for d in texts(self.docid)], dtype=object)
-        X = np.column_stack([floats(name) for name in self.features])
+        X = np.column_stack([floats(name) for name in self.features]) if self.features else np.empty((m, 0))
         y = np.full(m, np.nan) if self.label is None else floats(self.label)
         qid = None if self.qid is None else texts(self.qid)
         return RankingData(X, y, qid, list(self.features), comments, skipped)
@@ -115,30 +115,26 @@ class _Cells:
         self.rows: list[list[str]] = []
         self.lines: list[int] = []
         self.skipped = 0
+        numeric = [*layout.features, *([] if layout.label is None else [layout.label])]
+        self.wanted = [names.index(name) for name in numeric]
 
     def add(self, row: list[str], line: int) -> None:
-        if len(row) == len(self.names):
+        if not row:
+            return
+        if self.skip and (len(row) != len(self.names) or any(_float(row[j]) is None for j in self.wanted)):
+            self.skipped += 1
+        elif len(row) == len(self.names):
             self.rows.append(row)
             self.lines.append(line)
-        elif row and self.skip:
-            self.skipped += 1
-        elif row:
+        else:
             raise ValueError(f"{self.name}, line {line}: {len(row)} values, but the header names {len(self.names)}")
 
     def data(self) -> RankingData:
-        if self.skip:
-            good = [all(_float(row[self.names.index(name)]) is not None for name in self._wanted) for row in self.rows]
-            self.skipped += good.count(False)
-            self.rows = [row for row, keep in zip(self.rows, good, strict=True) if keep]
         if not self.rows:
             raise ValueError(f"{self.name} has no rows that can be read")
         cells = dict(zip(self.names, zip(*self.rows, strict=True), strict=True))
         floats = lambda name: self._floats(name, cells[name])
         return self.layout.data(cells.__getitem__, floats, len(self.rows), self.skipped)
-
-    @property
-    def _wanted(self) -> list[str]:
-        return [*self.layout.features, *([self.layout.label] if self.layout.label else [])]
 
     def _floats(self, name: str, cells: tuple[str, ...]) -> np.ndarray:
         try:

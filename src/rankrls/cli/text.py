@@ -7,6 +7,7 @@ import json
 import math
 import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, BinaryIO
@@ -73,7 +74,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     cells = [[str(cell) for cell in row] for row in [head, *rows]]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     first, rest = widths[0], widths[1:]
-    lines = ("  ".join([row[0].ljust(first), *(c.rjust(w) for c, w in zip(row[1:], rest, strict=True))]) for row in cells)
+    lines = (
+        "  ".join([row[0].ljust(first), *(c.rjust(w) for c, w in zip(row[1:], rest, strict=True))]) for row in cells
+    )
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -138,6 +141,26 @@ class Ticker:
     def close(self) -> None:
         if self.last:
             print(f"{self.label}: {f'{self.done:,}' if not self.total else 'done'}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def working(label: str, quiet: bool = False) -> Iterator[None]:
+    """Tells how long something goes on that does not tell how far it is: every second on a terminal."""
+    over = threading.Event()
+
+    def tell() -> None:
+        start, pause, end = clock(), 1.0, "\r" if sys.stderr.isatty() else "\n"
+        while not over.wait(pause):
+            print(f"{label}: {clock() - start:.0f} s", end=end, file=sys.stderr, flush=True)
+            pause *= 1 if end == "\r" else 2
+
+    thread = threading.Thread(target=tell, daemon=True)
+    if not quiet:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 class _Counted(io.RawIOBase):
