@@ -40,13 +40,13 @@ def run(args: Namespace) -> None:
 def text(curve: Curve, name: str) -> str:
     """The curve as a table with bars, and as a line."""
     rows = []
-    for i, bar in enumerate(bars(curve.scores)):
+    for i, bar in enumerate(bars(curve.scores.tolist())):
         error = [] if curve.errors is None else [number(curve.errors[i])]
         rows.append(
             [f"{curve.values[i]:.4g}", number(curve.scores[i]), *error, bar.ljust(24), "<" * (i == curve.chosen)]
         )
     head = [curve.over, name, *([] if curve.errors is None else ["s.e."]), "", ""]
-    return f"{table(head, rows)}\n{sparkline(curve.scores)}"
+    return f"{table(head, rows)}\n{sparkline(curve.scores.tolist())}"
 
 
 def draw(curve: Curve, name: str, path: str) -> None:

@@ -133,7 +133,9 @@ def _letor_options(args: Namespace) -> dict[str, Any]:
 
 def _tables(path: str, args: Namespace, names: Any, label: bool) -> Iterator[RankingData]:
     form = kind(path, args.input_format)
-    features = args.columns if args.columns is not None and names != [] else None if names is None else list(names)
+    features = None if names is None else list(names)
+    if args.columns is not None and features != []:
+        features = args.columns
     columns = Columns(args.label, args.qid, features, label)
     with source(path, args.quiet) as file:
         if form == "parquet":

@@ -146,13 +146,11 @@ def _of_run(path: str, lines: list[list[str]], data: RankingData, args: Namespac
     if len(place) < len(data):
         raise ValueError(f"{args.data} has documents twice in a query, so that a TREC run does not tell their scores")
     scores = np.full(len(data), np.nan)
-    for number, words in enumerate(lines, start=1):
+    for line, words in enumerate(lines, start=1):
         if len(words) != 6 or not _is_number(words[4]):
-            raise ValueError(f"{path}, line {number}: {' '.join(words)[:60]!r} is not 'qid Q0 docid rank score tag'")
+            raise ValueError(f"{path}, line {line}: {' '.join(words)[:60]!r} is not 'qid Q0 docid rank score tag'")
         if (words[0], words[2]) not in place:
-            raise ValueError(
-                f"{path}, line {number}: document {words[2]!r} of query {words[0]!r} is not in {args.data}"
-            )
+            raise ValueError(f"{path}, line {line}: document {words[2]!r} of query {words[0]!r} is not in {args.data}")
         scores[place[words[0], words[2]]] = float(words[4])
     absent = np.isnan(scores)
     if absent.any():

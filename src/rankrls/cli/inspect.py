@@ -38,7 +38,7 @@ def _model(model: Any, args: Namespace) -> tuple[dict[str, Any], str]:
     counts = {
         name: int(getattr(ranker, f"n_{name}_")) for name in ("queries", "pairs") if hasattr(ranker, f"n_{name}_")
     }
-    record = {
+    record: dict[str, Any] = {
         "class": type(ranker).__name__,
         "scalers": steps,
         "parameters": parameters,

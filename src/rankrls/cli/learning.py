@@ -119,7 +119,7 @@ def fit(model: Any, data: RankingData) -> Any:
     unscored = np.isnan(data.y)
     if unscored.any() and not getattr(ranker_of(model), "_skips_unscored", False):
         raise ValueError(
-            f"{int(unscored.sum())} of {len(data)} rows have no label, the first is row {int(np.argmax(unscored)) + 1}: "
+            f"{unscored.sum()} of {len(data)} rows have no label, the first is row {np.argmax(unscored) + 1}: "
             "leave them out, or learn from them with --method co or transductive"
         )
     ranker = ranker_of(model)

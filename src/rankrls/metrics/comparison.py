@@ -53,7 +53,7 @@ def randomisation_test(a: Any, b: Any, *, flips: int = 10_000, random_state: Any
     for start in range(0, total, step):
         n = min(step, total - start)
         if exact:
-            heads = (np.arange(start, start + n)[:, None] >> np.arange(len(d))) & 1
+            heads: Any = (np.arange(start, start + n)[:, None] >> np.arange(len(d))) & 1
         else:
             bits = np.frombuffer(rng.bytes(n * (len(d) + 7) // 8 + n), dtype=np.uint8)
             heads = np.unpackbits(bits)[: n * len(d)].reshape(n, len(d))
