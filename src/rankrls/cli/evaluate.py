@@ -150,7 +150,7 @@ def _of_run(path: str, lines: list[list[str]], data: RankingData, args: Namespac
         if len(words) != 6 or not _is_number(words[4]):
             raise ValueError(f"{path}, line {line}: {' '.join(words)[:60]!r} is not 'qid Q0 docid rank score tag'")
         if (words[0], words[2]) not in place:
-            raise ValueError(f"{path}, line {line}: document {words[2]!r} of query {words[0]!r} is not in {args.data}")
+            raise ValueError(f"{path}, line {line}: {args.data} has no document {words[2]!r} in query {words[0]!r}")
         scores[place[words[0], words[2]]] = float(words[4])
     absent = np.isnan(scores)
     if absent.any():

@@ -119,7 +119,7 @@ def _features(data: RankingData) -> dict[str, Any]:
     if sparse.issparse(data.X):
         X = data.X.tocsc()
         holes = np.bincount(_columns(X)[np.isnan(X.data)], minlength=len(names))
-        low, high = (np.asarray(f(axis=0).toarray()).ravel() for f in (X.min, X.max))
+        low, high = (np.asarray(f(axis=0).toarray()).ravel() for f in (X.nanmin, X.nanmax))
         share = X.nnz / max(1, X.shape[0] * X.shape[1])
     else:
         holes = np.isnan(data.X).sum(axis=0)
