@@ -146,6 +146,6 @@ def test_names_are_checked():
         export.to_vespa(model, ["two words", *names[1:]])
     with pytest.raises(ValueError, match="a rank profile is named"):
         export.to_vespa(model, names, name="} evil {")
+    model.coef_[0] = np.nan
     with pytest.raises(ValueError, match="not finite"):
-        model.coef_[0] = np.nan
         export.to_json(model)
