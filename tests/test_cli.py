@@ -688,7 +688,7 @@ def test_progress_of_what_takes_long(folder, capsys, monkeypatch):
     rankrls.save(RankRLS(1.0).fit(np.eye(12), np.arange(12)), "m.rankrls")
     assert main(["predict", "m.rankrls", "test.txt", "-o", "scores", "--rows", "20"]) == 0
     errors = capsys.readouterr().err
-    assert "reading test.txt: 100 %" in errors and "scoring rows: " in errors
+    assert "reading test.txt: 100 %" in errors
     assert main(["predict", "m.rankrls", "test.txt", "-o", "scores", "--quiet"]) == 0
     assert capsys.readouterr().err == ""
 

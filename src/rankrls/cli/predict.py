@@ -56,7 +56,7 @@ def _scored(model: Any, args: Namespace, tally: dict[str, int]) -> Iterator[Scor
     by_query = isinstance(model, Pipeline) and any(isinstance(step, PerQueryMinMax) for _, step in model.steps)
     first = model.steps[0][1] if isinstance(model, Pipeline) else model
     names, n = getattr(first, "feature_names_in_", None), first.n_features_in_
-    ticker = Ticker("scoring rows", quiet=args.quiet)
+    ticker = Ticker("scoring rows", quiet=args.quiet or args.data != "-")  # how far a file is read says it better
     whole = by_query or args.format == "trec"
     for block in blocks(args.data, args, args.rows, whole_queries=whole, names=names, n_features=n):
         if block.X.shape[1] != n:
@@ -76,7 +76,12 @@ def _scored(model: Any, args: Namespace, tally: dict[str, int]) -> Iterator[Scor
 
 
 def _score_lines(part: Scored) -> Iterator[str]:
-    return (f"{score}\n" for score in part.scores)
+    return (f"{score}\n" for score in _shortest(part.scores))
+
+
+def _shortest(scores: np.ndarray) -> Any:
+    """Numbers whose str() is the shortest text that reads back as them."""
+    return scores.tolist() if scores.dtype == np.float64 else scores
 
 
 def _run_lines(part: Scored, tag: str) -> Iterator[str]:
@@ -84,12 +89,12 @@ def _run_lines(part: Scored, tag: str) -> Iterator[str]:
     if not tag or tag.split() != [tag]:
         raise ValueError(f"--tag must be one word, got {tag!r}")
     queries = check_queries(part.qid, len(part.qid))
-    ranks = queries.ranks(part.scores)
+    ranks, scores = queries.ranks(part.scores), _shortest(part.scores)
     for i in np.lexsort((ranks, queries.codes)).tolist():
         words = [str(part.qid[i]), str(part.docid[i])]
         if any(word.split() != [word] for word in words):
             raise ValueError(f"a TREC run has no blanks in query and document ids, got {words[0]!r} and {words[1]!r}")
-        yield f"{words[0]} Q0 {words[1]} {ranks[i]} {part.scores[i]} {tag}\n"
+        yield f"{words[0]} Q0 {words[1]} {ranks[i]} {scores[i]} {tag}\n"
 
 
 def _columns(part: Scored) -> dict[str, np.ndarray]:

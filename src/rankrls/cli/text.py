@@ -126,8 +126,8 @@ def _writes(text: str) -> bool:
 class Ticker:
     """Tells on standard error how much is done, once it has taken a second."""
 
-    def __init__(self, label: str, total: int = 0, quiet: bool = False):
-        self.label, self.total, self.quiet = label, total, quiet
+    def __init__(self, label: str, total: int = 0, quiet: bool = False, unit: str = ""):
+        self.label, self.total, self.quiet, self.unit = label, total, quiet, unit
         self.done, self.start, self.last = 0, clock(), 0.0
 
     def add(self, count: int) -> None:
@@ -135,12 +135,13 @@ class Ticker:
         now = clock()
         if not self.quiet and now - self.start > 1 and now - self.last > 0.5:
             self.last = now
-            share = f"{100 * self.done // self.total} %" if self.total else f"{self.done:,}"
+            share = f"{100 * self.done // self.total} %" if self.total else f"{self.done:,}{self.unit}"
             print(f"{self.label}: {share}", end="\r", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         if self.last:
-            print(f"{self.label}: {f'{self.done:,}' if not self.total else 'done'}", file=sys.stderr, flush=True)
+            share = "done" if self.total else f"{self.done:,}{self.unit}"
+            print(f"{self.label}: {share}", file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -185,7 +186,7 @@ def source(path: str, quiet: bool = False) -> Iterator[BinaryIO]:
     name = "standard input" if path == "-" else path
     with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb", buffering=0) as raw:
         size = 0 if path == "-" else os.fstat(raw.fileno()).st_size
-        ticker = Ticker(f"reading {name}", size, quiet)
+        ticker = Ticker(f"reading {name}", size, quiet, " bytes")
         yield io.BufferedReader(_Counted(raw, name, ticker), 1 << 20)
         ticker.close()
 

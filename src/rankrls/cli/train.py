@@ -35,7 +35,8 @@ def run(args: Namespace) -> None:
         f"fitted   {type(ranker).__name__} in {fitting[0]:.2f} s: {learning.settled(record['chosen'])}",
         f"held out {scoring} {curve.score:.4f}, best of {len(curve.values)} values of {curve.over}"
         if curve is not None
-        else "held out nothing was, since nothing was chosen; --alphas with one value tells how good it is",
+        else "held out nothing, since nothing was to be chosen"
+        + ("; --alphas with one value tells how good it is" if hasattr(ranker, "alphas") else ""),
         f"wrote    {args.output}",
     ]
     say(args, record, "\n".join(lines), file=learning.out(args.output))
