@@ -24,4 +24,5 @@ def run(args: Namespace) -> None:
     write(counted(), args.output, args.output_format, zero_based=args.zero_based)
     if args.output != "-":
         text = f"wrote {tally['rows']:,} rows of {tally['features']:,} features to {args.output} ({form})"
+        text += f"; left out {tally['skipped']} lines" if tally["skipped"] else ""
         say(args, {"output": args.output, "format": form, **tally}, text)

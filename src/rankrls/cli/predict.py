@@ -17,7 +17,9 @@ from ..validation import check_queries
 from . import learning
 from .data import blocks, complete, doc_ids
 from .tables import write_csv, write_parquet
-from .text import Ticker, say, target
+from .text import Ticker, remark, say, target
+
+KERNEL_CELLS = 20_000_000  # kernel values in memory at a time
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ def run(args: Namespace) -> None:
             for part in parts:
                 lines = _run_lines(part, args.tag) if args.format == "trec" else _score_lines(part)
                 file.write("".join(lines).encode())
+    if tally["skipped"] and args.rows > 0:
+        remark(args, f"left out {tally['skipped']} lines that cannot be read: they have no score")
     if args.output != "-":
         record = {"scores": args.output, "format": args.format, **tally, "seconds": round(seconds[0], 3)}
         say(args, record, f"wrote {tally['rows']:,} scores to {args.output} in {seconds[0]:.2f} s")
@@ -58,7 +62,9 @@ def _scored(model: Any, args: Namespace, tally: dict[str, int]) -> Iterator[Scor
     names, n = getattr(first, "feature_names_in_", None), first.n_features_in_
     ticker = Ticker("scoring rows", quiet=args.quiet or args.data != "-")  # how far a file is read says it better
     whole = by_query or args.format == "trec"
-    for block in blocks(args.data, args, args.rows, whole_queries=whole, names=names, n_features=n):
+    points = getattr(getattr(learning.ranker_of(model), "X_fit_", None), "shape", (1,))[0]
+    rows = min(args.rows, max(1, KERNEL_CELLS // points))
+    for block in blocks(args.data, args, rows, whole_queries=whole, names=names, n_features=n):
         if block.X.shape[1] != n:
             raise ValueError(f"{args.data} has {block.X.shape[1]} features, the model was trained on {n}")
         complete(block)

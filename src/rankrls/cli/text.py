@@ -176,6 +176,8 @@ class _Counted(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         read = getattr(self.raw, "readinto1", self.raw.readinto)
         count = read(buffer)
+        if not self.ticker.done:  # waiting for somebody else's first bytes is no reading
+            self.ticker.start = clock()
         self.ticker.add(count or 0)
         return count
 
