@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import rankrls
+from rankrls import estimators
 
 SOURCE = Path(rankrls.__file__).parent
 
@@ -24,8 +25,10 @@ LAYERS = [
     {"conditional"},
     {"datasets"},
     {"estimators"},
-    {"persistence"},
+    {"export", "persistence"},
     {"demo"},
+    {"cli"},
+    {"__main__"},
 ]
 BELOW_SKLEARN = set().union(*LAYERS[:10])
 
@@ -85,7 +88,7 @@ def test_files_and_functions_stay_small(path):
 def public_objects():
     for name in rankrls.__all__:
         yield name, getattr(rankrls, name)
-    for module in (rankrls.metrics, rankrls.kernels, rankrls.datasets):
+    for module in (rankrls.metrics, rankrls.kernels, rankrls.datasets, rankrls.export):
         for name, thing in vars(module).items():
             code = inspect.isfunction(thing) or inspect.isclass(thing)
             if code and not name.startswith("_") and thing.__module__.startswith("rankrls"):
@@ -103,7 +106,7 @@ def test_everything_public_is_documented(name, thing):
                 assert inspect.getdoc(getattr(thing, attribute)), f"{name}.{attribute} has no docstring"
 
 
-@pytest.mark.parametrize("name", rankrls.estimators.__all__)
+@pytest.mark.parametrize("name", estimators.__all__)
 def test_no_catch_all_arguments(name):
     for attribute, member in vars(getattr(rankrls, name)).items():
         function = getattr(member, "fn", member)  # a method that exists only sometimes holds its function in fn

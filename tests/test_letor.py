@@ -542,3 +542,18 @@ def test_missing_values_of_letor_3_become_its_minimum_version():
     assert (missing.sum(), different.sum()) == (51490, 243)
     assert not official.X[different].any()
     assert_same(replace(filled, X=official.X), official)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7, 1000])
+def test_blocks_may_cut_queries(rows, tmp_path):
+    text = "".join(f"{i % 3} qid:{i * 7 % 5} 1:{i} 2:{-i}\n" for i in range(20))
+    (tmp_path / "scattered.txt").write_text(text)
+    whole = load_letor(tmp_path / "scattered.txt")
+    blocks = list(iter_letor(tmp_path / "scattered.txt", rows=rows, whole_queries=False))
+    assert [len(block) for block in blocks[:-1]] == [rows] * (len(blocks) - 1) and len(blocks[-1]) <= rows
+    for name in ("X", "y", "qid"):
+        assert_array_equal(np.concatenate([getattr(block, name) for block in blocks]), getattr(whole, name))
+    with pytest.raises(ValueError, match="whole_queries=True"):
+        iter_letor(tmp_path / "scattered.txt", missing="minimum", whole_queries=False)
+    (tmp_path / "plain.txt").write_text("1 1:1\n0 1:2\n")
+    assert [block.qid for block in iter_letor(tmp_path / "plain.txt", rows=1, whole_queries=False)] == [None, None]

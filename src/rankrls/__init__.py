@@ -7,21 +7,27 @@ With F such that F'F is the Laplacian of the preference graph, ranking is ridge 
 - `ridge` solves for every regularisation at once, and holds out queries exactly;
 - `kronecker` does the same for relations between objects;
 - `estimators` put these together behind scikit-learn's interface.
+
+Names are imported when they are first used, so that `import rankrls` and the command line start at once.
 """
 
-from . import bases, datasets, kernels, metrics, selection
-from .estimators import (
-    ConditionalRankRLS,
-    CoRankRLS,
-    PerQueryMinMax,
-    RankingPursuit,
-    RankRLS,
-    TransductiveRankRLS,
-)
-from .iterative import ConvergenceWarning
-from .persistence import ModelFileError, load, save
-from .validation import qid_from_group
-from .views import View
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import bases, datasets, export, kernels, metrics, selection
+    from .estimators import (
+        ConditionalRankRLS,
+        CoRankRLS,
+        PerQueryMinMax,
+        RankingPursuit,
+        RankRLS,
+        TransductiveRankRLS,
+    )
+    from .iterative import ConvergenceWarning
+    from .persistence import ModelFileError, load, save
+    from .validation import qid_from_group
+    from .views import View
 
 __version__ = "0.1.0"
 __all__ = [
@@ -36,6 +42,7 @@ __all__ = [
     "View",
     "bases",
     "datasets",
+    "export",
     "kernels",
     "load",
     "metrics",
@@ -43,3 +50,31 @@ __all__ = [
     "save",
     "selection",
 ]
+
+_HOME = {  # where a name comes from; the others are modules
+    "CoRankRLS": "estimators",
+    "ConditionalRankRLS": "estimators",
+    "ConvergenceWarning": "iterative",
+    "ModelFileError": "persistence",
+    "PerQueryMinMax": "estimators",
+    "RankRLS": "estimators",
+    "RankingPursuit": "estimators",
+    "TransductiveRankRLS": "estimators",
+    "View": "views",
+    "load": "persistence",
+    "qid_from_group": "validation",
+    "save": "persistence",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f".{_HOME.get(name, name)}", __name__)
+    value = getattr(module, name) if name in _HOME else module
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -108,6 +108,7 @@ def iter_letor(
     absent: float = 0.0,
     dtype: Any = np.float64,
     errors: str = "raise",
+    whole_queries: bool = True,
 ) -> Iterator[RankingData]:
     """Read a file of any size in blocks of whole queries, e.g. for `partial_fit`, in bounded memory.
 
@@ -121,6 +122,9 @@ def iter_letor(
         None is as many as the first block has; a later one with more is an error that says so.
     zero_based : bool or "auto", default="auto"
         "auto" looks at the first block only; feature 0 in a later one is an error that says so.
+    whole_queries : bool, default=True
+        False takes rows as they come: a query may be cut, come again later, or not be named at all. Enough where rows
+        are looked at one by one, as in `predict`.
 
     Yields
     ------
@@ -139,6 +143,10 @@ def iter_letor(
     _check_errors(errors)
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows}")
+    if not whole_queries:
+        if missing == "minimum":
+            raise ValueError('missing="minimum" is that of a query: it needs whole_queries=True')
+        return _cut_blocks(path, assembly, rows, errors == "skip")
     return _blocks(path, assembly, rows, errors == "skip")
 
 
@@ -243,6 +251,18 @@ def _blocks(path: Any, assembly: Assembly, limit: int, skip: bool) -> Iterator[R
             whole = mark
         whole -= given
     _refuse_known(waiting, seen, assembly.name)
+    yield assembly.data(waiting)
+
+
+def _cut_blocks(path: Any, assembly: Assembly, limit: int, skip: bool) -> Iterator[RankingData]:
+    """At most `limit` rows each, wherever queries end."""
+    waiting: list[Rows] = []
+    for rows in _parsed(path, skip):
+        waiting.append(rows)
+        while sum(map(len, waiting)) > limit:
+            done, waiting = _split(waiting, limit)
+            assembly = assembly.following(done)
+            yield assembly.data(done)
     yield assembly.data(waiting)
 
 

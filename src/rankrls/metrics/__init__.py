@@ -20,6 +20,7 @@ from ..frames import as_column
 from ..parallel import share
 from ..queries import Batch, Queries
 from . import pairs, ranks
+from .comparison import randomisation_test
 from .ranks import Kernel
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "pairwise_accuracy",
     "per_query",
     "precision",
+    "randomisation_test",
     "recall",
     "reciprocal_rank",
 ]

@@ -1,0 +1,297 @@
+"""From options to a fitted estimator, and what there is to say of one."""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+import sys
+import tempfile
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn import config_context
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from .. import bases, estimators, persistence
+from ..datasets import RankingData
+from ..kernels import as_kernel
+from ..metrics import Metric, get_metric
+from ..views import View
+from .data import complete
+from .options import METHODS, PARAMETERS
+from .text import is_stream, source, target, working
+
+OF_KERNEL = ("gamma", "degree", "coef0")
+BASES = {"random": bases.RandomRows, "kmeans": bases.KMeansCentres, "cholesky": bases.PivotedCholesky}
+SPARSE_POINTS = 500  # --method sparse without --basis
+
+
+# ---------------------------------------------------------------- making
+
+
+def make(args: Namespace, data: RankingData, scoring: Any = None) -> Any:
+    """The estimator, not fitted, that the options describe, behind its scaler."""
+    name = METHODS[args.method]
+    if name not in estimators.__all__:
+        raise ValueError(f"--method {args.method} needs {name}, which this version of rankrls does not have")
+    cls = getattr(estimators, name)
+    known = inspect.signature(cls).parameters
+    given = {key: getattr(args, key) for key, _, _ in PARAMETERS if getattr(args, key) is not None}
+    if args.method == "sparse":
+        given = {"kernel": "rbf", "basis": min(SPARSE_POINTS, len(data)), **given}
+    for key in given:
+        if key not in known and key not in OF_KERNEL:
+            takes = ", ".join(f"--{other.replace('_', '-')}" for other, _, _ in PARAMETERS if other in known)
+            raise ValueError(f"--{key.replace('_', '-')} does not go with --method {args.method}, which takes {takes}")
+    of_kernel = {key: given.pop(key) for key in OF_KERNEL if key in given}
+    if "kernel" in given or of_kernel:
+        given["kernel"] = _kernel(given.get("kernel", known["kernel"].default), of_kernel)
+    if isinstance(given.get("basis"), tuple):
+        method, size = given["basis"]
+        given["basis"] = BASES[method](size)
+    if isinstance(given.get("views"), list):
+        shared = [given.get(key, known[key].default) for key in ("kernel", "basis")]
+        given["views"] = _views(given["views"], shared, data)
+    if scoring is not None:
+        given["scoring"] = scoring
+    ranker = cls(**given, verbose=not args.quiet)
+    scaler = _scaler(args.scale, sparse.issparse(data.X))
+    return ranker if scaler is None else make_pipeline(scaler, ranker)
+
+
+def _kernel(name: Any, options: dict[str, Any]) -> Any:
+    """A kernel by name with its options; None for a linear model."""
+    if name in (None, "linear", "none"):
+        if options:
+            raise ValueError(f"--{next(iter(options))} needs a kernel, such as --kernel rbf")
+        return None
+    if name == "precomputed":
+        raise ValueError("--kernel precomputed needs a matrix of kernel values: use the library from Python")
+    kernel = as_kernel(name)
+    if "gamma" in options and options["gamma"] not in ("scale", "auto"):
+        try:
+            options["gamma"] = float(options["gamma"])
+        except ValueError:
+            raise ValueError(f"--gamma is a number, scale or auto, got {options['gamma']!r}") from None
+    return kernel.set_params(**options) if options else name
+
+
+def _views(groups: list[list[str]], shared: list[Any], data: RankingData) -> list[View]:
+    """Views of groups of columns, by name or by number from 1, ranges included."""
+    kernel, basis = shared
+    names = {} if data.feature_names is None else {name: j for j, name in enumerate(data.feature_names)}
+    views = []
+    for group in groups:
+        columns: list[int] = []
+        for word in group:
+            first, _, last = word.strip().partition("-")
+            if word.strip() in names:
+                columns.append(names[word.strip()])
+            elif first.isdecimal() and (last or first).isdecimal() and int(first) > 0:
+                columns.extend(range(int(first) - 1, int(last or first)))
+            else:
+                raise ValueError(f"--views: {word!r} is no column; columns are named, or numbered from 1 as in 1-10")
+        views.append(View(columns, kernel, basis if kernel is not None else None))
+    return views
+
+
+def _scaler(name: str, is_sparse: bool) -> Any:
+    if is_sparse and name not in ("none", "standard"):
+        raise ValueError(
+            f"--scale {name} would fill sparse rows: use --scale standard, which keeps zeros, or no --sparse"
+        )
+    if name == "standard":
+        return StandardScaler(with_mean=not is_sparse)
+    return {"none": None, "minmax": MinMaxScaler(), "query-minmax": estimators.PerQueryMinMax()}[name]
+
+
+def fit(model: Any, data: RankingData) -> Any:
+    """Learn from data; columns that have names leave them in the model."""
+    complete(data)
+    unscored = np.isnan(data.y)
+    if unscored.any() and not getattr(ranker_of(model), "_skips_unscored", False):
+        raise ValueError(
+            f"{unscored.sum()} of {len(data)} rows have no label, the first is row {np.argmax(unscored) + 1}: "
+            "leave them out, or learn from them with --method co or transductive"
+        )
+    ranker = ranker_of(model)
+    with config_context(enable_metadata_routing=isinstance(model, Pipeline)), working("fitting", not ranker.verbose):
+        model.fit(data.X, data.y, qid=data.qid)
+    ranker.verbose = False  # in the model file, too
+    if data.feature_names is not None:
+        names = np.array(data.feature_names, dtype=object)
+        for step in [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]:
+            step.feature_names_in_ = names
+    return model
+
+
+def ranker_of(model: Any) -> Any:
+    """The estimator at the end of a pipeline."""
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+
+
+# ---------------------------------------------------------------- files
+
+
+def save(model: Any, path: str) -> None:
+    """Write a model; - and devices get the bytes as they are."""
+    if not is_stream(path):
+        persistence.save(model, path)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        persistence.save(model, f"{folder}/model")
+        with open(f"{folder}/model", "rb") as whole, target(path) as file:
+            shutil.copyfileobj(whole, file)
+
+
+def load(path: str) -> Any:
+    """Read a model; - is standard input."""
+    if path != "-":
+        return persistence.load(path)
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "standard input"
+        with source(path, quiet=True) as file:
+            copy.write_bytes(file.read())
+        try:
+            return persistence.load(copy)
+        except persistence.ModelFileError as error:
+            raise persistence.ModelFileError(str(error).replace(str(copy), "standard input")) from None
+
+
+def is_model(path: str) -> bool:
+    """Whether a file is a model."""
+    if path == "-":
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(persistence.MAGIC)) == persistence.MAGIC
+
+
+# ---------------------------------------------------------------- telling
+
+
+@dataclass
+class Recorder:
+    """A metric that remembers the values of each query, for every column of scores it judged."""
+
+    metric: Metric
+    calls: list[np.ndarray]
+
+    @classmethod
+    def of(cls, name: str) -> tuple[Recorder, Metric]:
+        """A recorder, and the metric to give to an estimator."""
+        plain, calls = get_metric(name), []
+
+        def mean(y: Any, scores: Any, qid: Any) -> Any:
+            values = plain.per_query(y, scores, qid)
+            defined = ~np.isnan(values.reshape(len(values), -1)).any(axis=1)
+            if not defined.any():
+                return plain(y, scores, qid)  # which says what is wrong
+            calls.append(values[defined])
+            found = values[defined].mean(axis=0)
+            return found if found.ndim else float(found)
+
+        return cls(plain, calls), replace(plain, _mean=mean)
+
+    def errors(self, means: np.ndarray) -> np.ndarray | None:
+        """Standard errors over queries, of the call that gave these means."""
+        for values in self.calls:
+            if (
+                values.ndim == 2
+                and values.shape[1] == means.size
+                and np.array_equal(values.mean(axis=0), means.ravel())
+            ):
+                return standard_error(values).reshape(means.shape)
+        return None
+
+
+def standard_error(values: np.ndarray) -> np.ndarray:
+    """Of the mean over the first axis; NaN for a single value."""
+    if len(values) < 2:
+        return np.full(values.shape[1:], np.nan)
+    return values.std(axis=0, ddof=1) / np.sqrt(len(values))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Held-out scores along a path."""
+
+    over: str  # alpha, n_basis
+    values: np.ndarray
+    scores: np.ndarray
+    chosen: int
+    errors: np.ndarray | None = None
+
+    @property
+    def score(self) -> float:
+        return float(self.scores[self.chosen])
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        found = {self.over: self.values, "scores": self.scores, "chosen": self.values[self.chosen]}
+        return found if self.errors is None else {**found, "standard_errors": self.errors}
+
+
+def curve(model: Any, recorder: Recorder | None = None) -> Curve | None:
+    """What hold-out said of each alpha (at the nu chosen), or of each size; None if nothing was chosen."""
+    ranker = ranker_of(model)
+    path = getattr(ranker, "path_", None)
+    if path is not None:
+        scores = getattr(path, "scores", None)
+        sizes = np.arange(1, 1 + (0 if scores is None else len(scores)))
+        size = int(ranker.n_basis_)
+        return Curve("n_basis", sizes, np.asarray(scores), size - 1) if 0 < size <= len(sizes) else None
+    ranker = getattr(ranker, "inductive_", ranker)
+    if not hasattr(ranker, "cv_scores_"):
+        return None
+    scores = np.asarray(ranker.cv_scores_)
+    errors = None if recorder is None else recorder.errors(scores)
+    if scores.ndim == 2:
+        row = int(np.argmin(np.abs(ranker.nus_ - ranker.nu_)))
+        scores, errors = scores[row], None if errors is None else errors[row]
+    chosen = int(np.argmin(np.abs(ranker.alphas_ - ranker.alpha_)))
+    return Curve("alpha", np.asarray(ranker.alphas_), scores, chosen, errors)
+
+
+def chosen(model: Any) -> dict[str, Any]:
+    """The values that a fit settled on."""
+    ranker, found = ranker_of(model), {}
+    for name in ("alpha", "nu", "fidelity", "n_basis", "tied_pairs"):
+        value = getattr(ranker, f"{name}_", None)
+        if value is not None:
+            found[name] = bool(value) if name == "tied_pairs" else value
+    gamma = getattr(getattr(ranker, "kernel_", None), "gamma", None)
+    return found if gamma is None else {**found, "gamma": float(gamma)}
+
+
+def settled(values: dict[str, Any]) -> str:
+    """The values in words."""
+    show = lambda v: ("yes" if v else "no") if isinstance(v, bool) else f"{v:.4g}" if isinstance(v, float) else str(v)
+    return ", ".join(f"{name} = {show(value)}" for name, value in values.items())
+
+
+def described(data: RankingData) -> str:
+    """The size of data in words."""
+    queries = 1 if data.qid is None else len(np.unique(data.qid))
+    return f"{len(data):,} rows, {queries:,} {'query' if queries == 1 else 'queries'}, {data.X.shape[1]:,} features"
+
+
+@contextmanager
+def stopwatch() -> Iterator[list[float]]:
+    """Seconds, once it is over."""
+    seconds: list[float] = []
+    start = time.perf_counter()
+    yield seconds
+    seconds.append(time.perf_counter() - start)
+
+
+def out(path: str) -> Any:
+    """Where to talk if the result itself goes to a path: not into it."""
+    return sys.stderr if path == "-" else sys.stdout

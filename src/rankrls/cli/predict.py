@@ -1,0 +1,107 @@
+"""rankrls predict MODEL DATA -o SCORES"""
+
+from __future__ import annotations
+
+import warnings
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.pipeline import Pipeline
+
+from ..estimators import ConditionalRankRLS, PerQueryMinMax
+from ..validation import check_queries
+from . import learning
+from .data import blocks, complete, doc_ids
+from .tables import write_csv, write_parquet
+from .text import Ticker, remark, say, target
+
+KERNEL_CELLS = 20_000_000  # kernel values in memory at a time
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Rows of a block, and their scores."""
+
+    qid: np.ndarray  # (m,) of text
+    docid: np.ndarray  # (m,)
+    scores: np.ndarray  # (m,)
+
+
+def run(args: Namespace) -> None:
+    if args.model == args.data == "-":
+        raise ValueError("standard input (-) can be read but once: the model, or the data")
+    model = learning.load(args.model)
+    if isinstance(learning.ranker_of(model), ConditionalRankRLS):
+        raise ValueError(f"{args.model} ranks objects given objects, which these files cannot hold: use it from Python")
+    tally = {"rows": 0, "skipped": 0}
+    with learning.stopwatch() as seconds, target(args.output) as file:
+        parts = _scored(model, args, tally)
+        if args.format == "csv":
+            write_csv(map(_columns, parts), file)
+        elif args.format == "parquet":
+            write_parquet(map(_columns, parts), file)
+        else:
+            for part in parts:
+                lines = _run_lines(part, args.tag) if args.format == "trec" else _score_lines(part)
+                file.write("".join(lines).encode())
+    if tally["skipped"] and args.rows > 0:
+        remark(args, f"left out {tally['skipped']} lines that cannot be read: they have no score")
+    if args.output != "-":
+        record = {"scores": args.output, "format": args.format, **tally, "seconds": round(seconds[0], 3)}
+        say(args, record, f"wrote {tally['rows']:,} scores to {args.output} in {seconds[0]:.2f} s")
+
+
+def _scored(model: Any, args: Namespace, tally: dict[str, int]) -> Iterator[Scored]:
+    """Blocks of rows with their scores."""
+    by_query = isinstance(model, Pipeline) and any(isinstance(step, PerQueryMinMax) for _, step in model.steps)
+    first = model.steps[0][1] if isinstance(model, Pipeline) else model
+    names, n = getattr(first, "feature_names_in_", None), first.n_features_in_
+    ticker = Ticker("scoring rows", quiet=args.quiet or args.data != "-")  # how far a file is read says it better
+    whole = by_query or args.format == "trec"
+    points = getattr(getattr(learning.ranker_of(model), "X_fit_", None), "shape", (1,))[0]
+    rows = min(args.rows, max(1, KERNEL_CELLS // points))
+    for block in blocks(args.data, args, rows, whole_queries=whole, names=names, n_features=n):
+        if block.X.shape[1] != n:
+            raise ValueError(f"{args.data} has {block.X.shape[1]} features, the model was trained on {n}")
+        complete(block)
+        with warnings.catch_warnings(), config_context(enable_metadata_routing=by_query):
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            scores = model.predict(block.X, qid=block.qid) if by_query else model.predict(block.X)
+        if scores.ndim > 1:
+            raise ValueError(f"the model has {scores.shape[1]} targets: these formats hold one score per row")
+        qid = np.full(len(block), "1", dtype=object) if block.qid is None else block.qid
+        yield Scored(qid, doc_ids(block, tally["rows"] + 1), scores)
+        tally["rows"] += len(block)
+        tally["skipped"] += block.skipped
+        ticker.add(len(block))
+    ticker.close()
+
+
+def _score_lines(part: Scored) -> Iterator[str]:
+    return (f"{score}\n" for score in _shortest(part.scores))
+
+
+def _shortest(scores: np.ndarray) -> Any:
+    """Numbers whose str() is the shortest text that reads back as them."""
+    return scores.tolist() if scores.dtype == np.float64 else scores
+
+
+def _run_lines(part: Scored, tag: str) -> Iterator[str]:
+    """Lines `qid Q0 docid rank score tag`, query after query, the best first."""
+    if not tag or tag.split() != [tag]:
+        raise ValueError(f"--tag must be one word, got {tag!r}")
+    queries = check_queries(part.qid, len(part.qid))
+    ranks, scores = queries.ranks(part.scores), _shortest(part.scores)
+    for i in np.lexsort((ranks, queries.codes)).tolist():
+        words = [str(part.qid[i]), str(part.docid[i])]
+        if any(word.split() != [word] for word in words):
+            raise ValueError(f"a TREC run has no blanks in query and document ids, got {words[0]!r} and {words[1]!r}")
+        yield f"{words[0]} Q0 {words[1]} {ranks[i]} {scores[i]} {tag}\n"
+
+
+def _columns(part: Scored) -> dict[str, np.ndarray]:
+    return {"qid": part.qid.astype(object), "docid": part.docid, "score": part.scores}

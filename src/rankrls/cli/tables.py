@@ -1,0 +1,257 @@
+"""CSV and Parquet: which column is what, and rows in and out. CSV needs nothing but the standard library."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+from scipy import sparse
+
+from ..datasets import RankingData
+from ..datasets.files import name_of, opened
+
+BLOCK_ROWS = 10_000
+LABELS, QIDS, DOCIDS, COMMENT = ("label", "y"), ("qid",), ("docid", "doc_id"), "comment"
+MISSING = {"", "null", "na", "none", "nan"}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the user says about the columns of a table: names, None for the usual ones."""
+
+    label: str | None = None
+    qid: str | None = None
+    features: list[str] | None = None
+    needs_label: bool = True
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column of a table is what."""
+
+    label: str | None
+    qid: str | None
+    docid: str | None
+    comment: str | None
+    features: list[str]
+
+    @classmethod
+    def of(cls, names: list[str], columns: Columns, file: str) -> Layout:
+        """The columns of a file, or an error that says which there are."""
+
+        def find(given: str | None, usual: Iterable[str]) -> str | None:
+            if given is not None and given not in names:
+                raise ValueError(f"{file} has no column {given!r}; it has {', '.join(names[:20])}")
+            return given if given is not None else next((name for name in usual if name in names), None)
+
+        if len(set(names)) < len(names):
+            again = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"{file} has several columns named {again!r}: rename them")
+        label, qid = find(columns.label, LABELS), find(columns.qid, QIDS)
+        docid, comment = find(None, DOCIDS), find(None, (COMMENT,))
+        if label is None and columns.needs_label:
+            raise ValueError(f"{file} has no column 'label' or 'y': name it by --label; it has {', '.join(names[:20])}")
+        features = columns.features
+        if features is None:
+            features = [name for name in names if name not in (label, qid, docid, comment)]
+        for name in features:
+            find(name, ())
+        if not features and columns.features is None:
+            raise ValueError(f"{file} has no column of features; it has {', '.join(names[:20])}")
+        return cls(label, qid, docid, comment, features)
+
+    def data(self, column: Callable[[str], Any], floats: Callable[[str], np.ndarray], m: int, skipped: int) -> Any:
+        """Rows from columns as text and as numbers."""
+        texts = lambda name: np.array([_text(value) for value in column(name)], dtype=object)
+        comments = None
+        if self.comment is not None:
+            comments = texts(self.comment)
+        elif self.docid is not None:
+            comments = np.array([f"docid = {d}" if d else "" for d in texts(self.docid)], dtype=object)
+        X = np.column_stack([floats(name) for name in self.features]) if self.features else np.empty((m, 0))
+        y = np.full(m, np.nan) if self.label is None else floats(self.label)
+        qid = None if self.qid is None else texts(self.qid)
+        return RankingData(X, y, qid, list(self.features), comments, skipped)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read_csv(file: BinaryIO, columns: Columns, delimiter: str = ",", skip: bool = False) -> Iterator[RankingData]:
+    """Blocks of rows of a CSV file with a header."""
+    name = name_of(file)
+    with opened(file) as plain:
+        text = io.TextIOWrapper(plain, encoding="utf-8-sig", newline="")
+        reader = csv.reader(text, delimiter=delimiter)
+        names = [cell.strip() for cell in next(reader, [])]
+        if not names:
+            raise ValueError(f"{name} is empty: a table starts with a line of column names")
+        layout = Layout.of(names, columns, name)
+        block, any_rows = _Cells(name, names, layout, skip), False
+        try:
+            for row in reader:
+                block.add(row, reader.line_num)
+                if len(block.rows) == BLOCK_ROWS:
+                    yield block.data()
+                    block, any_rows = _Cells(name, names, layout, skip), True
+        except csv.Error as error:
+            raise ValueError(f"{name}, line {reader.line_num}: {error}") from None
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{name} is no text in UTF-8, after line {reader.line_num}: {error}") from None
+        if block.rows or not any_rows:
+            yield block.data()
+        text.detach()
+
+
+class _Cells:
+    """Cells of a block of lines."""
+
+    def __init__(self, name: str, names: list[str], layout: Layout, skip: bool):
+        self.name, self.names, self.layout, self.skip = name, names, layout, skip
+        self.rows: list[list[str]] = []
+        self.lines: list[int] = []
+        self.skipped = 0
+        numeric = [*layout.features, *([] if layout.label is None else [layout.label])]
+        self.wanted = [names.index(name) for name in numeric]
+
+    def add(self, row: list[str], line: int) -> None:
+        if not row:
+            return
+        if self.skip and (len(row) != len(self.names) or any(_float(row[j]) is None for j in self.wanted)):
+            self.skipped += 1
+        elif len(row) == len(self.names):
+            self.rows.append(row)
+            self.lines.append(line)
+        else:
+            raise ValueError(f"{self.name}, line {line}: {len(row)} values, but the header names {len(self.names)}")
+
+    def data(self) -> RankingData:
+        if not self.rows:
+            raise ValueError(f"{self.name} has no rows that can be read")
+        cells = dict(zip(self.names, zip(*self.rows, strict=True), strict=True))
+        floats = lambda name: self._floats(name, cells[name])
+        return self.layout.data(cells.__getitem__, floats, len(self.rows), self.skipped)
+
+    def _floats(self, name: str, cells: tuple[str, ...]) -> np.ndarray:
+        try:
+            return np.array(cells, dtype=np.float64)
+        except ValueError:
+            values = [_float(cell) for cell in cells]
+        if None in values:
+            i = values.index(None)
+            raise ValueError(
+                f"{self.name}, line {self.lines[i]}: {cells[i]!r} in column {name!r} is no number; "
+                "--columns, --label and --qid say which column is what"
+            )
+        return np.array(values, dtype=np.float64)
+
+
+def read_parquet(file: BinaryIO, columns: Columns) -> Iterator[RankingData]:
+    """Blocks of rows of a Parquet file."""
+    parquet = _pyarrow(name_of(file)).parquet
+    with opened(file) as plain:
+        table = parquet.ParquetFile(io.BytesIO(plain.read()))
+        names = list(table.schema_arrow.names)
+        layout = Layout.of(names, columns, name_of(file))
+        wanted = [name for name in (layout.label, layout.qid, layout.docid, layout.comment) if name is not None]
+        for batch in table.iter_batches(batch_size=BLOCK_ROWS, columns=[*wanted, *layout.features]):
+            if batch.num_rows:
+                yield layout.data(*_of_batch(batch, name_of(file)), batch.num_rows, 0)
+
+
+def _of_batch(batch: Any, file: str) -> tuple[Callable[[str], Any], Callable[[str], np.ndarray]]:
+    def floats(name: str) -> np.ndarray:
+        try:
+            return np.asarray(batch.column(name).to_numpy(zero_copy_only=False), dtype=np.float64)
+        except (TypeError, ValueError):
+            kind = batch.schema.field(name).type
+            raise ValueError(f"{file}: column {name!r} is {kind}, no numbers; --columns chooses features") from None
+
+    return lambda name: batch.column(name).to_pylist(), floats
+
+
+def _pyarrow(file: str) -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError(f"{file} is Parquet, which pyarrow reads and writes: pip install 'rankrls[arrow]'") from None
+    return pyarrow
+
+
+def _float(cell: str) -> float | None:
+    """A number, NaN where it is missing, None where it is neither."""
+    if cell.strip().lower() in MISSING:
+        return float("nan")
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value).strip()
+
+
+# ---------------------------------------------------------------- writing
+
+
+def write_csv(blocks: Iterable[dict[str, np.ndarray]], file: BinaryIO, delimiter: str = ",") -> None:
+    """Blocks of columns under a line of their names; NaN as an empty cell."""
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    try:
+        writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+        for number, columns in enumerate(blocks):
+            if not number:
+                writer.writerow(columns)
+            writer.writerows(zip(*(map(_cell, column.tolist()) for column in columns.values()), strict=True))
+    finally:
+        text.detach()
+
+
+def write_parquet(blocks: Iterable[dict[str, np.ndarray]], file: BinaryIO) -> None:
+    """Blocks of columns as a Parquet table."""
+    pyarrow, writer = _pyarrow("the output"), None
+    for columns in blocks:
+        arrays = {k: pyarrow.array(v.tolist() if v.dtype == object else v) for k, v in columns.items()}
+        table = pyarrow.table(arrays)
+        writer = writer or pyarrow.parquet.ParquetWriter(file, table.schema)
+        writer.write_table(table)
+    if writer:
+        writer.close()
+
+
+def columns_of(blocks: Iterable[RankingData]) -> Iterator[dict[str, np.ndarray]]:
+    """Data as blocks of columns: query, label, document, comment, features."""
+    for data in blocks:
+        names = data.feature_names or [f"f{j}" for j in range(1, data.X.shape[1] + 1)]
+        front = _front(data)
+        if clash := front.keys() & set(names):
+            raise ValueError(f"a feature is named {sorted(clash)[0]!r}, which is the name of another column")
+        for start in range(0, len(data), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            X = data.X[rows].toarray() if sparse.issparse(data.X) else data.X[rows]
+            yield {**{name: column[rows] for name, column in front.items()}, **dict(zip(names, X.T, strict=True))}
+
+
+def _front(data: RankingData) -> dict[str, np.ndarray]:
+    """Columns before the features: query, label, document and comment."""
+    columns = {} if data.qid is None else {"qid": np.asarray(data.qid, dtype=object)}
+    columns["label"] = data.y
+    if data.doc_ids is not None:
+        columns["docid"] = data.doc_ids
+    if data.comments is not None:
+        plain = [""] * len(data) if data.doc_ids is None else [f"docid = {d}" if d else "" for d in data.doc_ids]
+        if any(text.strip() != p for text, p in zip(data.comments, plain, strict=True)):
+            columns["comment"] = data.comments
+    return columns
+
+
+def _cell(value: Any) -> str:
+    """The shortest text that reads back as a number; nothing for NaN."""
+    if not isinstance(value, float):
+        return str(value)
+    return "" if value != value else repr(value).removesuffix(".0")

@@ -1,0 +1,210 @@
+"""What commands print: tables, bars, JSON, and word of how far they are."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ..datasets.files import written
+from ..parallel import clock
+
+SPARKS = "▁▂▃▄▅▆▇█"
+
+
+def say(args: Any, record: dict[str, Any], text: str, *, file: Any = None) -> None:
+    """What a command found: the record as JSON if that was asked for, else the text."""
+    print(as_json(record) if args.json else text, file=file or sys.stdout)
+
+
+def remark(args: Any, text: str) -> None:
+    """Something to know that is no result."""
+    if not args.quiet:
+        print(f"rankrls: {text}", file=sys.stderr)
+
+
+def as_json(value: Any) -> str:
+    """JSON, with null for what is not finite.
+
+    Examples
+    --------
+    >>> print(as_json({"score": np.float64("nan"), "sizes": np.arange(3)}))
+    {
+      "score": null,
+      "sizes": [0, 1, 2]
+    }
+    """
+    plain = _plain(value)
+    if not isinstance(plain, dict):
+        return json.dumps(plain, ensure_ascii=False)
+    lines = [f"  {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in plain.items()]
+    return "{\n" + ",\n".join(lines) + "\n}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value if value is None or isinstance(value, int | str) else str(value)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Columns, the first to the left and the others to the right.
+
+    Examples
+    --------
+    >>> print(table(["metric", "mean"], [["map", "0.5"], ["ndcg@10", "0.75"]]))
+    metric   mean
+    map       0.5
+    ndcg@10  0.75
+    """
+    cells = [[str(cell) for cell in row] for row in [head, *rows]]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    first, rest = widths[0], widths[1:]
+    lines = (
+        "  ".join([row[0].ljust(first), *(c.rjust(w) for c, w in zip(row[1:], rest, strict=True))]) for row in cells
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A number in a table; a dash for none."""
+    return "-" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Values as a line of small bars.
+
+    Examples
+    --------
+    >>> sparkline([1, 2, 3, 2])
+    '▁▅█▅'
+    """
+    shares = _shares(values)
+    marks = SPARKS if _writes(SPARKS) else "_.-=+*#@"
+    return "".join(" " if share is None else marks[round(share * (len(marks) - 1))] for share in shares)
+
+
+def bars(values: Sequence[float], width: int = 24) -> list[str]:
+    """Values as bars, the smallest one short."""
+    mark = "█" if _writes("█") else "#"
+    return ["" if share is None else mark * (1 + round(share * (width - 1))) for share in _shares(values)]
+
+
+def _shares(values: Sequence[float]) -> list[float | None]:
+    finite = [v for v in values if math.isfinite(v)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    spread = high - low if high > low else 1.0
+    return [(v - low) / spread if math.isfinite(v) else None for v in values]
+
+
+def _writes(text: str) -> bool:
+    """Whether standard output can show the characters."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True
+
+
+# ---------------------------------------------------------------- progress
+
+
+class Ticker:
+    """Tells on standard error how much is done, once it has taken a second."""
+
+    def __init__(self, label: str, total: int = 0, quiet: bool = False, unit: str = ""):
+        self.label, self.total, self.quiet, self.unit = label, total, quiet, unit
+        self.done, self.start, self.last = 0, clock(), 0.0
+
+    def add(self, count: int) -> None:
+        self.done += count
+        now = clock()
+        if not self.quiet and now - self.start > 1 and now - self.last > 0.5:
+            self.last = now
+            share = f"{100 * self.done // self.total} %" if self.total else f"{self.done:,}{self.unit}"
+            print(f"{self.label}: {share}", end="\r", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        if self.last:
+            share = "done" if self.total else f"{self.done:,}{self.unit}"
+            print(f"{self.label}: {share}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def working(label: str, quiet: bool = False) -> Iterator[None]:
+    """Tells how long something goes on that does not tell how far it is: every second on a terminal."""
+    over = threading.Event()
+
+    def tell() -> None:
+        start, pause, end = clock(), 1.0, "\r" if sys.stderr.isatty() else "\n"
+        while not over.wait(pause):
+            print(f"{label}: {clock() - start:.0f} s", end=end, file=sys.stderr, flush=True)
+            pause *= 1 if end == "\r" else 2
+
+    thread = threading.Thread(target=tell, daemon=True)
+    if not quiet:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+class _Counted(io.RawIOBase):
+    """Bytes of a file, counted as they are read."""
+
+    def __init__(self, raw: Any, name: str, ticker: Ticker):
+        self.raw, self.name, self.ticker = raw, name, ticker
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        read = getattr(self.raw, "readinto1", self.raw.readinto)
+        count = read(buffer)
+        if not self.ticker.done:  # waiting for somebody else's first bytes is no reading
+            self.ticker.start = clock()
+        self.ticker.add(count or 0)
+        return count
+
+
+@contextmanager
+def source(path: str, quiet: bool = False) -> Iterator[BinaryIO]:
+    """A file to read, - for standard input, which tells how far it is read."""
+    name = "standard input" if path == "-" else path
+    with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb", buffering=0) as raw:
+        size = 0 if path == "-" else os.fstat(raw.fileno()).st_size
+        ticker = Ticker(f"reading {name}", size, quiet, " bytes")
+        yield io.BufferedReader(_Counted(raw, name, ticker), 1 << 20)
+        ticker.close()
+
+
+def is_stream(path: str) -> bool:
+    """Whether a path is written through, as a pipe or device is, and not replaced."""
+    return path == "-" or (os.path.exists(path) and not os.path.isfile(path))
+
+
+@contextmanager
+def target(path: str) -> Iterator[BinaryIO]:
+    """A file to write, - for standard output; a regular one takes its place only when it is whole."""
+    if path == "-":
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with open(path, "wb") if is_stream(path) else written(path) as file:
+        yield file

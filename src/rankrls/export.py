@@ -1,0 +1,332 @@
+"""Linear models in the languages of search engines.
+
+A linear model after scalers is a linear model of the raw features: `linear` folds the scalers into the weights. What
+they add to every score alike is left out where a format has no place for it; a ranking does not see it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn import preprocessing
+from sklearn.pipeline import Pipeline
+
+from .estimators import ConditionalRankRLS, PerQueryMinMax
+from .kernels import Linear
+
+__all__ = ["LinearModel", "linear", "to_json", "to_opensearch", "to_solr", "to_svmrank", "to_vespa"]
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """score(x) = sum_j weights_j x_j + intercept, x_j the value of the feature names_j as it comes.
+
+    Attributes
+    ----------
+    names : list of str
+        Features.
+    weights : ndarray of shape (n_features,)
+        Their weights, scalers included.
+    intercept : float
+        What is added to every score.
+    """
+
+    names: list[str]
+    weights: np.ndarray
+    intercept: float
+
+    def used(self) -> dict[str, float]:
+        """Weights by name, without those that are zero."""
+        return {name: float(w) for name, w in zip(self.names, self.weights, strict=True) if w != 0}
+
+
+def linear(model: Any, names: Sequence[str] | None = None) -> LinearModel:
+    """The weights of raw features in a fitted linear model, or in a pipeline of scalers and one.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        RankRLS, CoRankRLS, TransductiveRankRLS or RankingPursuit, linear and fitted; before it StandardScaler,
+        MinMaxScaler, MaxAbsScaler or RobustScaler.
+    names : list of str, default=None
+        Features in the order of the columns. None is the names the model was fitted with, or f1, f2, ...
+
+    Returns
+    -------
+    linear : LinearModel
+
+    Raises
+    ------
+    ValueError
+        If the scores are no linear function of the features of one document.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from rankrls import RankRLS, export
+    >>> X, y = np.array([[1.0, 100.0], [2.0, 300.0], [3.0, 100.0], [4.0, 200.0]]), [0, 1, 2, 3]
+    >>> model = make_pipeline(StandardScaler(), RankRLS(alpha=1e-6)).fit(X, y)
+    >>> raw = export.linear(model, names=["bm25", "clicks"])
+    >>> bool(np.allclose(X @ raw.weights + raw.intercept, model.predict(X)))
+    True
+    """
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    weights, intercept = _weights(steps[-1])
+    for step in reversed(steps[:-1]):
+        scale, shift = _affine(step)
+        intercept += float(weights @ np.broadcast_to(shift, weights.shape))
+        weights = weights * scale
+    if not np.isfinite(weights).all():
+        raise ValueError("the model has weights that are not finite, which no format can hold")
+    return LinearModel(_names(steps, len(weights), names), weights, intercept)
+
+
+def to_json(model: Any, names: Sequence[str] | None = None) -> str:
+    """Plain JSON: every weight by name, and the intercept.
+
+    Parameters
+    ----------
+    model, names
+        As in `linear`.
+
+    Returns
+    -------
+    text : str
+
+    Examples
+    --------
+    >>> from rankrls import RankRLS, export
+    >>> model = RankRLS(alpha=0.5).fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    >>> print(export.to_json(model, ["bm25", "clicks"]))
+    {
+      "format": "rankrls-linear",
+      "weights": {
+        "bm25": 0.5,
+        "clicks": 0.0
+      },
+      "intercept": 0.0
+    }
+    """
+    raw = linear(model, names)
+    weights = dict(zip(raw.names, raw.weights.tolist(), strict=True))
+    return _json({"format": "rankrls-linear", "weights": weights, "intercept": raw.intercept})
+
+
+def to_svmrank(model: Any) -> str:
+    """A model file of SVMrank (and SVMlight), for `svm_rank_classify`: one support vector, the weights.
+
+    Parameters
+    ----------
+    model
+        As in `linear`. Features are numbered from 1.
+
+    Returns
+    -------
+    text : str
+
+    Examples
+    --------
+    >>> from rankrls import RankRLS, export
+    >>> model = RankRLS(alpha=0.5).fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    >>> print(export.to_svmrank(model).splitlines()[-1])
+    1 1:0.5 #
+    """
+    raw = linear(model)
+    values = " ".join(f"{j}:{float(w)!r}" for j, w in enumerate(raw.weights, start=1) if w != 0)
+    head = [
+        "SVM-light Version V6.20",
+        "0 # kernel type",
+        "3 # kernel parameter -d ",
+        "1 # kernel parameter -g ",
+        "1 # kernel parameter -s ",
+        "1 # kernel parameter -r ",
+        "empty# kernel parameter -u ",
+        f"{len(raw.weights)} # highest feature index ",
+        "0 # number of training documents ",
+        "2 # number of support vectors plus 1 ",
+        f"{-raw.intercept + 0.0!r} # threshold b, each following line is a SV (starting with alpha*y)",
+    ]
+    return "\n".join([*head, f"1 {values} #" if values else "1 #"]) + "\n"
+
+
+def to_opensearch(model: Any, names: Sequence[str] | None = None, *, name: str = "rankrls") -> str:
+    """The body of `POST _ltr/_featureset/SET/_createmodel` of the LTR plugins of OpenSearch and Elasticsearch.
+
+    Parameters
+    ----------
+    model, names
+        As in `linear`; names are those of the feature set.
+    name : str, default="rankrls"
+        Of the model in the search engine.
+
+    Returns
+    -------
+    text : str
+        JSON; features of weight zero are left out, which the plugins read as zero.
+
+    Examples
+    --------
+    >>> from rankrls import RankRLS, export
+    >>> model = RankRLS(alpha=0.5).fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    >>> print(export.to_opensearch(model, ["bm25", "clicks"]))
+    {
+      "model": {
+        "name": "rankrls",
+        "model": {
+          "type": "model/linear",
+          "definition": "{\\"bm25\\": 0.5}"
+        }
+      }
+    }
+    """
+    definition = json.dumps(linear(model, names).used(), ensure_ascii=False)
+    return _json({"model": {"name": name, "model": {"type": "model/linear", "definition": definition}}})
+
+
+def to_solr(model: Any, names: Sequence[str] | None = None, *, name: str = "rankrls") -> str:
+    """The body of `PUT schema/model-store` of Solr's LTR module: a LinearModel.
+
+    Parameters
+    ----------
+    model, names, name
+        As in `to_opensearch`; names are those of the feature store.
+
+    Returns
+    -------
+    text : str
+        JSON; features of weight zero are left out.
+
+    Examples
+    --------
+    >>> from rankrls import RankRLS, export
+    >>> model = RankRLS(alpha=0.5).fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    >>> print(export.to_solr(model, ["bm25", "clicks"]))
+    {
+      "class": "org.apache.solr.ltr.model.LinearModel",
+      "name": "rankrls",
+      "features": [
+        {
+          "name": "bm25"
+        }
+      ],
+      "params": {
+        "weights": {
+          "bm25": 0.5
+        }
+      }
+    }
+    """
+    used = linear(model, names).used()
+    features = [{"name": feature} for feature in used]
+    body = {"class": "org.apache.solr.ltr.model.LinearModel", "name": name, "features": features}
+    return _json({**body, "params": {"weights": used}})
+
+
+def to_vespa(model: Any, names: Sequence[str] | None = None, *, name: str = "rankrls") -> str:
+    """A rank profile of Vespa: names are its rank features, such as `bm25(title)` or `attribute(clicks)`.
+
+    Parameters
+    ----------
+    model, names, name
+        As in `to_opensearch`.
+
+    Returns
+    -------
+    text : str
+
+    Examples
+    --------
+    >>> from rankrls import RankRLS, export
+    >>> model = RankRLS(alpha=0.5).fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    >>> print(export.to_vespa(model, ["bm25(title)", "attribute(clicks)"]))
+    rank-profile rankrls {
+        first-phase {
+            expression {
+                0.5 * bm25(title)
+            }
+        }
+    }
+    """
+    raw = linear(model, names)
+    if not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise ValueError(f"a rank profile is named by letters, digits and _, got {name!r}")
+    for feature in raw.used():
+        if not re.fullmatch(r"[A-Za-z_]\w*(\([^(){};\n]*\))?(\.\w+)*", feature):
+            raise ValueError(f"{feature!r} is no rank feature of Vespa: give names such as bm25(title)")
+    terms = [f"{w!r} * {feature}" for feature, w in raw.used().items()]
+    terms += [repr(raw.intercept)] if raw.intercept or not terms else []
+    lines = [f"            {'+ ' if number else ''}{term}" for number, term in enumerate(terms)]
+    first = [f"rank-profile {name} {{", "    first-phase {", "        expression {"]
+    return "\n".join([*first, *lines, "        }", "    }", "}"])
+
+
+# ---------------------------------------------------------------- weights
+
+
+def _weights(model: Any) -> tuple[np.ndarray, float]:
+    """Weights and intercept of an estimator; an error if it is not linear."""
+    if isinstance(model, ConditionalRankRLS):
+        raise ValueError("a model of pairs of objects (ConditionalRankRLS) is no function of one document's features")
+    model = getattr(model, "ranker_", model)
+    intercept = getattr(model, "intercept_", 0.0)
+    if hasattr(model, "coef_"):
+        weights = np.asarray(model.coef_, dtype=np.float64)
+    elif isinstance(getattr(model, "kernel_", None), Linear):
+        weights = np.asarray(model.X_fit_.T @ model.dual_coef_, dtype=np.float64)
+    elif hasattr(model, "views_") and all(view.kernel is None for view in model.views_):
+        weights = np.zeros(model.n_features_in_)
+        for view, coef in zip(model.views_, model.view_coefs_, strict=True):
+            weights[view.columns] += np.asarray(coef).ravel() / len(model.views_)
+        intercept = float(np.mean(getattr(model, "view_intercepts_", 0.0)))
+    elif not hasattr(model, "n_features_in_"):
+        raise ValueError(f"a fitted ranker is needed, got {type(model).__name__} that is not fitted, or is none")
+    else:
+        kernel = getattr(model, "kernel_", None) or getattr(model, "kernel", None)
+        raise ValueError(f"a kernel model ({kernel}) is not linear, and the format holds weights of features only")
+    if weights.ndim > 1:
+        raise ValueError(f"the model has {len(weights)} targets, the format holds one")
+    return weights, float(intercept)
+
+
+def _affine(step: Any) -> tuple[Any, Any]:
+    """A scaler as x -> scale * x + shift."""
+    if isinstance(step, preprocessing.MinMaxScaler):
+        if step.clip:
+            raise ValueError("MinMaxScaler(clip=True) is not linear, and cannot be folded into weights")
+        return step.scale_, step.min_
+    if isinstance(step, preprocessing.StandardScaler | preprocessing.RobustScaler | preprocessing.MaxAbsScaler):
+        scale = 1 / (1.0 if getattr(step, "scale_", None) is None else step.scale_)
+        standard = isinstance(step, preprocessing.StandardScaler)
+        centre = getattr(step, "mean_" if standard else "center_", None)
+        centred = getattr(step, "with_mean" if standard else "with_centering", False)
+        return scale, -centre * scale if centred and centre is not None else 0.0
+    if isinstance(step, PerQueryMinMax):
+        raise ValueError(
+            "scaling within queries (PerQueryMinMax) needs all documents of a query at once, and cannot be folded into "
+            "weights: train with StandardScaler (--scale standard), or scale in the search engine"
+        )
+    raise ValueError(f"{type(step).__name__} is no scaler that can be folded into weights")
+
+
+def _names(steps: list[Any], n: int, names: Sequence[str] | None) -> list[str]:
+    if names is None:
+        found = getattr(steps[0], "feature_names_in_", None)
+        names = [f"f{j}" for j in range(1, n + 1)] if found is None else list(found)
+    names = [str(name) for name in names]
+    if len(names) != n:
+        raise ValueError(f"the model has {n} features, got {len(names)} names")
+    if len(set(names)) < n:
+        again = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {again!r} is given to several features")
+    return names
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
