@@ -595,3 +595,16 @@ def test_objects_that_are_all_alike_are_all_ranked_alike(kind, complete):
         model = ConditionalRankRLS(kernel=kernel, relation=kind).fit(X, Y if complete else thinned(Y, 0.8))
         scores = model.predict(X)
         assert_allclose(up_to_constants(scores), 0, atol=1e-10)
+
+
+def test_long_work_tells_how_far_it_is(capsys, monkeypatch):
+    from rankrls import parallel
+
+    seconds = iter(range(10**6))
+    monkeypatch.setattr(parallel, "clock", lambda: next(seconds))
+    X = objects(12, 4)
+    ConditionalRankRLS(kernel="rbf", verbose=True).fit(X, thinned(relation(X), 0.7))
+    printed = capsys.readouterr().err
+    assert "folds: 100 %" in printed and "conjugate gradients" in printed
+    ConditionalRankRLS(kernel="rbf", relation="symmetric", verbose=True).fit(X, relation(X, parity=1))
+    assert "folds: 100 %" in capsys.readouterr().err

@@ -22,6 +22,7 @@ from .edges import Graph
 from .iterative import warn_if_stopped_early
 from .kronecker import Domain, Kronecker, Mirrored, complete_graph
 from .metrics import Metric
+from .parallel import counted
 from .queries import Queries
 from .selection import Part, RelationKFold
 
@@ -54,7 +55,7 @@ class CompleteProblem:
 
     def scores(self, alphas: np.ndarray, metric: Metric, splitter: RelationKFold | None) -> np.ndarray:
         if splitter is not None:
-            parts = splitter.split(self.Y)
+            parts = counted(list(splitter.split(self.Y)), "folds")
             return mean_score(
                 metric, ((test.of(self.Y), self._predictions(train, test, alphas)) for train, test in parts)
             )
@@ -64,7 +65,7 @@ class CompleteProblem:
         at_once = max(1, BLOCK // self.Y.size)
         values, held = [], self.path.leave_rows_out(alphas, dtype)
         y, queries = np.ascontiguousarray(self.Y).ravel(), Queries(np.arange(p), np.repeat(np.arange(p), r))
-        for i in range(0, len(alphas), at_once):
+        for i in counted(range(0, len(alphas), at_once), "alphas"):
             block = np.empty((self.Y.size, min(at_once, len(alphas) - i)), dtype=dtype)
             for column in range(block.shape[1]):
                 block[:, column] = next(held).ravel()
@@ -129,7 +130,7 @@ class EdgeProblem:
 
     def _folds(self, splitter: RelationKFold) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         shape = (len(self.graph.G), len(self.graph.K))
-        for train, test in splitter.split_edges(self.graph.rows, self.graph.columns, shape):
+        for train, test in counted(list(splitter.split_edges(self.graph.rows, self.graph.columns, shape)), "folds"):
             if train.any() and test.any():
                 yield train, test
 

@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.linalg.blas import daxpy
 
+from .parallel import counted
+
+LABEL = "conjugate gradients, of the iterations allowed"
+
 Product = Callable[[np.ndarray], np.ndarray]
 
 
@@ -50,7 +54,9 @@ def multishift_cg(
     r, direction, rho = p[0].copy(), p[0].copy(), float(b @ b)
     zeta, zeta_old, residual = np.ones(k), np.ones(k), np.ones(k)  # residuals are zeta * r
     step_old, ratio, history = 1.0, 0.0, [1.0]
-    while len(history) <= maxiter and residual.max() > tol:
+    for _ in counted(range(maxiter), LABEL):
+        if residual.max() <= tol:
+            break
         q = daxpy(direction, product(direction), a=base)
         curvature = float(direction @ q)
         if curvature <= 0:  # the rest of b lies where M vanishes
@@ -94,7 +100,9 @@ def preconditioned_cg(
     history = [float(np.linalg.norm(r)) / norm]
     z = precondition(r)
     direction, rho = z.copy(), float(r @ z)
-    while len(history) <= maxiter and history[-1] > tol:
+    for _ in counted(range(maxiter), LABEL):
+        if history[-1] <= tol:
+            break
         q = daxpy(direction, product(direction), a=shift)
         curvature = float(direction @ q)
         if curvature <= 0:
