@@ -159,6 +159,17 @@ def test_an_interrupted_write_leaves_the_old_model(tmp_path, monkeypatch):
     assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
 
 
+def test_links_and_devices_stay_what_they_are(tmp_path):
+    model = RankRLS(1.0).fit(X, y, qid=qid)
+    (tmp_path / "link").symlink_to(tmp_path / "m")
+    save(model, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "m").is_file()
+    save(model, os.devnull)
+    assert Path(os.devnull).is_char_device()
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        save(model, tmp_path)
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "m"

@@ -91,7 +91,17 @@ def written(target: Source) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Write beside a file, then put it in its place: whoever looks sees the old one or the new one, whole."""
+    """Write beside a file, then put it in its place: whoever looks sees the old one or the new one, whole.
+
+    A link stays one, and what it leads to is replaced; devices and pipes are written to as they are.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder: give the name of a file in it")
+        with open(path, "wb") as file:
+            yield file
+        return
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
