@@ -145,8 +145,8 @@ def grids(place: Path) -> None:
     models = {
         f"RankRLS, alpha {n}": {"tied_pairs": "auto", "weighting": "pairs", "alphas": a} for n, a in powers.items()
     }
-    models["RankRLS, alpha 2^k, ties always in"] = {"tied_pairs": True, "weighting": "pairs", "alphas": ALPHAS}
-    models["RankRLS, alpha 2^k, ties always out"] = {"weighting": "pairs", "alphas": ALPHAS}
+    models["RankRLS, alpha 2^k, ties always in"] = {**pairs, "tied_pairs": True, "alphas": ALPHAS}
+    models["RankRLS, alpha 2^k, ties always out"] = {**pairs, "tied_pairs": False, "alphas": ALPHAS}
     models |= {f"RLS, alpha {n}": {"regression": 1.0, "alphas": a} for n, a in powers.items()}
     rankers = {name: by_validation(**options) for name, options in models.items()}
     rankers["RLS without intercept, alpha 2^k"] = ridge_without_intercept

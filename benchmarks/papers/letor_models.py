@@ -124,7 +124,7 @@ def xgboost(fold: Fold) -> Choice:
     def run(depth: int, pairs: str) -> tuple[float, int]:
         stop = xgb.callback.EarlyStopping(PATIENCE, metric_name="MAP", maximize=True)
         judged = {"evals": [(validation, "valid")], "custom_metric": judge, "verbose_eval": False}
-        model = xgb.train(settings(depth, pairs), train, ROUNDS, callbacks=[stop], **judged)
+        model = xgb.train(settings(depth, pairs), train, num_boost_round=ROUNDS, callbacks=[stop], **judged)
         return model.best_score, model.best_iteration + 1
 
     runs = [run(*point) for point in XGBOOST]
@@ -132,7 +132,7 @@ def xgboost(fold: Fold) -> Choice:
     (depth, pairs), (_, rounds) = XGBOOST[best], runs[best]
 
     def fit(part: RankingData) -> Predict:
-        model = xgb.train(settings(depth, pairs), data(part), rounds)
+        model = xgb.train(settings(depth, pairs), data(part), num_boost_round=rounds)
         return lambda X: model.predict(xgb.DMatrix(X))
 
     return Choice(f"depth {depth}, pairs {pairs}, {rounds} rounds", fit)
