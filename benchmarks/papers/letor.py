@@ -142,9 +142,8 @@ def beside_the_paper(runs: dict[str, Runs], published: dict[str, dict[str, float
 def grids(place: Path) -> None:
     """The paper does not give its grid: how much depends on it, and on the intercept of RLS?"""
     powers = {"2^k": ALPHAS, "4^k": ALPHAS[1::2], "10^k": 10.0 ** np.arange(-4, 9), "default": None}
-    models = {
-        f"RankRLS, alpha {n}": {"tied_pairs": "auto", "weighting": "pairs", "alphas": a} for n, a in powers.items()
-    }
+    pairs = {"weighting": "pairs", "tied_pairs": "auto"}
+    models = {f"RankRLS, alpha {n}": {**pairs, "alphas": a} for n, a in powers.items()}
     models["RankRLS, alpha 2^k, ties always in"] = {**pairs, "tied_pairs": True, "alphas": ALPHAS}
     models["RankRLS, alpha 2^k, ties always out"] = {**pairs, "tied_pairs": False, "alphas": ALPHAS}
     models |= {f"RLS, alpha {n}": {"regression": 1.0, "alphas": a} for n, a in powers.items()}

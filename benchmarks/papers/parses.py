@@ -28,7 +28,7 @@ PAPER = {"RLS": {"regression": 1.0}, "RankRLS": {"weighting": "pairs", "tied_pai
 
 
 def read(folder: Path, columns: int) -> Parses:
-    """Counts of the most frequent features of both kinds, each kind scaled to norm 1; y is F1 against the gold parse."""
+    """Counts of the most frequent features of both kinds, each scaled to norm 1; y is F1 against the gold parse."""
     sentences: list[dict] = []
     for path in sorted(folder.glob("genia-*.jsonl.xz")):
         with lzma.open(path, "rt") as lines:
@@ -80,13 +80,13 @@ def bioinfer(folder: Path) -> None:
     """What is left of the paper's own data: 22 sentences to learn from, 20 to judge."""
 
     def part(name: str) -> Parses:
-        texts = (lzma.open(folder / f"rank_{name}.{kind}.xz", "rt") for kind in ("features", "labels", "qids"))
-        features, labels, qids = (file.read().split("\n") for file in texts)
-        entries = [[pair.split(":") for pair in line.split()] for line in features if line]
+        files = (folder / f"rank_{name}.{kind}.xz" for kind in ("features", "labels", "qids"))
+        features, labels, qids = (lzma.decompress(path.read_bytes()).decode() for path in files)
+        entries = [[pair.split(":") for pair in line.split()] for line in features.splitlines()]
         rows = np.repeat(np.arange(len(entries)), [len(line) for line in entries])
         columns, values = np.array([pair for line in entries for pair in line], dtype=float).T
         X = sparse.csr_array((values, (rows, columns.astype(int))), shape=(len(entries), 195_101))
-        return Parses(X, np.array(" ".join(labels).split(), float), np.array(" ".join(qids).split()))
+        return Parses(X, np.array(labels.split(), float), np.array(qids.split()))
 
     train, test = part("train"), part("test")
     print(f"\n### BioInfer excerpt: {len(train.y)} parses to learn from, {len(test.y)} to judge\n")
