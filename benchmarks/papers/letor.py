@@ -9,6 +9,7 @@ each of these train, vali and test files. docs/reproductions/letor.md has what f
 from __future__ import annotations
 
 import argparse
+import pickle
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from benchmarks.measure import machine
 from benchmarks.papers.letor_models import ALPHAS, OURS, PAPERS, TREES, Ranker, by_validation, ridge_without_intercept
 from benchmarks.papers.letor_sets import (
     MEASURES,
+    Fold,
     Results,
     baselines,
     check_measures,
@@ -45,37 +47,61 @@ PAIRS = [
 FLIPS = 20_000
 
 
+@dataclass(frozen=True)
+class Run:
+    """What a ranker did on a fold."""
+
+    trained: dict[str, np.ndarray]  # measure -> value of each query
+    refitted: dict[str, np.ndarray]  # with the validation set added to the training set
+    choice: str
+    choosing: float  # CPU seconds
+    training: float
+
+
 @dataclass
 class Runs:
-    """What a ranker did on the five folds."""
+    """What a ranker did on the folds."""
 
-    trained: list[dict[str, np.ndarray]] = field(default_factory=list)  # per fold: measure -> value of each query
-    refitted: list[dict[str, np.ndarray]] = field(default_factory=list)  # with the validation set added
-    choices: list[str] = field(default_factory=list)
-    choosing: float = 0.0  # CPU seconds, all folds
-    training: float = 0.0
+    each: list[Run] = field(default_factory=list)
 
     def folds(self, measure: str) -> list[float]:
-        return [float(values[measure].mean()) for values in self.trained]
+        return [float(now.trained[measure].mean()) for now in self.each]
+
+    def mean(self, measure: str) -> float:
+        return float(np.mean(self.folds(measure)))
+
+    def refitted(self, measure: str) -> float:
+        return float(np.mean([now.refitted[measure].mean() for now in self.each]))
 
     def queries(self, measure: str) -> np.ndarray:
-        return np.concatenate([values[measure] for values in self.trained])
+        return np.concatenate([now.trained[measure] for now in self.each])
 
 
-def run(place: Path, rankers: dict[str, Ranker], *, letor4: bool) -> dict[str, Runs]:
+def run(place: Path, rankers: dict[str, Ranker], *, letor4: bool, keep: Path | None = None) -> dict[str, Runs]:
+    """Every ranker on every fold; what `keep` has of an earlier call is not run again."""
     runs = {name: Runs() for name in rankers}
-    for fold in read_folds(place):
+    for number, fold in enumerate(read_folds(place), start=1):
         for name, ranker in rankers.items():
-            now, start = runs[name], time.process_time()
-            choice = ranker(fold)
-            chosen = time.process_time()
-            predict = choice.fit(fold.train)
-            now.choosing += chosen - start
-            now.training += time.process_time() - chosen
-            now.choices.append(choice.text)
-            now.trained.append(evaluate(fold.test, predict(fold.test.X), letor4=letor4))
-            now.refitted.append(evaluate(fold.test, choice.fit(fold.both)(fold.test.X), letor4=letor4))
+            kept = None if keep is None else keep / f"{name}, fold {number}.pickle"
+            if kept is None or not kept.exists():
+                now = run_fold(fold, ranker, letor4=letor4)
+                if kept is not None:
+                    kept.parent.mkdir(parents=True, exist_ok=True)
+                    kept.write_bytes(pickle.dumps(now))
+            else:
+                now = pickle.loads(kept.read_bytes())
+            runs[name].each.append(now)
     return runs
+
+
+def run_fold(fold: Fold, ranker: Ranker, *, letor4: bool) -> Run:
+    start = time.process_time()
+    choice = ranker(fold)
+    chosen = time.process_time()
+    predict = choice.fit(fold.train)
+    trained = time.process_time()
+    values = [evaluate(fold.test, f(fold.test.X), letor4=letor4) for f in (predict, choice.fit(fold.both))]
+    return Run(values[0], values[1], choice.text, chosen - start, trained - chosen)
 
 
 # ---------------------------------------------------------------- tables
@@ -95,15 +121,14 @@ def report(name: str, place: Path, runs: dict[str, Runs], others: Results) -> No
     print("MAP of each test fold; last column: validation set added to the training set, same parameters.\n")
     rows = []
     for model, now in runs.items():
-        refitted = float(np.mean([values["MAP"].mean() for values in now.refitted]))
-        rows.append([model, *numbers([*now.folds("MAP"), float(np.mean(now.folds("MAP"))), refitted])])
+        rows.append([model, *numbers([*now.folds("MAP"), now.mean("MAP"), now.refitted("MAP")])])
     for model, published in others.items():
         if "MAP" in published:
             rows.append([model, *numbers([*published["MAP"], float(np.mean(published["MAP"]))]), ""])
     table(["model", *(f"fold {k}" for k in range(1, 6)), "mean", "refitted"], rows)
 
     print("Means over folds:\n")
-    rows = [[model, *numbers([float(np.mean(now.folds(m))) for m in SHOWN])] for model, now in runs.items()]
+    rows = [[model, *numbers([now.mean(m) for m in SHOWN])] for model, now in runs.items()]
     for model, published in others.items():
         rows.append([model, *numbers([float(np.mean(published.get(m, np.nan))) for m in SHOWN])])
     table(["model", *SHOWN], rows)
@@ -116,7 +141,8 @@ def report(name: str, place: Path, runs: dict[str, Runs], others: Results) -> No
     print("CPU seconds of all five folds, and what was chosen in each:\n")
     rows = []
     for model, now in runs.items():
-        rows.append([model, f"{now.choosing:.2f}", f"{now.training:.2f}", "; ".join(filter(None, now.choices))])
+        seconds = [f"{sum(getattr(one, part) for one in now.each):.2f}" for part in ("choosing", "training")]
+        rows.append([model, *seconds, "; ".join(one.choice for one in now.each if one.choice)])
     table(["model", "choosing", "training", "chosen"], rows)
 
 
@@ -125,12 +151,12 @@ def beside_the_paper(runs: dict[str, Runs], published: dict[str, dict[str, float
     head = ["", *(f"{a}, paper / ours" for a in PAPERS), *(f"{a}, paper" for a in published if a not in PAPERS)]
     rows = []
     for measure in MEASURES:
-        ours = {a: float(np.mean(runs[a].folds(measure))) for a in PAPERS}
+        ours = {a: runs[a].mean(measure) for a in PAPERS}
         both = [f"{published[a][measure]:.3f} / {ours[a]:.3f}" for a in PAPERS]
         rows.append([measure, *both, *(f"{v[measure]:.3f}" for a, v in published.items() if a not in PAPERS)])
     table(head, rows)
     for algorithm in PAPERS:
-        gaps = [np.mean(runs[algorithm].folds(m)) - published[algorithm][m] for m in MEASURES]
+        gaps = [runs[algorithm].mean(m) - published[algorithm][m] for m in MEASURES]
         largest = int(np.argmax(np.abs(gaps)))
         print(
             f"{algorithm}: ours minus the paper's {np.mean(gaps):+.4f} on average over {len(MEASURES)} values, "
@@ -151,7 +177,7 @@ def grids(place: Path) -> None:
     rankers["RLS without intercept, alpha 2^k"] = ridge_without_intercept
     runs = run(place, rankers, letor4=False)
     print("Other grids of alpha, means over folds:\n")
-    table(["", *SHOWN], [[name, *numbers([float(np.mean(now.folds(m))) for m in SHOWN])] for name, now in runs.items()])
+    table(["", *SHOWN], [[name, *numbers([now.mean(m) for m in SHOWN])] for name, now in runs.items()])
 
 
 def tests(runs: dict[str, Runs]) -> None:
@@ -180,6 +206,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with one folder per set, and letor-baselines")
     parser.add_argument("--sets", nargs="+", default=SETS, help="folders of DIR, or any with Fold1 ... Fold5")
     parser.add_argument("--models", nargs="+", choices=["papers", "ours", "trees"], default=["papers", "ours", "trees"])
+    parser.add_argument(
+        "--keep", type=Path, help="folder to keep the results of finished folds in, so as to go on later"
+    )
     arguments = parser.parse_args()
     groups = {"papers": PAPERS, "ours": OURS, "trees": TREES}
     rankers = {name: ranker for group in arguments.models for name, ranker in groups[group].items()}
@@ -189,11 +218,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         for name in arguments.sets:
             place = find(name, arguments.data, Path(temporary))
-            print(f"\n## {name}\n")
+            print(f"\n## {place.name if Path(name).is_dir() else name}\n")
             if name == "letor2-ohsumed":
                 print(f"{check_measures(place)}\n")
             letor4 = "letor4" in name.lower() or "mq200" in name.lower()
-            report(name, place, run(place, rankers, letor4=letor4), baselines(arguments.data, name))
+            keep = None if arguments.keep is None else arguments.keep / Path(name).name
+            runs = run(place, rankers, letor4=letor4, keep=keep)
+            report(name, place, runs, baselines(arguments.data, name))
 
 
 if __name__ == "__main__":
