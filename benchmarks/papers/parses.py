@@ -20,6 +20,7 @@ from sklearn.preprocessing import normalize
 from benchmarks.measure import machine
 from benchmarks.papers.corankrls_genia import Parses, link_types, parts_of_speech, splits
 from rankrls import RankRLS
+from rankrls.bases import RandomRows
 from rankrls.kernels import Gaussian
 from rankrls.metrics import per_query
 
@@ -99,23 +100,25 @@ def bioinfer(folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder that holds parse-ranking-genia")
-    parser.add_argument("--columns", type=int, nargs="+", default=[200, 1000], help="features of each kind")
+    parser.add_argument("--parts", nargs="+", default=["linear", "wide", "gaussian", "bioinfer"])
     arguments = parser.parse_args()
     print(machine())
-    for columns in arguments.columns:
-        data = read(arguments.data / "parse-ranking-genia", columns)
-        if columns == arguments.columns[0]:
-            print(f"\n{100 * between(data):.0f} % of the variance of F1 is between sentences.")
-        leave_out = {"cv": "leave-query-out"}
-        rows = {**PAPER, "RankRLS, defaults": leave_out, "half RLS, half RankRLS": {"regression": 0.5, **leave_out}}
+    genia, excerpt = (arguments.data / f"parse-ranking-{name}" for name in ("genia", "bioinfer-excerpt"))
+    leave_out = {"cv": "leave-query-out"}
+    rows = {**PAPER, "RankRLS, defaults": leave_out, "half RLS, half RankRLS": {"regression": 0.5, **leave_out}}
+    if {"linear", "gaussian"} & set(arguments.parts):
+        data = read(genia, 200)
+        print(f"\n{100 * between(data):.0f} % of the variance of F1 is between sentences.")
+        if "linear" in arguments.parts:
+            compare(f"Linear, {data.X.shape[1]} features", data, rows)
+        if "gaussian" in arguments.parts:
+            kernel = {"kernel": Gaussian(gamma="auto"), "basis": RandomRows(500)}
+            kernels = {name: {**options, **kernel} for name, options in PAPER.items()}
+            compare("Gaussian kernel, 500 random basis parses", data, kernels)
+    if "wide" in arguments.parts:
+        data = read(genia, 1000)
         compare(f"Linear, {data.X.shape[1]} features", data, rows)
-        if columns == arguments.columns[0]:
-            kernel = {"kernel": Gaussian(gamma="auto"), "basis": 500}
-            compare(
-                "Gaussian kernel, 500 basis parses", data, {n: {**options, **kernel} for n, options in PAPER.items()}
-            )
-    excerpt = arguments.data / "parse-ranking-bioinfer-excerpt"
-    if excerpt.is_dir():
+    if "bioinfer" in arguments.parts and excerpt.is_dir():
         bioinfer(excerpt)
 
 
