@@ -31,6 +31,7 @@ from benchmarks.papers.letor_sets import (
     paper,
     read_folds,
 )
+from rankrls.metrics import per_query
 
 SETS = ["letor2-ohsumed", "letor3-ohsumed", "letor4-mq2008"]
 SHOWN = ["MAP", "NDCG@1", "NDCG@3", "NDCG@5", "NDCG@10", "P@1", "P@5", "P@10"]
@@ -92,6 +93,16 @@ def run(place: Path, rankers: dict[str, Ranker], *, letor4: bool, keep: Path | N
                 now = pickle.loads(kept.read_bytes())
             runs[name].each.append(now)
     return runs
+
+
+def order_of_files(place: Path) -> str:
+    """What a ranker that ties everything gets."""
+    tests = [fold.test for fold in read_folds(place)]
+    stable, random = (
+        np.mean([per_query("map", t.y, np.zeros(len(t)), t.qid, ties=ties, empty=0.0).mean() for t in tests])
+        for ties in ("stable", "average")
+    )
+    return f"MAP of equal scores: {stable:.4f} in the order of the files (the official rule), {random:.4f} in random order."
 
 
 def run_fold(fold: Fold, ranker: Ranker, *, letor4: bool) -> Run:
@@ -221,6 +232,7 @@ def main() -> None:
             print(f"\n## {place.name if Path(name).is_dir() else name}\n")
             if name == "letor2-ohsumed":
                 print(f"{check_measures(place)}\n")
+            print(f"{order_of_files(place)}\n")
             letor4 = "letor4" in name.lower() or "mq200" in name.lower()
             keep = None if arguments.keep is None else arguments.keep / Path(name).name
             runs = run(place, rankers, letor4=letor4, keep=keep)
