@@ -102,7 +102,9 @@ def order_of_files(place: Path) -> str:
         np.mean([per_query("map", t.y, np.zeros(len(t)), t.qid, ties=ties, empty=0.0).mean() for t in tests])
         for ties in ("stable", "average")
     )
-    return f"MAP of equal scores: {stable:.4f} in the order of the files (the official rule), {random:.4f} in random order."
+    return (
+        f"MAP of equal scores: {stable:.4f} in the order of the files, the official rule; {random:.4f} in random order."
+    )
 
 
 def run_fold(fold: Fold, ranker: Ranker, *, letor4: bool) -> Run:
