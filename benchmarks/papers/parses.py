@@ -116,8 +116,9 @@ def main() -> None:
             kernels = {name: {**options, **kernel} for name, options in PAPER.items()}
             compare("Gaussian kernel, 500 random basis parses", data, kernels)
     if "wide" in arguments.parts:
-        data = read(genia, 1000)
-        compare(f"Linear, {data.X.shape[1]} features", data, rows)
+        data = read(genia, 500)
+        wide = {name: {**options, **leave_out} for name, options in rows.items()}
+        compare(f"Linear, {data.X.shape[1]} features, alpha by leave-query-out", data, wide)
     if "bioinfer" in arguments.parts and excerpt.is_dir():
         bioinfer(excerpt)
 
