@@ -91,10 +91,11 @@ def bioinfer(folder: Path) -> None:
 
     train, test = part("train"), part("test")
     print(f"\n### BioInfer excerpt: {len(train.y)} parses to learn from, {len(test.y)} to judge\n")
-    print("| model | mean tau-b | sentences |\n|---|---|---|")
+    print("| model | mean tau-b | standard error | sentences |\n|---|---|---|---|")
     for name, options in {**PAPER, "RankRLS, defaults": {}}.items():
         tau = correlations(RankRLS(scoring="kendall_tau_b", **options), train, test)
-        print(f"| {name} | {np.nanmean(tau):.3f} | {np.sum(~np.isnan(tau))} |")
+        tau = tau[~np.isnan(tau)]
+        print(f"| {name} | {tau.mean():.3f} | {stats.sem(tau):.3f} | {len(tau)} |")
 
 
 def main() -> None:
