@@ -1,0 +1,128 @@
+"""Parse ranking, RLS against RankRLS, after table 8 of [Pahikkala07b], printed as Markdown.
+
+DIR of --data DIR holds the folders parse-ranking-genia and, if there, parse-ranking-bioinfer-excerpt;
+docs/reproductions/letor.md has what followed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import time
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse, stats
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.preprocessing import normalize
+
+from benchmarks.measure import machine
+from benchmarks.papers.corankrls_genia import Parses, link_types, parts_of_speech, splits
+from rankrls import RankRLS
+from rankrls.bases import RandomRows
+from rankrls.kernels import Gaussian
+from rankrls.metrics import per_query
+
+FOLDS = 10  # of sentences, to choose alpha and the width of a kernel
+PAPER = {"RLS": {"regression": 1.0}, "RankRLS": {"weighting": "pairs", "tied_pairs": "auto"}}
+
+
+def read(folder: Path, columns: int) -> Parses:
+    """Counts of the most frequent features of both kinds, each scaled to norm 1; y is F1 against the gold parse."""
+    sentences: list[dict] = []
+    for path in sorted(folder.glob("genia-*.jsonl.xz")):
+        with lzma.open(path, "rt") as lines:
+            sentences += map(json.loads, lines)
+    pairs = [(sentence, parse) for sentence in sentences for parse in sentence["parses"]]
+    blocks = []
+    for kind in (link_types, parts_of_speech):
+        counts = CountVectorizer(analyzer=lambda pair, kind=kind: kind(*pair), max_features=columns)
+        blocks.append(normalize(counts.fit_transform(pairs).astype(float)))
+    lengths = [len(sentence["parses"]) for sentence in sentences]
+    y = np.array([parse["f1"] for _, parse in pairs])
+    return Parses(sparse.hstack(blocks).toarray(), y, np.repeat(np.arange(len(sentences)), lengths))
+
+
+def between(data: Parses) -> float:
+    """The share of the variance of y that is between sentences, of which a ranker need not know."""
+    means = np.bincount(data.qid, data.y) / np.bincount(data.qid)
+    return float(means[data.qid].var() / data.y.var())
+
+
+def correlations(model: RankRLS, train: Parses, test: Parses) -> np.ndarray:
+    """(sentences,) tau-b of each test sentence, NaN where all its parses are equally good."""
+    model.fit(train.X, train.y, qid=train.qid)
+    return per_query("kendall_tau_b", test.y, model.predict(test.X), test.qid)
+
+
+def compare(title: str, data: Parses, rows: dict[str, dict]) -> None:
+    taus: dict[str, list[np.ndarray]] = {name: [] for name in rows}
+    seconds = dict.fromkeys(rows, 0.0)
+    for _, sentences, test in splits(data):
+        train = data.of(sentences)
+        for name, options in rows.items():
+            start = time.process_time()
+            model = RankRLS(**{"scoring": "kendall_tau_b", "cv": FOLDS, "random_state": 0, **options})
+            taus[name].append(correlations(model, train, test))
+            seconds[name] += time.process_time() - start
+    print(f"\n### {title}\n\n| model | draws | mean | minus RLS | p | CPU seconds |\n" + "|---" * 6 + "|")
+    means = {name: np.mean(values, axis=0) for name, values in taus.items()}
+    reference = means["RLS"]
+    for name, values in taus.items():
+        gain = (means[name] - reference)[~np.isnan(reference)]
+        p = f"{stats.wilcoxon(gain).pvalue:.1g}" if gain.any() else ""
+        draws = np.nanmean(values, axis=1)
+        texts = (", ".join(f"{v:.3f}" for v in draws), f"{draws.mean():.4f}", f"{gain.mean():+.4f}", p)
+        print(f"| {name} | {' | '.join(texts)} | {seconds[name] / len(draws):.1f} |", flush=True)
+
+
+def bioinfer(folder: Path) -> None:
+    """What is left of the paper's own data: 22 sentences to learn from, 20 to judge."""
+
+    def part(name: str) -> Parses:
+        files = (folder / f"rank_{name}.{kind}.xz" for kind in ("features", "labels", "qids"))
+        features, labels, qids = (lzma.decompress(path.read_bytes()).decode() for path in files)
+        entries = [[pair.split(":") for pair in line.split()] for line in features.splitlines()]
+        rows = np.repeat(np.arange(len(entries)), [len(line) for line in entries])
+        columns, values = np.array([pair for line in entries for pair in line], dtype=float).T
+        X = sparse.csr_array((values, (rows, columns.astype(int))), shape=(len(entries), 195_101))
+        return Parses(X, np.array(labels.split(), float), np.array(qids.split()))
+
+    train, test = part("train"), part("test")
+    print(f"\n### BioInfer excerpt: {len(train.y)} parses to learn from, {len(test.y)} to judge\n")
+    print("| model | mean tau-b | standard error | sentences |\n|---|---|---|---|")
+    for name, options in {**PAPER, "RankRLS, defaults": {}}.items():
+        tau = correlations(RankRLS(scoring="kendall_tau_b", **options), train, test)
+        tau = tau[~np.isnan(tau)]
+        print(f"| {name} | {tau.mean():.3f} | {stats.sem(tau):.3f} | {len(tau)} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder that holds parse-ranking-genia")
+    parser.add_argument("--parts", nargs="+", default=["linear", "wide", "gaussian", "bioinfer"])
+    arguments = parser.parse_args()
+    print(machine())
+    genia, excerpt = (arguments.data / f"parse-ranking-{name}" for name in ("genia", "bioinfer-excerpt"))
+    leave_out = {"cv": "leave-query-out"}
+    rows = {**PAPER, "RankRLS, defaults": leave_out, "half RLS, half RankRLS": {"regression": 0.5, **leave_out}}
+    if {"linear", "gaussian"} & set(arguments.parts):
+        data = read(genia, 200)
+        print(f"\n{100 * between(data):.0f} % of the variance of F1 is between sentences.")
+        if "linear" in arguments.parts:
+            compare(f"Linear, {data.X.shape[1]} features", data, rows)
+        if "gaussian" in arguments.parts:
+            kernel = {"kernel": Gaussian(gamma="auto"), "basis": RandomRows(500)}
+            kernels = {name: {**options, **kernel} for name, options in PAPER.items()}
+            compare("Gaussian kernel, 500 random basis parses", data, kernels)
+    if "wide" in arguments.parts:
+        data = read(genia, 500)
+        wide = {name: {**options, **leave_out} for name, options in rows.items()}
+        compare(f"Linear, {data.X.shape[1]} features, alpha by leave-query-out", data, wide)
+    if "bioinfer" in arguments.parts and excerpt.is_dir():
+        bioinfer(excerpt)
+
+
+if __name__ == "__main__":
+    main()
