@@ -540,10 +540,17 @@ def test_similarities_that_are_no_kernels():
     shifted = ConditionalRankRLS(1.0, kernel="precomputed", indefinite="shift").fit(bent, Y)
     d, U = np.linalg.eigh(bent)
     plain = ConditionalRankRLS(1.0, kernel="precomputed").fit(bent - d[0] * np.eye(12), Y)
-    assert_allclose(shifted.predict(bent), plain.predict(bent), atol=1e-8)
+    assert_allclose(shifted.predict(shifted.X_fit_), plain.predict(plain.X_fit_), atol=1e-8)
     clipped = ConditionalRankRLS(1.0, kernel="precomputed", indefinite="clip").fit(bent, Y)
     plain = ConditionalRankRLS(1.0, kernel="precomputed").fit((U * np.maximum(d, 0)) @ U.T, Y)
-    assert_allclose(clipped.dual_coef_, plain.dual_coef_, atol=1e-8)
+    assert_allclose(clipped.predict(bent), plain.predict((U * np.maximum(d, 0)) @ U.T), atol=1e-8)
+    for solver, loss in (("closed", "ranking"), ("closed", "regression"), ("cg", "ranking"), ("cg", "regression")):
+        params = {"kernel": "precomputed", "solver": solver, "loss": loss, "tol": 1e-12, "max_iter": 10_000}
+        plain = ConditionalRankRLS(0.01, **params).fit((U * np.maximum(d, 0)) @ U.T, Y)
+        clipped = ConditionalRankRLS(0.01, indefinite="clip", **params).fit(bent, Y)
+        expected = plain.predict((U * np.maximum(d, 0)) @ U.T)
+        assert_allclose(up_to_constants(clipped.predict(bent)), up_to_constants(expected), atol=1e-4)
+        assert_allclose(up_to_constants(clipped.predict(clipped.X_fit_)), up_to_constants(expected), atol=1e-4)
     crooked = K + 0.01 * rng.normal(size=K.shape)
     with pytest.raises(ValueError, match=r"not symmetric: K\[.*pass \(K \+ K.T\) / 2"):
         ConditionalRankRLS(kernel="precomputed").fit(crooked, Y)

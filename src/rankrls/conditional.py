@@ -63,19 +63,27 @@ class CompleteProblem:
         p, r = self.Y.shape
         dtype = np.float32 if self.Y.size >= SINGLE_PRECISION else np.float64
         at_once = max(1, BLOCK // self.Y.size)
-        values, held = [], self.path.leave_rows_out(alphas, dtype)
+        values = []
         y, queries = np.ascontiguousarray(self.Y).ravel(), Queries(np.arange(p), np.repeat(np.arange(p), r))
         for i in counted(range(0, len(alphas), at_once), "alphas"):
-            block = np.empty((self.Y.size, min(at_once, len(alphas) - i)), dtype=dtype)
-            for column in range(block.shape[1]):
-                block[:, column] = next(held).ravel()
-            values.append(metric(y, block, queries))
+            some = alphas[i : i + at_once]
+            block = self.path.leave_rows_out(some, dtype)
+            if at_once >= len(alphas):
+                self._held.update(zip(some.tolist(), block, strict=True))
+            values.append(metric(y, block.reshape(len(some), -1).T, queries))
         return np.concatenate(values)
+
+    @cached_property
+    def _held(self) -> dict[float, np.ndarray]:
+        """Held-out scores by alpha, where all fit into memory at once."""
+        return {}
 
     def held_out(self, alpha: float, splitter: RelationKFold | None) -> np.ndarray:
         if splitter is None:
             assert isinstance(self.path, Kronecker)
-            return next(self.path.leave_rows_out(np.array([alpha])))
+            if alpha in self._held:
+                return self._held[alpha].astype(np.float64)
+            return self.path.leave_rows_out(np.array([alpha]))[0]
         out = np.full(self.Y.shape, np.nan)
         for train, test in splitter.split(self.Y):
             out[np.ix_(test.rows, test.columns)] = next(self._predictions(train, test, np.array([alpha])))

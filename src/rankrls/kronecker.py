@@ -24,7 +24,7 @@ and t, the one thing that couples the elements of B, solves a positive definite 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -32,10 +32,12 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from .parallel import n_threads, share
 from .ridge import INDEFINITE, cutoff, eigh
 
 Eigen = tuple[np.ndarray, np.ndarray]  # orthonormal columns and positive numbers
 
+ROWS = 2000  # left out at a time, at most
 INTERPOLATED = 256  # beyond this many eigenvalues leverages are interpolated
 
 
@@ -138,31 +140,41 @@ class Kronecker:
         a = self.V @ (self.E / (np.outer(self.g, self.s) + alpha)) @ self.U.T
         return part(a, self.parity)
 
-    def leave_rows_out(self, alphas: np.ndarray, dtype: Any = np.float64) -> Iterator[np.ndarray]:
-        """For each alpha (p, r) the scores of each row by the model that never saw it, up to a constant each.
+    def leave_rows_out(self, alphas: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
+        """(k, p, r) the scores of each row by the model that never saw it, up to a constant each, for each alpha.
 
         With H = g s' / (g s' + alpha), the residual of all rows is R U = (Y U - V E) + V ((1 - H) * E), and leaving
         out row h divides its element j by 1 - sum_i H[i, j] V[h, i]^2.
         """
         V, E, YU, U = (np.ascontiguousarray(M, dtype=dtype) for M in (self.V, self.E, self.YU, self.U))
         outside = None if self._full else (self.YU - self.V @ self.E).astype(dtype)
-        for alpha, stays in zip(alphas, self._one_less_leverage(alphas), strict=True):
-            H = np.outer(self.g.astype(dtype), (self.s / alpha).astype(dtype))
-            H += 1
-            R = V @ np.divide(E, H, out=H)
-            if outside is not None:
-                R += outside
-            R /= stays.astype(dtype, copy=False)
-            np.subtract(YU, R, out=R)
-            yield R @ U.T
+        scores = np.empty((len(alphas), len(V), len(U)), dtype=dtype)
+        stays = list(self._one_less_leverage(alphas, dtype))
+
+        def leave_out(blocks: Any) -> None:
+            for rows in blocks:
+                for number, alpha in enumerate(alphas):
+                    M = np.outer(self.g.astype(dtype), (self.s / alpha).astype(dtype))
+                    M += 1
+                    R = V[rows] @ np.divide(E, M, out=M)
+                    if outside is not None:
+                        R += outside[rows]
+                    R /= stays[number](rows)
+                    np.subtract(YU[rows], R, out=R)
+                    np.matmul(R, U.T, out=scores[number, rows])
+
+        step = max(1, min(ROWS, -(-len(V) // n_threads())))
+        blocks = [slice(i, i + step) for i in range(0, len(V), step)]
+        share(leave_out, blocks, cost=scores.size, label="objects left out")
+        return scores
 
     @property
     def _full(self) -> bool:
         """Whether G has full rank."""
         return self.V.shape[0] == self.V.shape[1]
 
-    def _one_less_leverage(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
-        """For each alpha (p, rank of K) 1 - sum_i V[h, i]^2 g_i s_j / (g_i s_j + alpha).
+    def _one_less_leverage(self, alphas: np.ndarray, dtype: Any) -> Iterator[Callable[[slice], np.ndarray]]:
+        """For each alpha, of some rows h (p, rank of K) 1 - sum_i V[h, i]^2 g_i s_j / (g_i s_j + alpha).
 
         Of alpha and j this depends by x = log(s_j / alpha) alone: a smooth function of one number for each row h,
         whose logarithm is analytic in the strip |Im x| < pi. Where there are more eigenvalues than a Chebyshev
@@ -170,16 +182,20 @@ class Kronecker:
         """
         square = self.V**2
         rest = np.zeros(len(square)) if self._full else np.maximum(0, 1 - square.sum(axis=1))
-        at = lambda x: square @ (1 / (1 + np.outer(self.g, np.exp(x)))) + rest[:, None]
+        at = lambda x, rows: square[rows] @ (1 / (1 + np.outer(self.g, np.exp(x)))) + rest[rows, None]
         flat = np.log(1e-18 / self.g.max(initial=1e-300))  # below this the leverage is zero
         log_s = np.log(self.s)
         low = max(flat, log_s.min(initial=0) - np.log(alphas.max()))
         high = log_s.max(initial=0) - np.log(alphas.min())
         nodes = Chebyshev.on(low, high, strip=np.pi) if high > low and len(self.g) > INTERPOLATED else None
-        values = None if nodes is None else np.log(at(nodes.x))
+        values: Any = None if nodes is None else np.log(at(nodes.x, slice(None))).astype(dtype)
         for alpha in alphas:
             x = np.maximum(log_s - np.log(alpha), flat)
-            yield at(x) if nodes is None else np.exp(values @ nodes.matrix(np.clip(x, low, high)))
+            if nodes is None:
+                yield lambda rows, x=x: at(x, rows).astype(dtype)  # type: ignore[misc]
+            else:
+                weights = nodes.matrix(np.clip(x, low, high)).astype(dtype)
+                yield lambda rows, weights=weights: np.exp(values[rows] @ weights)  # type: ignore[misc]
 
 
 class Mirrored:

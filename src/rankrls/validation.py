@@ -211,26 +211,31 @@ def check_kernel_matrix(K: np.ndarray) -> None:
         )
 
 
-def check_similarity(name: str, K: np.ndarray, indefinite: str) -> np.ndarray:
-    """A kernel matrix given by the user, positive semi-definite or made so on request."""
+def check_similarity(name: str, K: np.ndarray, indefinite: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """A kernel matrix given by the user, positive semi-definite or made so on request.
+
+    If its negative part was dropped, also a basis (n, rank) of the rest.
+    """
     if not np.isfinite(K).all():
-        raise ValueError(
-            f"the kernel matrix of {name} must be finite: it has {int((~np.isfinite(K)).sum())} other values"
-        )
+        count = int((~np.isfinite(K)).sum())
+        raise ValueError(f"the kernel matrix of {name} must be finite: it has {count} other values")
     check_kernel_matrix(K)
     if indefinite == "clip":
         d, U = linalg.eigh(K)
-        return K if d[0] >= 0 else (U * np.maximum(d, 0)) @ U.T
+        if d[0] >= 0:
+            return K, None
+        U, d = U[:, d > 0], d[d > 0]
+        return (U * d) @ U.T, U
     low, high = linalg.eigvalsh(K)[[0, -1]]
     if indefinite == "shift":
-        return K if low >= 0 else K - low * np.eye(len(K))
+        return (K if low >= 0 else K - low * np.eye(len(K))), None
     if low < -1e-6 * abs(high):
         raise ValueError(
             f"the kernel matrix of {name} is not positive semi-definite (smallest eigenvalue {low:.3g}, largest "
             f'{high:.3g}): set indefinite="clip" to drop its negative part, "shift" to add {-low:.3g} to its diagonal, '
             "or pass a valid kernel"
         )
-    return K
+    return K, None
 
 
 def check_relation(Y: Any, p: int, r: int, *, one_domain: bool) -> Relation:
@@ -303,12 +308,17 @@ def check_every_object(relation: Relation, names: tuple[str, str]) -> None:
 
 def check_graph(relation: Relation, *, ranking: bool, parity: int) -> None:
     """There is something to learn, and the relation is not the opposite of what is asked."""
-    rows, _, y = relation.edges()
     if parity:
         _check_parity(relation, parity)
-    if np.all(y == y[0]):
-        raise ValueError(f"Y is the same, {y[0]:.6g}, for all {len(y)} edges: there is nothing to learn")
-    if ranking and not _differ(y, Queries.of(rows)):
+    values = relation.y if relation.Y is None else relation.Y
+    first = float(np.ravel(values[:1])[0])  # type: ignore[index]
+    if np.all(values == first):
+        raise ValueError(f"Y is the same, {first:.6g}, for all {relation.n_edges} edges: there is nothing to learn")
+    if relation.Y is not None:
+        differ = bool(np.any(relation.Y[:, 1:] != relation.Y[:, :1]))
+    else:
+        differ = _differ(relation.y, Queries.of(relation.rows))  # type: ignore[arg-type]
+    if ranking and not differ:
         raise ValueError(
             "no conditioning object has two edges of different value: there is nothing to rank; does `condition` name "
             "the end that conditions?"
@@ -317,10 +327,10 @@ def check_graph(relation: Relation, *, ranking: bool, parity: int) -> None:
 
 def _check_parity(relation: Relation, parity: int) -> None:
     """Most of the variation must be of the kind that the model can express."""
-    rows, columns, y = relation.edges()
     if relation.Y is not None:
         even, odd = part(relation.Y, 1), part(relation.Y, -1)
     else:  # edges whose mirror image is known
+        rows, columns, y = relation.edges()
         known = sparse.csr_array((y, (rows, columns)), shape=relation.shape)
         count = sparse.csr_array((np.ones(len(y)), (rows, columns)), shape=relation.shape)
         known.data /= count.data

@@ -80,7 +80,9 @@ class ConditionalRankRLS(BaseEstimator):
         `rankrls.selection.RelationKFold`.
     indefinite : {"error", "clip", "shift"}, default="error"
         What to do with a precomputed kernel that has negative eigenvalues, as similarities of drugs and proteins
-        often have: refuse it, drop the negative part, or add a multiple of the identity.
+        often have: refuse it, drop the negative part (of new similarities too, when they are predicted from), or add
+        a multiple of the identity. The matrices used are kept as `X_fit_` and `Z_fit_`: with "shift", similarities of
+        training objects to be predicted again have to be rows of these.
     tol : float, default=1e-6
         Relative residual at which conjugate gradients stop.
     max_iter : int, default=1000
@@ -473,6 +475,8 @@ class ConditionalRankRLS(BaseEstimator):
         self.X_fit_, self.Z_fit_ = source.data, target.data
         self.source_ids_, self.target_ids_ = source.ids, target.ids
         self._one_domain = source is target
+        if source.basis is not None or target.basis is not None:
+            a = target.projected(source.projected(a.toarray() if sparse.issparse(a) else a).T).T
         if source.domain.factored and target.domain.factored:
             self.coef_ = source.domain.array.T @ (a @ target.domain.array)
         else:
@@ -555,6 +559,11 @@ class Side:
     kernel: Kernel
     domain: Domain
     ids: np.ndarray
+    basis: np.ndarray | None = None  # of what is left of a kernel whose negative part was dropped
+
+    def projected(self, a: Any) -> Any:
+        """Coefficients by rows of objects without their part in what was dropped: new similarities still hold it."""
+        return a if self.basis is None else self.basis @ (self.basis.T @ a)
 
     def __len__(self) -> int:
         return len(self.domain)
@@ -567,10 +576,11 @@ class Side:
             return cls(name, data, Linear(), Domain(data.toarray() if sparse.issparse(data) else data, True), ids)
         validation.check_memory(8 * 2 * n * n, f"the kernel matrix of {n} objects of {name}", "use fewer objects")
         kernel = Linear() if kernel is None else kernel.fitted(data)
-        K = kernel(data, data)
+        K, basis = kernel(data, data), None
         if isinstance(kernel, Precomputed | Function):
-            K = validation.check_similarity(name, K, indefinite)
-        return cls(name, data, kernel, Domain(np.asarray(K, dtype=np.float64)), ids)
+            K, basis = validation.check_similarity(name, K, indefinite)
+        data = K if isinstance(kernel, Precomputed) else data
+        return cls(name, data, kernel, Domain(np.asarray(K, dtype=np.float64)), ids, basis)
 
 
 def _array(Z: Any, name: str, n_features: int | None = None) -> Any:
