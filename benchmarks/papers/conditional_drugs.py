@@ -40,10 +40,11 @@ class Known:
 
 
 def similarity(S: np.ndarray) -> np.ndarray:
-    """Symmetric, with ones on the diagonal."""
+    """Symmetric, with ones on the diagonal, then without what is negative: one kernel for training and test objects."""
     S = (S + S.T) / 2
-    d = np.sqrt(np.diag(S))
-    return S / d / d[:, None]
+    root = np.sqrt(np.diag(S))
+    d, U = np.linalg.eigh(S / root / root[:, None])
+    return (U * np.maximum(d, 0)) @ U.T
 
 
 def read_davis(folder: Path) -> Known:
@@ -127,9 +128,7 @@ def learned(known: Known, setting: int, seed: int, loss: str, relation: str | No
     """(folds,) pairwise accuracy; alpha by hold-out of what is new in the setting."""
     one = known.targets is None
     inner = "auto" if setting == 2 else RelationKFold(setting, FOLDS, same_objects=one, random_state=seed)
-    model = ConditionalRankRLS(
-        kernel="precomputed", loss=loss, relation=relation, cv=inner, indefinite="clip", max_iter=300, tol=1e-4
-    )
+    model = ConditionalRankRLS(kernel="precomputed", loss=loss, relation=relation, cv=inner, max_iter=300, tol=1e-4)
     found = model.evaluate(known.drugs, known.Y, known.targets, settings=[setting], n_splits=FOLDS, random_state=seed)
     return found[setting]
 
