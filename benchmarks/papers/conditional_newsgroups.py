@@ -151,7 +151,7 @@ def automatic(data: Documents, name: str, number: int) -> None:
 
 def gradients(graph: Graph) -> Iterator[np.ndarray]:
     """Conjugate gradients without regularisation, as `Graph.solve` has them: least error in the norm of the kernel."""
-    r = graph.centre(graph.y)
+    r = graph.centre(graph.y).copy()
     c, direction, rho = np.zeros(len(r)), r.copy(), r @ r
     while True:
         q = graph.product(direction)
@@ -165,7 +165,7 @@ def gradients(graph: Graph) -> Iterator[np.ndarray]:
 
 def residuals(graph: Graph) -> Iterator[np.ndarray]:
     """Conjugate residuals: the same Krylov spaces, but the least squared error on the training edges in each."""
-    r = graph.centre(graph.y)
+    r = graph.centre(graph.y).copy()
     c, direction, product = np.zeros(len(r)), r.copy(), graph.product(r)
     along, rho = product.copy(), r @ product
     while True:
