@@ -43,8 +43,9 @@ def similarity(S: np.ndarray) -> np.ndarray:
     """Symmetric, with ones on the diagonal, then without what is negative: one kernel for training and test objects."""
     S = (S + S.T) / 2
     root = np.sqrt(np.diag(S))
-    d, U = np.linalg.eigh(S / root / root[:, None])
-    return (U * np.maximum(d, 0)) @ U.T
+    S = S / root / root[:, None]
+    d, U = np.linalg.eigh(S)
+    return S if d[0] > -1e-9 else (U * np.maximum(d, 0)) @ U.T
 
 
 def read_davis(folder: Path) -> Known:
