@@ -19,7 +19,8 @@ def test_code_block_runs(block, capsys):
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
-def test_page_runs_from_top_to_bottom(page, capsys):
+def test_page_runs_from_top_to_bottom(page, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # what a page writes
     names = {"__name__": "page"}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
         exec(compile(block, page.name, "exec"), names)
