@@ -7,18 +7,15 @@ docs/reproductions/letor.md has what followed.
 from __future__ import annotations
 
 import argparse
-import json
 import lzma
 import time
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse, stats
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.preprocessing import normalize
 
 from benchmarks.measure import machine
-from benchmarks.papers.corankrls_genia import Parses, link_types, parts_of_speech, splits
+from benchmarks.papers.corankrls_genia import Parses, read, splits
 from rankrls import RankRLS
 from rankrls.bases import RandomRows
 from rankrls.kernels import Gaussian
@@ -26,22 +23,6 @@ from rankrls.metrics import per_query
 
 FOLDS = 10  # of sentences, to choose alpha and the width of a kernel
 PAPER = {"RLS": {"regression": 1.0}, "RankRLS": {"weighting": "pairs", "tied_pairs": "auto"}}
-
-
-def read(folder: Path, columns: int) -> Parses:
-    """Counts of the most frequent features of both kinds, each scaled to norm 1; y is F1 against the gold parse."""
-    sentences: list[dict] = []
-    for path in sorted(folder.glob("genia-*.jsonl.xz")):
-        with lzma.open(path, "rt") as lines:
-            sentences += map(json.loads, lines)
-    pairs = [(sentence, parse) for sentence in sentences for parse in sentence["parses"]]
-    blocks = []
-    for kind in (link_types, parts_of_speech):
-        counts = CountVectorizer(analyzer=lambda pair, kind=kind: kind(*pair), max_features=columns)
-        blocks.append(normalize(counts.fit_transform(pairs).astype(float)))
-    lengths = [len(sentence["parses"]) for sentence in sentences]
-    y = np.array([parse["f1"] for _, parse in pairs])
-    return Parses(sparse.hstack(blocks).toarray(), y, np.repeat(np.arange(len(sentences)), lengths))
 
 
 def between(data: Parses) -> float:
