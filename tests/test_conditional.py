@@ -331,6 +331,8 @@ def test_ranked_objects_come_with_their_ids():
     by_name = ConditionalRankRLS(ALPHA).fit_edges(used, named, [1.0, 2.0, 3.0, 4.0])
     by_number = ConditionalRankRLS(ALPHA).fit_edges(used, numbers, [1.0, 2.0, 3.0, 4.0])
     assert_allclose(by_name.coef_, by_number.coef_)
+    turned = ConditionalRankRLS(ALPHA, condition="target").fit(frame, Y)
+    assert set(turned.rank(frame).ids.ravel()) == set(names)  # and no word of names that are missing
     with pytest.raises(ValueError, match="target of edge 0 is 'nobody'"):
         model.predict_edges(frame, [("team 0", "nobody")])
     assert list(model.feature_names_in_) == ["a", "b", "c"]

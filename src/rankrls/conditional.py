@@ -20,7 +20,7 @@ import numpy as np
 
 from .edges import Graph
 from .iterative import warn_if_stopped_early
-from .kronecker import Domain, Kronecker, Mirrored, complete_graph
+from .kronecker import Domain, Kronecker, Mirrored, Relation, complete_graph
 from .metrics import Metric
 from .parallel import counted
 from .queries import Queries
@@ -52,6 +52,11 @@ class CompleteProblem:
 
     def coef(self, alpha: float) -> np.ndarray:
         return self.path.coef(alpha)
+
+    def by_edges(self, tol: float, max_iter: int) -> EdgeProblem:
+        """The same as a list of edges, of which some can be left out."""
+        edges = Relation(self.Y.shape, self.Y).edges()
+        return EdgeProblem(Graph(self.G, self.K, *edges, self.ranking, self.parity, tol, max_iter))
 
     def scores(self, alphas: np.ndarray, metric: Metric, splitter: RelationKFold | None) -> np.ndarray:
         if splitter is not None:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import selection, validation
 from ..conditional import REMEDY, CompleteProblem, EdgeProblem
 from ..edges import Graph, sampled
 from ..frames import as_frame
 from ..iterative import warn_if_stopped_early
-from ..kernels import Function, Kernel, Linear, Precomputed, as_kernel
-from ..kronecker import Domain, Relation
+from ..kernels import Kernel, Precomputed, as_kernel
+from ..kronecker import Relation
 from ..metrics import get_metric
 from ..parallel import reporting
 from ..queries import Queries
 from ..selection import RelationKFold
+from .sides import Side, as_objects, ids_of
 
 PARITY = {None: 0, "arbitrary": 0, "symmetric": 1, "reciprocal": -1}
 FOLDS = 5
@@ -257,7 +257,7 @@ class ConditionalRankRLS(BaseEstimator):
         """
         left, right = self._ends(X, Z)
         other = X if Z is None and self._one_domain else Z
-        ids = (_ids(X, len(left)), self.target_ids_ if other is None else _ids(other, len(right)))
+        ids = (ids_of(X), self.target_ids_ if other is None else ids_of(other))
         rows, columns = validation.check_edges(edges, len(left), len(right), ids)
         return sampled(left, right, rows, columns)
 
@@ -285,12 +285,13 @@ class ConditionalRankRLS(BaseEstimator):
             series = hasattr(conditions, "to_frame")
             conditions = conditions.to_frame().T if series else np.asarray(conditions, dtype=np.float64)[None]
         source = self.condition == "source"
-        known, ids = (self.Z_fit_, self.target_ids_) if source else (self.X_fit_, self.source_ids_)
-        if candidates is None:
-            candidates = known
+        known = self.target_ids_ if source else self.source_ids_
+        ids = known if candidates is None else ids_of(candidates)
+        if source:
+            left, right = self._ends(conditions, self.Z_fit_ if candidates is None else candidates)
         else:
-            ids = _ids(candidates, candidates.shape[0] if hasattr(candidates, "shape") else len(candidates))
-        scores = self.predict(conditions, candidates) if source else self.predict(candidates, conditions).T
+            right, left = self._ends(candidates, conditions)
+        scores = left @ right.T
         order = np.argsort(-scores, axis=1, kind="stable")[:, :top]
         found = Ranking(ids[order], np.take_along_axis(scores, order, axis=1))
         return Ranking(found.ids[0], found.scores[0]) if single else found
@@ -404,8 +405,7 @@ class ConditionalRankRLS(BaseEstimator):
                 'known; use solver="auto"'
             )
         else:
-            rows, columns, y = relation.edges()
-            problem = EdgeProblem(Graph(G, K, rows, columns, y, ranking, parity, self.tol, self.max_iter))
+            problem = EdgeProblem(Graph(G, K, *relation.edges(), ranking, parity, self.tol, self.max_iter))
         self._choose(problem, relation, one_domain=source is target, matrix=matrix)
         a = self._solve(problem)
         self._store(source, target, a.T if turned else a)
@@ -426,11 +426,7 @@ class ConditionalRankRLS(BaseEstimator):
         splitter = self._splitter(isinstance(problem, CompleteProblem), one_domain)
         judge = problem
         if splitter is not None and splitter.setting == 1 and isinstance(problem, CompleteProblem):
-            rows, columns, y = relation.edges()  # without some of its edges a complete graph is not complete
-            graph = Graph(
-                problem.G, problem.K, rows, columns, y, problem.ranking, problem.parity, self.tol, self.max_iter
-            )
-            judge = EdgeProblem(graph)
+            judge = problem.by_edges(self.tol, self.max_iter)  # without some of its edges it is not complete
         metric = get_metric(self.scoring)
         scores = judge.scores(alphas, metric, splitter)
         best = selection.best(scores if metric.greater_is_better else -scores, alphas)
@@ -483,11 +479,13 @@ class ConditionalRankRLS(BaseEstimator):
             self.dual_coef_ = a
 
     def _ends(self, X, Z) -> tuple[np.ndarray, np.ndarray]:
-        """Two arrays, for X and for Z, whose inner products are the scores."""
+        """Two arrays, for X and for Z, whose inner products are the scores; X None is that of `fit`."""
         check_is_fitted(self, "alpha_")
-        x = validate_data(self, as_frame(X), accept_sparse="csr", dtype=np.float64, reset=False)
+        x = self.X_fit_
+        if X is not None:
+            x = validate_data(self, as_frame(X), accept_sparse="csr", dtype=np.float64, reset=False)
         known = x if self._one_domain else self.Z_fit_
-        z = known if Z is None else _array(Z, "Z", self.Z_fit_.shape[1])
+        z = known if Z is None else as_objects(Z, "Z", self.Z_fit_.shape[1])
         if hasattr(self, "coef_"):
             return np.asarray(x @ self.coef_), (z.toarray() if sparse.issparse(z) else z)
         return np.asarray(self.kernel_(x, self.X_fit_) @ self.dual_coef_), self.target_kernel_(z, self.Z_fit_)
@@ -497,14 +495,14 @@ class ConditionalRankRLS(BaseEstimator):
             raise ValueError(f'relation="{self.relation}" relates objects of one kind: leave Z out')
         kernel, target_kernel = self._kernels(Z)
         X, Z = as_frame(X), as_frame(Z)
-        ids = _ids(X, X.shape[0] if hasattr(X, "shape") else len(X))
+        ids = ids_of(X)
         source = Side.of(
             "X", validate_data(self, X, accept_sparse="csr", dtype=np.float64), kernel, self.indefinite, ids
         )
         if Z is None:
             return source, source
-        z = _array(Z, "Z")
-        return source, Side.of("Z", z, target_kernel, self.indefinite, _ids(Z, z.shape[0]))
+        z = as_objects(Z, "Z")
+        return source, Side.of("Z", z, target_kernel, self.indefinite, ids_of(Z))
 
     def _kernels(self, Z: Any) -> tuple[Kernel | None, Kernel | None]:
         """The kernels of X and of Z; None is linear."""
@@ -548,48 +546,3 @@ class ConditionalRankRLS(BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
-
-
-@dataclass(frozen=True)
-class Side:
-    """The objects at one end of the edges."""
-
-    name: str
-    data: Any  # features, or a kernel matrix
-    kernel: Kernel
-    domain: Domain
-    ids: np.ndarray
-    basis: np.ndarray | None = None  # of what is left of a kernel whose negative part was dropped
-
-    def projected(self, a: Any) -> Any:
-        """Coefficients by rows of objects without their part in what was dropped: new similarities still hold it."""
-        return a if self.basis is None else self.basis @ (self.basis.T @ a)
-
-    def __len__(self) -> int:
-        return len(self.domain)
-
-    @classmethod
-    def of(cls, name: str, data: Any, kernel: Kernel | None, indefinite: str, ids: np.ndarray) -> Side:
-        """Objects under a kernel; a linear one of fewer features than objects needs no matrix."""
-        n, d = data.shape
-        if kernel is None and d < n:
-            return cls(name, data, Linear(), Domain(data.toarray() if sparse.issparse(data) else data, True), ids)
-        validation.check_memory(8 * 2 * n * n, f"the kernel matrix of {n} objects of {name}", "use fewer objects")
-        kernel = Linear() if kernel is None else kernel.fitted(data)
-        K, basis = kernel(data, data), None
-        if isinstance(kernel, Precomputed | Function):
-            K, basis = validation.check_similarity(name, K, indefinite)
-        data = K if isinstance(kernel, Precomputed) else data
-        return cls(name, data, kernel, Domain(np.asarray(K, dtype=np.float64)), ids, basis)
-
-
-def _array(Z: Any, name: str, n_features: int | None = None) -> Any:
-    z = check_array(as_frame(Z), accept_sparse="csr", dtype=np.float64, input_name=name)
-    if n_features is not None and z.shape[1] != n_features:
-        raise ValueError(f"{name} has {z.shape[1]} features, but the model was fitted with {n_features}")
-    return z
-
-
-def _ids(objects: Any, n: int) -> np.ndarray:
-    """Index labels of a pandas data frame, else row numbers."""
-    return np.asarray(objects.index) if hasattr(objects, "iloc") else np.arange(n)
