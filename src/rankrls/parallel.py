@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -41,7 +42,8 @@ class Progress:
     """Tells on standard error how much of a pass is done, once it has taken a second."""
 
     label: str
-    total: int
+    total: int | None  # None where nobody knows
+    unit: str = ""
     done: int = 0
     start: float = field(default_factory=lambda: clock())
     last: float = 0.0
@@ -51,13 +53,18 @@ class Progress:
         """The items, counted as they are finished."""
         for item in items:
             yield item
-            with self.lock:
-                self.done += 1
-                now = clock()
-                if now - self.start > 1 and (now - self.last > 0.5 or self.done == self.total):
-                    self.last = now
-                    end = "\n" if self.done == self.total else "\r"
-                    print(f"{self.label}: {100 * self.done // self.total} %", end=end, file=sys.stderr, flush=True)
+            self.add(1)
+
+    def add(self, n: int) -> None:
+        """That many more are done."""
+        with self.lock:
+            self.done += n
+            now = clock()
+            if now - self.start > 1 and (now - self.last > 0.5 or self.done == self.total):
+                self.last = now
+                end = "\n" if self.done == self.total else "\r"
+                far = f"{self.done:,} {self.unit}" if self.total is None else f"{100 * self.done // self.total} %"
+                print(f"{self.label}: {far}", end=end, file=sys.stderr, flush=True)
 
 
 _verbose: ContextVar[bool] = ContextVar("verbose", default=False)
@@ -76,6 +83,33 @@ def reporting(verbose: bool) -> Iterator[None]:
 def counted(items: Sequence[Any], label: str) -> Iterator[Any]:
     """The items one after the other, with word of how far they are."""
     return Progress(label, len(items)).over(items) if _verbose.get() else iter(items)
+
+
+def progress(label: str, total: int | None, unit: str) -> Callable[[int], None]:
+    """A function to tell how many more are done; silent unless progress is to be reported."""
+    return Progress(label, total, unit).add if _verbose.get() else lambda n: None
+
+
+def in_order(work: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
+    """`work` on each item as it comes, in threads; results in the order of the items, few of them waiting."""
+    if not _threads_in_use.acquire(blocking=False):
+        yield from map(work, items)
+        return
+    try:
+        n = n_threads()
+        if n == 1:
+            yield from map(work, items)
+            return
+        with _blas().limit(limits=1), ThreadPoolExecutor(n) as pool:
+            waiting: deque[Any] = deque()
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > n:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+    finally:
+        _threads_in_use.release()
 
 
 def share(work: Callable[[Any], T], items: Sequence[Any], *, cost: float, label: str = "pass over the rows") -> list[T]:

@@ -51,6 +51,8 @@ class QueryPreferences(LinearOperator):
         beta, the share of the regression loss.
     weights : (m,) array of positive numbers, optional
         u, the copies each item counts for.
+    factor : (q,) array, optional
+        c of each query, where it is not what these items alone say.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class QueryPreferences(LinearOperator):
         weighting: str = "pairs",
         regression: float = 0.0,
         weights: np.ndarray | None = None,
+        factor: np.ndarray | None = None,
     ):
         m = queries.n_rows
         super().__init__(dtype=np.float64, shape=(m, m))
@@ -78,7 +81,7 @@ class QueryPreferences(LinearOperator):
         if self.ties is not None:
             self.pairs = self.pairs - self.ties.sum_by_query(self.ties.size * (self.ties.size - 1) / 2).astype(int)
             mass -= self.ties.sum_by_query(self.ties.weight**2) / 2
-        c = _query_factor(weighting, self.S, mass)
+        c = query_factor(weighting, self.S, mass) if factor is None else factor
         self.between = np.sqrt(self.beta + (1 - self.beta) * c * self.S)  # (q,)
         self.within: np.ndarray | None = None  # (m,) needed only if some items tie
         if self.ties is not None:
@@ -357,7 +360,7 @@ def _grades(y: np.ndarray) -> np.ndarray:
     return np.unique(y, return_inverse=True)[1]
 
 
-def _query_factor(weighting: str, S: np.ndarray, mass: np.ndarray) -> np.ndarray:
+def query_factor(weighting: str, S: np.ndarray, mass: np.ndarray) -> np.ndarray:
     """(q,) the factor c of each query."""
     if weighting == "pairs":
         return np.ones_like(S)

@@ -86,6 +86,12 @@ class Primal:
     def path(self) -> RidgePath:
         return primal(self.sums, self.features.W, self.dtype)
 
+    def among(self, F: Preferences, X: Any, y: np.ndarray) -> Primal:
+        """The problem of some rows only, to be held out of the solution of all: path and sums stay what they are."""
+        part = Primal(F, self.features, X, y, self.dtype)
+        part.__dict__.update({name: self.__dict__[name] for name in ("sums", "path") if name in self.__dict__})
+        return part
+
     @property
     def spread(self) -> float:
         W, gram = self.features.W, self.sums.gram
@@ -132,7 +138,8 @@ class Primal:
         """Query by query in the coordinates of the path: O(m n^2), then O(m n k) for each step of the solver."""
         F, path, sums = self.F, self.path, self.sums
         assert isinstance(F, QueryPreferences)
-        target, target_mean = targets(F, self.y)
+        target_mean = sums.target_mean
+        target = F @ (self.y - target_mean)
         basis, D, z = (array.astype(self.dtype) for array in (path.basis, path.inverse(alphas), path.z))
         if F.beta > 0:  # the intercept, a direction without penalty
             D, z = np.vstack([D, np.ones_like(D[:1])]), np.vstack([z, np.zeros_like(z[:1])])
@@ -147,8 +154,8 @@ class Primal:
                 B = F.scale(V, batch, mean).reshape(S.shape)
                 if F.beta > 0:
                     s = np.ones(B.shape[:2]) if F.s is None else batch.stack(F.s)
-                    B = np.concatenate([B, (s / np.sqrt(F.weight))[..., None].astype(B.dtype)], axis=2)
-                    S = np.concatenate([S, np.full_like(S[..., :1], 1 / np.sqrt(F.beta * F.weight))], axis=2)
+                    B = np.concatenate([B, (s / np.sqrt(sums.weight))[..., None].astype(B.dtype)], axis=2)
+                    S = np.concatenate([S, np.full_like(S[..., :1], 1 / np.sqrt(F.beta * sums.weight))], axis=2)
                 held = held_out(B, S, batch.stack(target).astype(self.dtype), D, z, complete=False)
                 scores[batch.rows] = held.reshape(-1, *scores.shape[1:])
 
@@ -192,7 +199,7 @@ class Primal:
                 sums = self.restrict(fold.rest(self.F.shape[0])).sums
             path = primal(sums, self.features.W, self.dtype)
             models = [_with_intercept(path.coef(alpha * fold.factor), sums) for alpha in alphas]
-            scores[fold.rows] = self._scores(fold.rows, models)
+            scores[fold.rows] = self.scores(fold.rows, models)
         return scores
 
     def leave_pairs_out(self, alphas: np.ndarray) -> np.ndarray:
@@ -211,7 +218,7 @@ class Primal:
             margins[rows] = (target[rows][:, None] - residual) / F.s[rows][:, None, None]
         return margins
 
-    def _scores(self, rows: np.ndarray, models: Sequence[Model]) -> np.ndarray:
+    def scores(self, rows: np.ndarray, models: Sequence[Model]) -> np.ndarray:
         """(len(rows), k, t); differences of scores for explicit pairs."""
         coef = np.concatenate([model.coef for model in models], axis=1).astype(self.dtype)
         intercept = np.concatenate([model.intercept for model in models]).astype(self.dtype)

@@ -31,6 +31,27 @@ def split_qid_column(X: Any, qid: Any, *, needed: bool = True) -> tuple[Any, Any
     return without(X, QID), X[QID]
 
 
+def named_columns(X: Any, y: Any, qid: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
+    """Labels, query ids and weights by the names of their columns in a data frame: taken out of it."""
+    named = {
+        name: value
+        for name, value in (("y", y), ("qid", qid), ("sample_weight", sample_weight))
+        if isinstance(value, str)
+    }
+    if not named:
+        return X, y, qid, sample_weight
+    frame = as_frame(X)
+    found = {"y": y, "qid": qid, "sample_weight": sample_weight}
+    for argument, column in named.items():
+        if column not in names(frame):
+            have = ", ".join(map(str, names(frame)[:20])) or "no columns with names"
+            raise ValueError(f"{argument}={column!r} names no column of X, which has {have}")
+        found[argument] = frame[column]
+    for column in set(named.values()):
+        frame = without(frame, column)
+    return frame, found["y"], found["qid"], found["sample_weight"]
+
+
 def check_queries(qid: Any, m: int) -> Queries:
     """Rows grouped by query id; None is one query."""
     if qid is None:

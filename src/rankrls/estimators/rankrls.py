@@ -19,7 +19,10 @@ from ..preferences import WEIGHTINGS, PairPreferences, QueryPreferences
 from ..problems import Model
 from ..queries import Queries
 from ..ridge import primal_solution
+from ..sources import source_of
+from ..statistics import Statistics
 from .base import Ranker
+from .streaming import features_of, fit_source, more_sums
 from .training import GRAM_COLUMNS, Setup, Training
 
 
@@ -149,27 +152,47 @@ class RankRLS(Ranker):
 
     # ---------------------------------------------------------------- fitting
 
-    def fit(self, X, y, qid=None, sample_weight=None):
+    def fit(self, X, y=None, qid=None, sample_weight=None, *, checkpoint=None):
         """Learn to rank the rows of each query by y.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             Items. A data frame may hold the query ids in a column named "qid". With kernel="precomputed", the
-            (n_samples, n_samples) kernel matrix.
+            (n_samples, n_samples) kernel matrix. More rows than fit in memory: see Notes.
         y : array-like of shape (n_samples,), or (n_samples, n_targets) with tied_pairs=True
-            Relevance: any real numbers, larger is better.
+            Relevance: any real numbers, larger is better. Of a table, the name of its column.
         qid : array-like of shape (n_samples,), default=None
-            Query of each row: any labels in any order. None is one query.
+            Query of each row: any labels in any order. None is one query. Of a table, the name of its column.
         sample_weight : array-like of shape (n_samples,), default=None
-            Copies each row counts for.
+            Copies each row counts for. Of a table, the name of its column.
+        checkpoint : path, default=None
+            For rows that are not in memory: a file from which an interrupted fit goes on when it is called again with
+            the same data and parameters.
 
         Returns
         -------
         self
+
+        Notes
+        -----
+        Linear models and kernel models with a basis also learn from rows that are not in memory: a Parquet file or
+        folder, a LETOR file, a polars LazyFrame, a DuckDB relation, a pyarrow Dataset or RecordBatchReader, an
+        iterator over blocks `(X, y, qid)`, `(X, y, qid, weights)` or data frames, or a function that returns such an
+        iterator anew each time. In tables `y` names the label ("y" by default) and `qid` the query ids ("qid"), all
+        other columns are features, and rows come in any order; blocks of an iterator bring the rows of a query
+        together, though a block may end within one. The sums take one pass, exact leave-query-out a second one; what
+        can be read only once needs a number for alpha, or cv=5 (alpha is then chosen by the held-out loss).
+        `cv_predictions_` is not kept. docs/scale.md has the limits.
         """
         self._check_params()
         with reporting(self.verbose):
+            source = source_of(X, y, qid, sample_weight)
+            if source is not None:
+                return fit_source(self, source, checkpoint)
+            if checkpoint is not None:
+                raise ValueError("checkpoint is for rows that are read in blocks; these are in memory")
+            X, y, qid, sample_weight = validation.named_columns(X, y, qid, sample_weight)
             return self._fit(self._training(X, y, qid, sample_weight))
 
     def _fit(self, rows: Training):
@@ -321,8 +344,14 @@ class RankRLS(Ranker):
 
     def _update(self, X, y, qid, sample_weight, *, learn: bool):
         self._check_params()
-        X = as_frame(X)  # a stream can be read but once
         fitted = hasattr(self, "alpha_")
+        source = source_of(X, y, qid, sample_weight)
+        if source is not None:
+            if not fitted:
+                return fit_source(self, source, None)
+            return self._combine(*more_sums(self, source), learn=learn)
+        X, y, qid, sample_weight = validation.named_columns(X, y, qid, sample_weight)
+        X = as_frame(X)  # a stream can be read but once
         if fitted:
             alpha, tied = self.alpha_, self.tied_pairs_
         elif self._auto or self.tied_pairs == "auto" or self.kernel is not None:
@@ -340,16 +369,19 @@ class RankRLS(Ranker):
             )
         loss = {"weighting": self.weighting, "regression": float(self.regression), "weights": data.weights}
         F = QueryPreferences(data.queries, None if tied else data.y[:, 0], **loss)
-        problem = data.primal(F, data.y)
-        sums = problem.sums
-        if fitted:
-            assert self.statistics_ is not None
+        sums = data.primal(F, data.y).sums
+        if not fitted:
+            self.alpha_, self.tied_pairs_, self.statistics_ = float(alpha), bool(tied), None
+        return self._combine(sums, data, learn=learn)
+
+    def _combine(self, sums: Statistics, data: Training, *, learn: bool):
+        """The model of the sums so far and of more, or less."""
+        if self.statistics_ is not None:
             sums = self.statistics_ + sums if learn else self.statistics_ - sums
             validation.check_sums(sums)
-        coef = primal_solution(sums, float(alpha), problem.features.W, data.dtype)
+        coef = primal_solution(sums, self.alpha_, features_of(data, data.X.shape[1]).W, data.dtype)
         self._store(Model(coef, sums.target_mean - sums.mean @ coef), data)
-        self.alpha_, self.tied_pairs_, self.statistics_ = float(alpha), bool(tied), sums
-        self.n_queries_, self.n_pairs_ = sums.n_queries, sums.n_pairs
+        self.statistics_, self.n_queries_, self.n_pairs_ = sums, sums.n_queries, sums.n_pairs
         self._forget_selection()
         return self
 
@@ -414,7 +446,7 @@ class RankRLS(Ranker):
         return isinstance(self.alpha, str)
 
     def _forget_selection(self) -> None:
-        for name in ("alphas_", "cv_scores_", "cv_predictions_"):
+        for name in ("alphas_", "cv_scores_", "cv_errors_", "cv_predictions_"):
             self.__dict__.pop(name, None)
 
     def _check_params(self) -> None:

@@ -1,0 +1,313 @@
+"""Sums over the blocks of a source, in threads and in bounded memory, which survive an interruption.
+
+Blocks are read one after the other, worked on side by side and added in order. Where a function needs whole queries,
+rows of those that a block cuts are kept until the end, on disk if they are many.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from .census import Block, Census, Counts, as_labels
+from .datasets.files import replacing
+from .parallel import in_order, progress
+from .parts import Folded, Gathered, Held, TreeSum
+from .queries import Queries
+from .sources import BATCH, Source
+from .statistics import Statistics
+
+T = TypeVar("T")
+
+HELD_BYTES = 512 * 2**20  # rows kept in memory until their queries are whole; more go to disk
+SECONDS = 15.0  # between two checkpoints, or ten times as long as the last one took
+
+
+class SourceParts:
+    """The blocks of a source as parts of one sum."""
+
+    def __init__(self, source: Source, checkpoint: Checkpoint | None = None):
+        self.source, self.checkpoint = source, checkpoint or Checkpoint()
+        self.n_columns, self.names, self.dtype = source.n_columns, source.names, source.dtype
+        self.n_targets, self.whole, self.once = source.n_targets, source.whole, source.once
+        self.stable = False
+        self._read = False
+
+    def labels(self, function: Callable[[Block], T]) -> T:
+        return self._sum(function, self._batches(labels=True), "labels", kept=None)
+
+    def sum(self, function: Callable[[Block], T], label: str) -> T:
+        return self._sum(function, self._batches(), label, kept=None)
+
+    def sum_by_query(self, function: Callable[[Block], T], census: Census | None, label: str) -> T:
+        if self.whole or census is None:
+            return self.sum(function, label)
+        with Kept(census, self.n_columns, self.n_targets, self.dtype) as kept:
+            return self._sum(function, self._batches(), label, kept)
+
+    def sample(self, size: int, rng: np.random.Generator) -> Any:
+        """(size, n) rows drawn at random in one pass, all of them if there are fewer."""
+        drawn: list[tuple[np.ndarray, Any]] = []
+        for batch in self._batches():
+            block = self.source.block(batch)
+            key = rng.random(len(block))
+            drawn.append((key, block.X))
+            if sum(len(k) for k, _ in drawn) > 4 * size + BATCH:
+                drawn = [_smallest(drawn, size)]
+        return _smallest(drawn, size)[1]
+
+    def _batches(self, *, labels: bool = False) -> Iterator[Any]:
+        if self.source.once and self._read:
+            raise ValueError(
+                'an iterator can be read only once: leave-query-out, tied_pairs="auto" and points drawn from the rows '
+                "need more passes. Give a function that returns a new iterator each time, a file, a polars LazyFrame "
+                "or a DuckDB relation; or a number for alpha, or cv=5"
+            )
+        self._read |= not labels
+        return self.source.batches(labels=labels)
+
+    def _sum(self, function: Callable[[Block], T], batches: Iterator[Any], label: str, kept: Kept | None) -> T:
+        tell = progress(label, self.source.n_rows, "rows")
+        state, sums = self.checkpoint.begin(label), TreeSum[T]()
+        if state.finished:
+            return state.value
+        if state.value is not None:
+            sums.add(state.value)
+        if state.kept is not None and kept is not None:
+            kept.add(state.kept)
+
+        def work(batch: Any) -> tuple[int, Any, Any]:
+            block = self.source.block(batch)
+            rows = len(block)
+            rest = None
+            if kept is not None and rows:
+                block, rest = kept.divide(block)
+            return rows, function(block) if len(block) else None, rest
+
+        for number, (rows, value, rest) in enumerate(in_order(work, _after(batches, state.done)), start=state.done):
+            if kept is not None and rest is not None:
+                kept.add(rest)
+            if value is not None:
+                sums.add(value)
+            tell(rows)
+            if self.checkpoint.due() and sums and not (kept is not None and kept.spilled):
+                self.checkpoint.save(done=number + 1, value=sums.total(), kept=None if kept is None else kept.joined())
+        if kept is not None:
+            for block in kept.blocks():
+                sums.add(function(block))
+        result = sums.total()
+        self.checkpoint.save(finished=True, value=result, kept=None)
+        return result
+
+
+def _after(items: Iterator[Any], n: int) -> Iterator[Any]:
+    for number, item in enumerate(items):
+        if number >= n:
+            yield item
+
+
+def _smallest(drawn: list[tuple[np.ndarray, Any]], size: int) -> tuple[np.ndarray, Any]:
+    key = np.concatenate([k for k, _ in drawn])
+    stack = sparse.vstack if sparse.issparse(drawn[0][1]) else np.concatenate
+    X: Any = stack([x for _, x in drawn])
+    rows = np.sort(np.argsort(key, kind="stable")[:size])
+    return key[rows], (X.tocsr() if sparse.issparse(X) else X)[rows]
+
+
+class Kept:
+    """Rows of queries that blocks have cut, kept by ranges of queries until all are there."""
+
+    def __init__(self, census: Census, n_columns: int, n_targets: int, dtype: Any):
+        self.census, self.dtype, self.shape = census, np.dtype(dtype), (n_targets, n_columns)
+        rows = int(census.size.sum())
+        per_range = max(BATCH, HELD_BYTES // 4 // max(1, n_columns * self.dtype.itemsize))
+        self.n_ranges = max(1, -(-rows // per_range))
+        start = np.cumsum(census.size) - census.size
+        self._range = start * self.n_ranges // max(1, rows)  # (q,) of each query
+        self.rows: list[Block] = []
+        self._bytes = 0
+        self._stack = ExitStack()
+        self._folder: Path | None = None
+
+    def __enter__(self) -> Kept:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def divide(self, block: Block) -> tuple[Block, Block | None]:
+        """The queries that are whole in a block, and the rows of the others (their ids are numbers of the census)."""
+        queries = Queries.of(as_labels(block.qid))
+        code = self.census.find(queries.labels)
+        inside = ((code < 0) | (self.census.size[code] == queries.sizes))[queries.codes]
+        if inside.all():
+            return block, None
+        rows = np.flatnonzero(~inside)
+        rest = block.take(rows)
+        number = code[queries.codes[rows]]
+        rest = Block(rest.X.copy(), rest.y, number, rest.weights)  # the block itself is not kept
+        return block.take(np.flatnonzero(inside)), rest
+
+    def add(self, rest: Block) -> None:
+        self.rows.append(rest)
+        self._bytes += rest.X.nbytes
+        if self._bytes > HELD_BYTES:
+            self._spill()
+
+    @property
+    def spilled(self) -> bool:
+        """Whether some are on disk."""
+        return self._folder is not None
+
+    def joined(self) -> Block | None:
+        """The rows in memory."""
+        self.rows = [Block.join(self.rows)] if self.rows else []
+        return self.rows[0] if self.rows else None
+
+    def blocks(self) -> Iterator[Block]:
+        """All rows kept, in blocks of whole queries."""
+        held = self.joined()
+        for number in range(self.n_ranges):
+            found = self._read(number) if self.spilled else []
+            if held is not None:
+                rows = np.flatnonzero(self._range[held.qid] == number)
+                found += [held.take(rows)] if len(rows) else []
+            if found:
+                yield Block.join(found)
+
+    def _spill(self) -> None:
+        if self._folder is None:
+            self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="rankrls-")))
+        for block in self.rows:
+            place = self._range[block.qid]
+            for number in np.unique(place):
+                part = block.take(np.flatnonzero(place == number))
+                weights = np.ones(len(part)) if part.weights is None else part.weights
+                for name, array in (("X", part.X), ("y", part.y), ("qid", part.qid), ("weights", weights)):
+                    with open(self._folder / f"{number}.{name}", "ab") as file:
+                        np.ascontiguousarray(array).tofile(file)
+        self.rows, self._bytes = [], 0
+
+    def _read(self, number: int) -> list[Block]:
+        assert self._folder is not None
+        if not (self._folder / f"{number}.X").exists():
+            return []
+        load = lambda name, dtype: np.fromfile(self._folder / f"{number}.{name}", dtype=dtype)
+        X, y = load("X", self.dtype).reshape(-1, self.shape[1]), load("y", np.float64).reshape(-1, self.shape[0])
+        return [Block(X, y, load("qid", np.int64), load("weights", np.float64))]
+
+
+# ---------------------------------------------------------------- checkpoints
+
+
+@dataclass
+class Pass:
+    """How far one pass has come."""
+
+    label: str
+    done: int = 0  # blocks
+    finished: bool = False
+    value: Any = None
+    kept: Block | None = None
+
+
+class Checkpoint:
+    """A file with the sums of the passes that are done and of the one under way.
+
+    It is replaced as a whole, belongs to one fit (data and parameters are named in it) and is removed when that ends.
+    """
+
+    def __init__(self, path: Any = None, belongs_to: str = ""):
+        self.path = None if path is None else Path(path)
+        self.belongs_to = belongs_to
+        self.passes: list[Pass] = []
+        self._number = -1  # of the pass under way
+        self._last, self._pause = time.monotonic(), 0.0
+        if self.path is not None and self.path.exists():
+            self._read()
+
+    def begin(self, label: str) -> Pass:
+        """The next pass, from where it was interrupted."""
+        self._number += 1
+        if self._number >= len(self.passes):
+            self.passes.append(Pass(label))
+        state = self.passes[self._number]
+        if state.label != label:
+            raise ValueError(f"{self.path} was left by a fit that took other passes: remove it to start anew")
+        return state
+
+    def due(self) -> bool:
+        return self.path is not None and time.monotonic() - self._last > max(SECONDS, self._pause)
+
+    def save(self, **state: Any) -> None:
+        """Write down how far the pass under way has come."""
+        self.passes[self._number] = replace(self.passes[self._number], **state)
+        if self.path is None:
+            return
+        start = time.monotonic()
+        arrays: dict[str, np.ndarray] = {}
+        head = {"belongs_to": self.belongs_to, "passes": _packed(tuple(self.passes), "passes", arrays)}
+        arrays["head"] = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
+        with replacing(self.path) as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+        self._last = time.monotonic()
+        self._pause = 10 * (self._last - start)
+
+    def _read(self) -> None:
+        assert self.path is not None
+        try:
+            with np.load(self.path, allow_pickle=False) as stored:
+                arrays = dict(stored.items())
+            head = json.loads(arrays["head"].tobytes())
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(
+                f"{self.path} is no checkpoint, or a damaged one: remove it to start anew ({error})"
+            ) from None
+        if head["belongs_to"] != self.belongs_to:
+            raise ValueError(
+                f"{self.path} belongs to another fit: it was left by\n  {head['belongs_to']}\nand this one is\n  "
+                f"{self.belongs_to}\nRemove the file to start anew, or name another"
+            )
+        self.passes = list(_unpacked(head["passes"], "passes", arrays))
+
+    def remove(self) -> None:
+        """The fit is done."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+_RECORDS = {cls.__name__: cls for cls in (Pass, Block, Statistics, Gathered, Folded, Held, Counts)}
+
+
+def _packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    """What a record is made of, as JSON; its arrays go by name into `arrays`."""
+    if isinstance(value, np.ndarray):
+        arrays[name] = value
+        return "array"
+    if isinstance(value, tuple):
+        return [_packed(item, f"{name}.{i}", arrays) for i, item in enumerate(value)]
+    if is_dataclass(value):
+        parts = {f.name: _packed(getattr(value, f.name), f"{name}.{f.name}", arrays) for f in fields(value)}
+        return {"record": type(value).__name__, **parts}
+    return {"value": value}
+
+
+def _unpacked(form: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    if form == "array":
+        return arrays[name]
+    if isinstance(form, list):
+        return tuple(_unpacked(item, f"{name}.{i}", arrays) for i, item in enumerate(form))
+    if "value" in form:
+        return form["value"]
+    parts = {key: _unpacked(item, f"{name}.{key}", arrays) for key, item in form.items() if key != "record"}
+    return _RECORDS[form["record"]](**parts)
