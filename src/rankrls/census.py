@@ -155,6 +155,10 @@ class Census:
         place = np.minimum(np.searchsorted(self.label, labels), len(self) - 1)
         return np.where(self.label[place] == labels, place, -1)
 
+    def whole(self, code: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Whether so many rows of a query are all there are; so they are of queries that are not here."""
+        return (code < 0) | (self.size[code] == sizes) if len(self) else np.ones(len(code), dtype=bool)
+
     def factor(self, loss: Loss) -> np.ndarray:
         """(q,) c."""
         return query_factor(loss.weighting, self.weight, self.mass)

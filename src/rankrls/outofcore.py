@@ -30,7 +30,8 @@ from .statistics import Statistics
 T = TypeVar("T")
 
 HELD_BYTES = 512 * 2**20  # rows kept in memory until their queries are whole; more go to disk
-SECONDS = 15.0  # between two checkpoints, or ten times as long as the last one took
+SECONDS = 15.0  # between two checkpoints
+PATIENCE = 10  # or so many times as long as the last one took
 
 
 class SourceParts:
@@ -149,7 +150,7 @@ class Kept:
         """The queries that are whole in a block, and the rows of the others (their ids are numbers of the census)."""
         queries = Queries.of(as_labels(block.qid))
         code = self.census.find(queries.labels)
-        inside = ((code < 0) | (self.census.size[code] == queries.sizes))[queries.codes]
+        inside = self.census.whole(code, queries.sizes)[queries.codes]
         if inside.all():
             return block, None
         rows = np.flatnonzero(~inside)
@@ -183,7 +184,8 @@ class Kept:
                 rows = np.flatnonzero(self._range[held.qid] == number)
                 found += [held.take(rows)] if len(rows) else []
             if found:
-                yield Block.join(found)
+                block = Block.join(found)
+                yield replace(block, qid=self.census.label[block.qid])
 
     def _spill(self) -> None:
         if self._folder is None:
@@ -261,7 +263,7 @@ class Checkpoint:
         with replacing(self.path) as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
         self._last = time.monotonic()
-        self._pause = 10 * (self._last - start)
+        self._pause = PATIENCE * (self._last - start)
 
     def _read(self) -> None:
         assert self.path is not None
@@ -270,9 +272,7 @@ class Checkpoint:
                 arrays = dict(stored.items())
             head = json.loads(arrays["head"].tobytes())
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(
-                f"{self.path} is no checkpoint, or a damaged one: remove it to start anew ({error})"
-            ) from None
+            raise ValueError(f"{self.path} is no whole checkpoint: remove it to start anew ({error})") from None
         if head["belongs_to"] != self.belongs_to:
             raise ValueError(
                 f"{self.path} belongs to another fit: it was left by\n  {head['belongs_to']}\nand this one is\n  "
@@ -307,7 +307,7 @@ def _unpacked(form: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
         return arrays[name]
     if isinstance(form, list):
         return tuple(_unpacked(item, f"{name}.{i}", arrays) for i, item in enumerate(form))
-    if "value" in form:
+    if "record" not in form:
         return form["value"]
     parts = {key: _unpacked(item, f"{name}.{key}", arrays) for key, item in form.items() if key != "record"}
     return _RECORDS[form["record"]](**parts)

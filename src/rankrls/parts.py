@@ -129,11 +129,12 @@ class Gather:
         queries = Queries.of(as_labels(block.qid))
         n, t = self.features.n_columns, block.y.shape[1]
         nothing = _fragmentless(_no_sums(n, t, self.loss.regression))
+        if not len(block):
+            return nothing
         if self.census is None:
             return replace(nothing, closed=self._closed(block, queries))
         code = self.census.find(queries.labels)
-        whole = (code < 0) | (self.census.size[code] == queries.sizes)
-        inside = whole[queries.codes]
+        inside = self.census.whole(code, queries.sizes)[queries.codes]
         found = []
         if inside.any():
             rows = np.flatnonzero(inside)
@@ -240,7 +241,7 @@ class FoldedGather:
 
 def fold_of(qid: np.ndarray, n_folds: int) -> np.ndarray:
     """(k,) the fold of each row: a hash of its query's id, the same wherever and whenever it is met."""
-    queries = Queries.of(as_labels(qid)) if len(qid) else Queries(qid, np.empty(0, dtype=np.intp))
+    queries = Queries.of(as_labels(qid))
     of_query = np.array([zlib.crc32(str(label).encode()) % n_folds for label in queries.labels.tolist()], dtype=int)
     return of_query[queries.codes]
 

@@ -50,6 +50,8 @@ class Queries:
     @classmethod
     def of(cls, qid: np.ndarray) -> Queries:
         """Group rows by id; ids of any sortable type, in any order."""
+        if not len(qid):
+            return cls(qid, np.empty(0, dtype=np.intp))
         change = np.flatnonzero(qid[1:] != qid[:-1]) + 1
         starts = np.concatenate([[0], change])
         labels, first, run = np.unique(qid[starts], return_index=True, return_inverse=True)

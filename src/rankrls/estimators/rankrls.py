@@ -309,7 +309,7 @@ class RankRLS(Ranker):
         return self
 
     @available_if(_keeps_sums)
-    def partial_fit(self, X, y, qid=None, sample_weight=None):
+    def partial_fit(self, X, y=None, qid=None, sample_weight=None):
         """Learn from more queries, exactly as if they had been there from the start.
 
         For linear models and for kernel models with a fixed basis. Every call brings whole queries: a query id that
@@ -327,7 +327,7 @@ class RankRLS(Ranker):
         return self._update(X, y, qid, sample_weight, learn=True)
 
     @available_if(_keeps_sums)
-    def forget(self, X, y, qid=None, sample_weight=None):
+    def forget(self, X, y=None, qid=None, sample_weight=None):
         """Un-learn queries: afterwards the model equals, to rounding, one that never saw them.
 
         Parameters
