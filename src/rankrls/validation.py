@@ -204,12 +204,17 @@ def check_share(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
 
 
-def check_sums(sums: Statistics) -> None:
-    """What is left after un-learning must be sums over rows: counts and squares are not negative."""
-    diagonal = np.diag(sums.gram)
-    negative = min(float(diagonal.min(initial=0)), float(sums.square.min(initial=0)))
-    size = max(float(np.abs(diagonal).max(initial=0)), float(sums.square.max(initial=0)), 1e-300)
-    if min(sums.n_rows, sums.n_queries, sums.n_pairs) < 0 or negative < -1e-6 * size:
+def check_sums(sums: Statistics, before: Statistics) -> None:
+    """What is left after un-learning must be sums over rows: no count is negative, no combination of columns either."""
+    size = max(float(np.diag(before.gram).max(initial=0)), float(before.square.max(initial=0)), 1e-300)
+    possible = min(sums.n_rows, sums.n_queries, sums.n_pairs) >= 0
+    try:
+        for c, s in zip(sums.cross.T, sums.square, strict=True) if possible else ():
+            M = np.block([[sums.gram, c[:, None]], [c[None], s]])
+            linalg.cholesky(M + 1e-6 * size * np.eye(len(M)), overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        possible = False
+    if not possible:
         raise ValueError(
             "these queries were never learned (not with these rows, labels and weights): forgetting them would "
             f"leave {sums.n_rows} rows in {sums.n_queries} queries; the model is unchanged"

@@ -376,9 +376,11 @@ class RankRLS(Ranker):
 
     def _combine(self, sums: Statistics, data: Training, *, learn: bool):
         """The model of the sums so far and of more, or less."""
-        if self.statistics_ is not None:
-            sums = self.statistics_ + sums if learn else self.statistics_ - sums
-            validation.check_sums(sums)
+        before = self.statistics_
+        if before is not None:
+            sums = before + sums if learn else before - sums
+            if not learn:
+                validation.check_sums(sums, before)
         coef = primal_solution(sums, self.alpha_, features_of(data, data.X.shape[1]).W, data.dtype)
         self._store(Model(coef, sums.target_mean - sums.mean @ coef), data)
         self.statistics_, self.n_queries_, self.n_pairs_ = sums, sums.n_queries, sums.n_pairs
