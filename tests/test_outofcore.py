@@ -454,3 +454,23 @@ def iter_letor_blocks(X, y, qid):
     file = BytesIO()
     dump_letor(RankingData(X, y, qid), file)
     return iter_letor(BytesIO(file.getvalue()), rows=100)
+
+
+def test_command_line(tmp_path, capsys):
+    from rankrls import load
+    from rankrls.cli import main
+
+    X, y, qid, _ = rows()
+    path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid).rename(columns={"y": "label"})))
+    model, state = tmp_path / "model.rankrls", tmp_path / "state"
+    assert main(["train", str(path), "-o", str(model), "--stream", "--checkpoint", str(state), "--quiet"]) == 0
+    assert "700 rows, 40 queries, 5 features in blocks" in capsys.readouterr().out
+    assert_same(load(model), RankRLS().fit(X, y, qid=qid))
+    for words, message in (
+        (["--stream", "--scale", "standard"], "--scale none"),
+        (["--stream", "--columns", "f1"], "--columns does not go with --stream"),
+        (["--checkpoint", "x"], "--checkpoint goes with --stream"),
+        ([str(path), "--stream"], "one file or folder"),
+    ):
+        assert main(["train", str(path), *words, "-o", str(model)]) != 0
+        assert message in capsys.readouterr().err

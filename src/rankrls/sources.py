@@ -66,7 +66,8 @@ class Columns:
 
     def among(self, have: Sequence[str], what: str) -> Columns:
         """With the usual names where none were given; those given must be there."""
-        found = Columns(self.y or "y", self.qid or (QID if QID in have else None), self.weight)
+        usual = "label" if "label" in have and "y" not in have else "y"
+        found = Columns(self.y or usual, self.qid or (QID if QID in have else None), self.weight)
         for argument, name in (("y", found.y), ("qid", found.qid), ("sample_weight", found.weight)):
             if name is not None and name not in have:
                 raise ValueError(

@@ -32,6 +32,7 @@ from .text import is_stream, source, target, working
 OF_KERNEL = ("gamma", "degree", "coef0")
 BASES = {"random": bases.RandomRows, "kmeans": bases.KMeansCentres, "cholesky": bases.PivotedCholesky}
 SPARSE_POINTS = 500  # --method sparse without --basis
+STREAMED = RankingData(np.empty((SPARSE_POINTS, 0)), np.empty(SPARSE_POINTS))  # rows nobody has looked at
 
 
 # ---------------------------------------------------------------- making

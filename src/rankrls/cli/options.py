@@ -191,6 +191,8 @@ def _train(commands: Any) -> None:
     made = _command(commands, "train", "learn a model from data")
     made.add_argument("data", nargs="+", metavar="DATA", help="files of one set, - is standard input")
     made.add_argument("-o", "--output", required=True, metavar="MODEL", help="the model file, by custom *.rankrls")
+    made.add_argument("--stream", action="store_true", help="read DATA, a file or a Parquet folder, in blocks")
+    made.add_argument("--checkpoint", metavar="FILE", help="with --stream: where an interrupted run goes on")
     _learning(made)
     _reading(made)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from typing import Any
 
 from . import learning
 from .data import read
@@ -10,10 +11,12 @@ from .text import say
 
 
 def run(args: Namespace) -> None:
-    with learning.stopwatch() as reading:
-        data = read(args.data, args)
-    with learning.stopwatch() as fitting:
-        model = learning.fit(learning.make(args, data), data)
+    if args.stream:
+        model, size, seconds = _streamed(args)
+    elif args.checkpoint:
+        raise ValueError("--checkpoint goes with --stream: rows that are in memory are soon read again")
+    else:
+        model, size, seconds = _in_memory(args)
     learning.save(model, args.output)
     ranker, curve = learning.ranker_of(model), learning.curve(model)
     scoring = ranker.scoring
@@ -21,18 +24,17 @@ def run(args: Namespace) -> None:
         "model": args.output,
         "class": type(ranker).__name__,
         "scale": args.scale,
-        "rows": len(data),
-        "queries": int(ranker.n_queries_),
-        "features": int(data.X.shape[1]),
-        "skipped": data.skipped,
+        **size,
         "chosen": learning.chosen(model),
         "scoring": scoring,
         "held_out": None if curve is None else curve.score,
-        "seconds": {"reading": round(reading[0], 3), "fitting": round(fitting[0], 3)},
+        "seconds": {what: round(taken, 3) for what, taken in seconds.items()},
     }
+    rows = f"{size['rows']:,} rows, {size['queries']:,} {'query' if size['queries'] == 1 else 'queries'}"
     lines = [
-        f"read     {learning.described(data)} in {reading[0]:.2f} s",
-        f"fitted   {type(ranker).__name__} in {fitting[0]:.2f} s: {learning.settled(record['chosen'])}",
+        f"read     {rows}, {size['features']:,} features "
+        + ("in blocks" if args.stream else f"in {seconds['reading']:.2f} s"),
+        f"fitted   {type(ranker).__name__} in {seconds['fitting']:.2f} s: {learning.settled(record['chosen'])}",
         f"held out {scoring} {curve.score:.4f}, best of {len(curve.values)} values of {curve.over}"
         if curve is not None
         else "held out nothing, since nothing was to be chosen"
@@ -40,3 +42,31 @@ def run(args: Namespace) -> None:
         f"wrote    {args.output}",
     ]
     say(args, record, "\n".join(lines), file=learning.out(args.output))
+
+
+def _in_memory(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
+    """A model, the size of the data, and the time it took."""
+    with learning.stopwatch() as reading:
+        data = read(args.data, args)
+    with learning.stopwatch() as fitting:
+        model = learning.fit(learning.make(args, data), data)
+    queries = int(learning.ranker_of(model).n_queries_)
+    size = {"rows": len(data), "queries": queries, "features": int(data.X.shape[1]), "skipped": data.skipped}
+    return model, size, {"reading": reading[0], "fitting": fitting[0]}
+
+
+def _streamed(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
+    """The same from rows in blocks, which need not fit in memory."""
+    if len(args.data) > 1 or args.data[0] == "-":
+        raise ValueError("--stream reads one file or folder, as often as it needs to: put several into a folder")
+    for name, value in (("columns", args.columns), ("sparse", args.sparse), ("skip-bad-lines", args.skip_bad_lines)):
+        if value:
+            raise ValueError(f"--{name} does not go with --stream: convert the file before")
+    if args.method not in ("rankrls", "sparse") or args.scale != "none":
+        raise ValueError("--stream is for --method rankrls or sparse with --scale none: other models need all rows")
+    model = learning.make(args, learning.STREAMED)
+    with learning.stopwatch() as fitting:
+        model.fit(args.data[0], y=args.label, qid=args.qid, checkpoint=args.checkpoint)
+    model.verbose = False
+    size = {"rows": model.statistics_.n_rows, "queries": model.n_queries_, "features": model.n_features_in_}
+    return model, size, {"fitting": fitting[0]}
