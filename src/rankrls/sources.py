@@ -7,6 +7,7 @@ A source knows which columns mean what and gives its rows in batches, as often a
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,7 +126,8 @@ class Table(Source):
     def __init__(self, table: Opened, columns: Columns):
         self.table, self.n_rows = table, table.n_rows
         self.columns = columns.among(table.schema.names, table.what)
-        self.names = [name for name in table.schema.names if name not in self.columns.labels]
+        aside = {*self.columns.labels, *_pandas_index(table.schema)}
+        self.names = [name for name in table.schema.names if name not in aside]
         self._widths, self.dtype = _feature_types(table.schema, self.names, table.what)
         self.fields = self.names
         if any(width > 1 for width in self._widths):  # vectors: their entries are the features
@@ -151,6 +153,12 @@ class Table(Source):
         X = _row_major(arrow.select(features), self.dtype) if features else None
         y, weights = column(self.columns.y), column(self.columns.weight)
         return _checked(X, y, column(self.columns.qid), weights, where, self.names)
+
+
+def _pandas_index(schema: Any) -> list[str]:
+    """Columns that are the row labels of a pandas frame, not data."""
+    known = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in schema.names if name in known or re.fullmatch(r"__index_level_\d+__", name)]
 
 
 def _feature_types(schema: Any, features: list[str], what: str) -> tuple[list[int], Any]:
