@@ -4,6 +4,9 @@ A side of a row is a function (X, y, qid) -> scores of X, up to a constant per q
 """
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
@@ -61,6 +64,18 @@ def blocks(*, forget=False, **params):
             model.partial_fit(other[0], other[1], qid=other[2])
             model.forget(other[0], other[1], qid=other[2])
         return model.predict(X)
+
+    return scores
+
+
+def scattered_parts(**params):
+    """A table in batches of seven rows, whose queries lie in several of them."""
+
+    def scores(X, y, qid):
+        table = pa.table({**{f"f{j}": X[:, j] for j in range(X.shape[1])}, "y": y, "qid": qid})
+        source = pa.dataset.dataset(pa.Table.from_batches(table.to_batches(7)))
+        model = RankRLS(0.7, **{"tied_pairs": True, **params}).fit(source, y="y", qid="qid")
+        return model.predict(pd.DataFrame(X, columns=[f"f{j}" for j in range(X.shape[1])]))
 
     return scores
 
@@ -201,6 +216,11 @@ CASES = {
     "blocks summed, regression mixed in": (blocks(regression=0.3), rank_rls(regression=0.3)),
     "blocks summed, ties out": (blocks(tied_pairs=False), rank_rls(tied_pairs=False)),
     "conditional on queries that are all alike": (conditional, rank_rls(weighting="items")),
+    "queries scattered over parts = one fit": (scattered_parts(), rank_rls()),
+    "scattered over parts, regression, ties out": (
+        scattered_parts(regression=0.3, tied_pairs=False, weighting="queries"),
+        rank_rls(regression=0.3, tied_pairs=False, weighting="queries"),
+    ),
     "forgotten = never seen": (blocks(forget=True), rank_rls()),
     "pursuit of all atoms": (pursuit(weighting="pairs"), rank_rls(1e-11, tied_pairs=False, weighting="pairs")),
     "pursuit of all atoms, regression mixed in": (

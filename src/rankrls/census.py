@@ -87,6 +87,10 @@ class Counts:
         both = (np.concatenate([getattr(part, f.name) for part in (self, other)]) for f in fields(self))
         return Counts(*both)._merged()
 
+    @property
+    def growth(self) -> int:
+        return len(self.label)
+
     def _merged(self) -> Counts:
         """One entry for each query and label, sorted by both."""
         label, code = np.unique(self.label, return_inverse=True)

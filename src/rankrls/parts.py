@@ -59,31 +59,32 @@ class Parts(Protocol):
 
 
 class TreeSum(Generic[T]):
-    """The sum of things that may grow as they are added: each takes part in log2(their number) additions."""
+    """The sum of things that may grow as they are added: like is added to like, the others at once."""
 
     def __init__(self) -> None:
-        self._stack: list[tuple[int, Any]] = []
+        self._stack: list[Any] = []
 
     def __len__(self) -> int:
         return len(self._stack)
 
     def add(self, value: Any) -> None:
-        level = 0
-        while self._stack and self._stack[-1][0] <= level:
-            value, level = self._stack.pop()[1] + value, level + 1
-        self._stack.append((level, value))
+        while self._stack and growth(self._stack[-1]) <= growth(value):
+            value = self._stack.pop() + value
+        self._stack.append(value)
 
     def total(self) -> T:
         """The sum so far."""
         if not self._stack:
             raise ValueError("there are no rows to learn from: every part is empty")
         while len(self._stack) > 1:
-            (_, value), (level, before) = self._stack.pop(), self._stack.pop()
-            self._stack.append((level, before + value))
-        return self._stack[0][1]
+            value = self._stack.pop()
+            self._stack[-1] = self._stack[-1] + value
+        return self._stack[0]
 
 
-# ---------------------------------------------------------------- what a part gives
+def growth(value: Any) -> int:
+    """How much of a sum grows with the rows in it."""
+    return getattr(value, "growth", 0)
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,10 @@ class Gathered:
 
     def __add__(self, other: Gathered) -> Gathered:
         return _join([self, other])
+
+    @property
+    def growth(self) -> int:
+        return len(self.group)
 
     def finished(self, census: Census | None, loss: Loss) -> Statistics:
         """The sums over all rows, once every part is in."""
@@ -225,6 +230,10 @@ class Folded:
 
     def __add__(self, other: Folded) -> Folded:
         return Folded(tuple(a + b for a, b in zip(self.folds, other.folds, strict=True)))
+
+    @property
+    def growth(self) -> int:
+        return sum(map(growth, self.folds))
 
 
 @dataclass(frozen=True)

@@ -100,9 +100,11 @@ class Source:
         """Checked arrays of a batch; rows of weight zero are not in it."""
         raise TypeError("abstract")
 
+    version: str = ""  # what changes when the rows do, if that can be told
+
     def describe(self) -> str:
         """What tells this source from another."""
-        return f"{type(self).__name__} of {self.n_columns} columns"
+        return f"{type(self).__name__} of {self.n_columns} columns {self.version}"
 
 
 # ---------------------------------------------------------------- tables
@@ -116,6 +118,7 @@ class Opened:
     schema: Any
     read: Callable[[list[str]], Iterable[Any]]
     n_rows: int | None = None
+    version: str = ""
 
 
 class Table(Source):
@@ -136,7 +139,7 @@ class Table(Source):
         self.n_columns = len(self.names)
 
     def describe(self) -> str:
-        return f"{self.table.what}: {self.n_columns} columns, {self.n_rows} rows"
+        return f"{self.table.what}: {self.n_columns} columns, {self.n_rows} rows {self.table.version}"
 
     def batches(self, *, labels: bool = False) -> Iterator[Any]:
         start = 0
@@ -217,7 +220,9 @@ def _of_path(path: Path, columns: Columns) -> Source:
         return Table(_parquet([path], str(path)), columns)
     if columns.labels:
         raise ValueError(f"{path} is no Parquet file; of LETOR text y, qid and sample_weight are not to be named")
-    return Batches(lambda: iter_letor(path, rows=BATCH), columns, once=False, what=str(path))
+    source = Batches(lambda: iter_letor(path, rows=BATCH), columns, once=False, what=str(path))
+    source.version = _version([path])
+    return source
 
 
 def _parquet(files: Sequence[Path], what: str) -> Opened:
@@ -235,7 +240,13 @@ def _parquet(files: Sequence[Path], what: str) -> Opened:
             with parquet.ParquetFile(file, memory_map=True) as opened:
                 yield from opened.iter_batches(BATCH, columns=names)
 
-    return Opened(what, schema, read, n_rows)
+    return Opened(what, schema, read, n_rows, _version(files))
+
+
+def _version(files: Sequence[Path]) -> str:
+    """Bytes and time of the last change."""
+    stats = [file.stat() for file in files]
+    return f"({sum(s.st_size for s in stats)} bytes, {max(s.st_mtime_ns for s in stats)})"
 
 
 def _dataset(X: Any) -> Opened:
