@@ -27,7 +27,7 @@ LAYERS = [
     {"sources"},
     {"outofcore"},
     {"estimators"},
-    {"export", "persistence"},
+    {"export", "persistence", "plotting"},
     {"demo"},
     {"cli"},
     {"__main__"},
@@ -90,7 +90,7 @@ def test_files_and_functions_stay_small(path):
 def public_objects():
     for name in rankrls.__all__:
         yield name, getattr(rankrls, name)
-    for module in (rankrls.metrics, rankrls.kernels, rankrls.datasets, rankrls.export):
+    for module in (rankrls.metrics, rankrls.kernels, rankrls.datasets, rankrls.export, rankrls.plotting):
         for name, thing in vars(module).items():
             code = inspect.isfunction(thing) or inspect.isclass(thing)
             if code and not name.startswith("_") and thing.__module__.startswith("rankrls"):

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import bases, datasets, export, kernels, metrics, selection
+    from . import bases, datasets, export, kernels, metrics, plotting, selection
     from .estimators import (
         ConditionalRankRLS,
         CoRankRLS,
@@ -46,6 +46,7 @@ __all__ = [
     "kernels",
     "load",
     "metrics",
+    "plotting",
     "qid_from_group",
     "save",
     "selection",

@@ -66,6 +66,8 @@ class PursuitPath:
         The training loss of no function at all.
     scores : ndarray of shape (k,) or None
         Held-out score of each size; None if nothing was held out.
+    score_errors : ndarray of shape (k,) or None
+        Standard errors of the scores over held-out queries.
     n_skipped : int
         Atoms left aside as duplicates, or linear combinations, of those chosen.
     n_zero : int
@@ -80,6 +82,7 @@ class PursuitPath:
     errors: np.ndarray
     start: float
     scores: np.ndarray | None = None
+    score_errors: np.ndarray | None = None
     n_skipped: int = 0
     n_zero: int = 0
     stopped: str = ""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .metrics import Metric
+from .metrics import Metric, standard_error
 from .preferences import PairPreferences, QueryPreferences
 from .problems import Fold, Primal, Problem
 from .queries import Queries
@@ -33,6 +33,7 @@ class Choice:
 
     alphas: np.ndarray  # (k,)
     scores: np.ndarray  # (k,) mean score over held-out queries
+    errors: np.ndarray  # (k,) its standard error over them; NaN where the metric is not a mean over queries
     predictions: np.ndarray  # (m, t) held-out scores at the best alpha
     best: int
 
@@ -60,22 +61,36 @@ def choose(
     """
     predictions = np.full((groups.n_rows, len(alphas), problem.y.shape[1]), np.nan)
     layers: list[Any] = [folds] if folds is None or _disjoint(folds) else [[fold] for fold in folds]
-    scores, undefined = [], None
+    scores, of_groups, undefined = [], [], None
     for layer in layers:
         held = problem.leave_out(layer, alphas / unit)
         rows = slice(None) if layer is None else np.sort(np.concatenate([fold.rows for fold in layer]))
         part = groups if layer is None else Queries.of(groups.codes[rows])
         predictions[rows] = held[rows]
         try:
-            columns = [metric(problem.y[rows, t], held[rows, :, t], part) for t in range(held.shape[2])]
-            scores.append(np.mean(columns, axis=0))
+            judged = [metric.judge(problem.y[rows, t], held[rows, :, t], part) for t in range(held.shape[2])]
+            scores.append(np.mean([mean for mean, _ in judged], axis=0))
         except ValueError as error:  # nothing to judge in this layer; perhaps in another
             undefined = error
+            continue
+        codes = np.arange(len(groups)) if layer is None else part.labels
+        of_groups += [(codes, values) for _, values in judged]
     if undefined is not None and not scores:
         raise undefined
     mean = np.mean(scores, axis=0)
     winner = best(mean if metric.greater_is_better else -mean, alphas)
-    return Choice(alphas, mean, predictions[:, winner], winner)
+    return Choice(alphas, mean, _errors(of_groups), predictions[:, winner], winner)
+
+
+def _errors(of_groups: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """(k,) standard errors over groups from their codes (g,) and values (g, k); a group that comes again, in another
+    fold or for another target, counts once with the mean of its values."""
+    codes, values = (np.concatenate(parts) for parts in zip(*of_groups, strict=True))
+    defined = ~np.isnan(values).any(axis=1)
+    seen, place, times = np.unique(codes[defined], return_inverse=True, return_counts=True)
+    total = np.zeros((len(seen), values.shape[1]))
+    np.add.at(total, place, values[defined])
+    return standard_error(total / times[:, None])
 
 
 def pair_scores(problem: Primal, alphas: np.ndarray) -> np.ndarray:

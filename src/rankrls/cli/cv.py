@@ -6,25 +6,27 @@ from argparse import Namespace
 from pathlib import PurePath
 from typing import Any
 
+from ..estimators.pipelines import ranker_of
+from ..plotting import HoldOutDisplay, PursuitPathDisplay
+from ..plotting.paths import Curve, curve_of, scoring_name
+from ..plotting.style import check_matplotlib
 from . import learning
 from .data import read
-from .learning import Curve, Recorder
 from .text import bars, number, say, sparkline, table, target
 
 
 def run(args: Namespace) -> None:
     if args.plot:
-        _figure()  # say now if that cannot be
+        check_matplotlib()  # say now if that cannot be
     data = read(args.data, args)
-    recorder, scoring = Recorder.of(args.scoring or "pairwise_accuracy")
     with learning.stopwatch() as seconds:
-        model = learning.fit(learning.make(args, data, scoring), data)
-    curve = learning.curve(model, recorder)
+        model = learning.fit(learning.make(args, data), data)
+    curve, ranker = curve_of(model), ranker_of(model)
     if curve is None:
         raise ValueError("with --alpha (or --n-basis) given there is no curve: leave it out, or give --alphas")
-    name = recorder.metric.name
     if args.plot:
-        draw(curve, name, args.plot)
+        draw(model, args.plot)
+    name = scoring_name(ranker)
     record = {
         "data": args.data,
         "scoring": name,
@@ -33,7 +35,7 @@ def run(args: Namespace) -> None:
         "curve": curve.record(),
         "seconds": round(seconds[0], 3),
     }
-    head = f"{learning.described(data)}; {type(learning.ranker_of(model)).__name__} in {seconds[0]:.2f} s"
+    head = f"{learning.described(data)}; {type(ranker).__name__} in {seconds[0]:.2f} s"
     say(args, record, f"{head}\n\n{text(curve, name)}\n\nchose {learning.settled(record['chosen'])}")
 
 
@@ -49,27 +51,17 @@ def text(curve: Curve, name: str) -> str:
     return f"{table(head, rows)}\n{sparkline(curve.scores.tolist())}"
 
 
-def draw(curve: Curve, name: str, path: str) -> None:
+def draw(model: Any, path: str) -> None:
     """The curve as a picture."""
-    figure = _figure()
-    axes = figure.subplots()
-    axes.errorbar(curve.values, curve.scores, yerr=curve.errors, marker="o", capsize=2, color="C0")
-    axes.plot(curve.values[curve.chosen], curve.score, "o", color="C3", markersize=9, label="chosen")
-    if curve.over == "alpha":
-        axes.set_xscale("log")
-    axes.set_xlabel(curve.over)
-    axes.set_ylabel(f"held-out {name}" + ("" if curve.errors is None else ", with standard errors over queries"))
-    axes.legend()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
     form = PurePath(path).suffix.lstrip(".").lower()
     if form not in figure.canvas.get_supported_filetypes():
         raise ValueError(f"--plot {path}: the name must end in .png, .svg or .pdf")
+    if hasattr(ranker_of(model), "path_"):
+        PursuitPathDisplay.from_estimator(model, ax=figure.subplots())
+    else:
+        HoldOutDisplay.from_estimator(model, ax=figure.subplots())
     with target(path) as file:
         figure.savefig(file, format=form, dpi=120)
-
-
-def _figure() -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("--plot needs matplotlib: pip install 'rankrls[plot]'") from None
-    return Figure(figsize=(7, 4.2), layout="constrained")

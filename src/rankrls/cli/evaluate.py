@@ -9,11 +9,10 @@ import numpy as np
 
 from ..datasets import RankingData
 from ..datasets.files import opened
-from ..metrics import per_query, randomisation_test
+from ..metrics import per_query, randomisation_test, standard_error
 from ..queries import Queries
 from ..validation import check_queries
 from .data import doc_ids, labels
-from .learning import standard_error
 from .tables import write_csv
 from .text import number, remark, say, source, table, target, working
 
@@ -26,7 +25,23 @@ def run(args: Namespace) -> None:
     if [args.data, *files].count("-") > 1:
         raise ValueError("standard input (-) can be read but once")
     data = labels(args.data, args)
-    models = [_scores(path, data, args) for path in files]
+    models = [read_scores(path, data, args) for path in files]
+    judged = labelled(data, args)
+    queries = check_queries(None if data.qid is None else data.qid[judged], int(judged.sum()))
+    values = {
+        name: [values_of(name, data.y[judged], scores[judged], queries, args) for scores in models]
+        for name in args.metrics or all_metrics(args.k)
+    }
+    with working("testing", args.quiet):
+        found = {name: summary(both, args.flips) for name, both in values.items()}
+    if args.per_query:
+        _write_values(args.per_query, values, queries, files)
+    record = {"data": args.data, "scores": files, "rows": int(judged.sum()), "queries": len(queries), "metrics": found}
+    say(args, record, _text(found, files))
+
+
+def labelled(data: RankingData, args: Namespace) -> np.ndarray:
+    """(m,) whether a row has a label to judge by."""
     judged = ~np.isnan(data.y)
     if not judged.any():
         raise ValueError(f"none of the {len(data)} rows of {args.data} has a label")
@@ -34,24 +49,15 @@ def run(args: Namespace) -> None:
         remark(args, f"{int((~judged).sum())} rows without a label are left out")
     if data.y[judged].min() < 0 and not args.convention:
         remark(args, "there are negative labels: the gain of NDCG is the label, or 0 if it is negative")
-    queries = check_queries(None if data.qid is None else data.qid[judged], int(judged.sum()))
-    values = {
-        name: [_values(name, data.y[judged], scores[judged], queries, args) for scores in models]
-        for name in args.metrics or _all_metrics(args.k)
-    }
-    with working("testing", args.quiet):
-        found = {name: _summary(both, args.flips) for name, both in values.items()}
-    if args.per_query:
-        _write_values(args.per_query, values, queries, files)
-    record = {"data": args.data, "scores": files, "rows": int(judged.sum()), "queries": len(queries), "metrics": found}
-    say(args, record, _text(found, files))
+    return judged
 
 
-def _all_metrics(cutoffs: list[int]) -> list[str]:
+def all_metrics(cutoffs: list[int]) -> list[str]:
     return [*PLAIN, *(f"ndcg@{k}" for k in cutoffs), "map", "mrr", *(f"precision@{k}" for k in cutoffs)]
 
 
-def _values(name: str, y: np.ndarray, scores: np.ndarray, queries: Queries, args: Namespace) -> np.ndarray:
+def values_of(name: str, y: np.ndarray, scores: np.ndarray, queries: Queries, args: Namespace) -> np.ndarray:
+    """(q,) a metric of each query as the options have it."""
     base = name.lower().partition("@")[0]
     options: dict[str, Any] = {}
     if base == "ndcg" and args.convention:
@@ -63,7 +69,7 @@ def _values(name: str, y: np.ndarray, scores: np.ndarray, queries: Queries, args
     return per_query(name, y, scores, queries, **options)
 
 
-def _summary(values: list[np.ndarray], flips: int) -> dict[str, Any]:
+def summary(values: list[np.ndarray], flips: int) -> dict[str, Any]:
     """Mean and standard error of each model, and what is to be said of their difference."""
     defined = ~np.isnan(values).any(axis=0)
     n, kept = int(defined.sum()), [v[defined] for v in values]
@@ -92,13 +98,15 @@ def _text(found: dict[str, Any], files: list[str]) -> str:
             rows.append([name, *"-------", "0"])
             continue
         means = [number(v) for pair in zip(f["mean"], f["standard_error"], strict=True) for v in pair]
-        rows.append([name, *means, f"{f['difference']:+.4f}", number(f["difference_error"]), _p(f["p"]), f["queries"]])
+        rows.append(
+            [name, *means, f"{f['difference']:+.4f}", number(f["difference_error"]), p_value(f["p"]), f["queries"]]
+        )
     head = ["metric", "A", "s.e.", "B", "s.e.", "B - A", "s.e.", "p", "queries"]
     legend = f"A is {files[0]}, B is {files[1]}; p by a paired randomisation test over queries"
     return f"{table(head, rows)}\n{legend}"
 
 
-def _p(value: float) -> str:
+def p_value(value: float) -> str:
     return f"{value:.4f}" if value >= 0.0001 else "<0.0001"
 
 
@@ -115,7 +123,7 @@ def _write_values(path: str, values: dict[str, Any], queries: Queries, files: li
 # ---------------------------------------------------------------- score files
 
 
-def _scores(path: str, data: RankingData, args: Namespace) -> np.ndarray:
+def read_scores(path: str, data: RankingData, args: Namespace) -> np.ndarray:
     """(m,) the score of each row, from a file of numbers or a TREC run."""
     with source(path, args.quiet) as file, opened(file) as plain:
         lines = [line.split() for line in plain.read().decode("utf-8", "surrogateescape").splitlines()]

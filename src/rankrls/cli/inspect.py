@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.pipeline import Pipeline
 
 from .. import export
 from ..datasets import RankingData
+from ..estimators.pipelines import ranker_of, scalers_of
+from ..plotting.paths import curve_of
 from ..validation import check_queries
 from . import cv, learning
 from .data import read
@@ -24,35 +25,48 @@ def run(args: Namespace) -> None:
     if learning.is_model(args.data):
         record, text = _model(learning.load(args.data), args)
     else:
-        record, text = _data(read([args.data], args, label=False))
+        record = summarised(read([args.data], args, label=False))
+        lines = summary_lines(record)
+        width = max(len(name) for name, _ in lines)
+        text = "\n".join(f"{name.ljust(width)}  {value}" for name, value in lines)
     say(args, {"file": args.data, **record}, text)
 
 
 # ---------------------------------------------------------------- models
 
 
-def _model(model: Any, args: Namespace) -> tuple[dict[str, Any], str]:
-    ranker, curve = learning.ranker_of(model), learning.curve(model)
-    steps = [type(step).__name__ for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
-    parameters = {name: _brief(value) for name, value in ranker.get_params(deep=False).items() if name != "verbose"}
+def described(model: Any) -> dict[str, Any]:
+    """What there is to say of a model."""
+    ranker, curve = ranker_of(model), curve_of(model)
     counts = {
         name: int(getattr(ranker, f"n_{name}_")) for name in ("queries", "pairs") if hasattr(ranker, f"n_{name}_")
     }
-    record: dict[str, Any] = {
+    return {
         "class": type(ranker).__name__,
-        "scalers": steps,
-        "parameters": parameters,
+        "scalers": [type(step).__name__ for step in scalers_of(model)],
+        "parameters": {
+            name: _brief(value) for name, value in ranker.get_params(deep=False).items() if name != "verbose"
+        },
         "chosen": learning.chosen(model),
         "features": int(ranker.n_features_in_),
         **counts,
         "points": _points(ranker),
         "curve": None if curve is None else curve.record(),
     }
+
+
+def in_a_line(record: dict[str, Any]) -> str:
+    """Class, scalers, and what a model has seen."""
+    seen = "".join(f", {record[name]:,} {name} seen" for name in ("queries", "pairs") if name in record)
+    return f"{' + '.join([*record['scalers'], record['class']])}, {record['features']} features{seen}"
+
+
+def _model(model: Any, args: Namespace) -> tuple[dict[str, Any], str]:
+    ranker, curve, record = ranker_of(model), curve_of(model), described(model)
     lines = [
-        f"{' + '.join([*steps, record['class']])}, {record['features']} features"
-        + "".join(f", {n:,} {name} seen" for name, n in counts.items()),
+        in_a_line(record),
         f"settled on {learning.settled(record['chosen'])}",
-        f"parameters {', '.join(f'{name}={value!r}' for name, value in parameters.items())}",
+        f"parameters {', '.join(f'{name}={value!r}' for name, value in record['parameters'].items())}",
     ]
     try:
         raw = export.linear(model)
@@ -89,14 +103,15 @@ def _brief(value: Any) -> Any:
 # ---------------------------------------------------------------- data
 
 
-def _data(data: RankingData) -> tuple[dict[str, Any], str]:
+def summarised(data: RankingData) -> dict[str, Any]:
+    """What there is to say of data."""
     queries = check_queries(data.qid, len(data))
     sizes, scored = queries.sizes, data.y[~np.isnan(data.y)]
     values, counts = np.unique(scored, return_counts=True)
     low, high = np.full(len(queries), np.inf), np.full(len(queries), -np.inf)
     np.minimum.at(low, queries.codes, np.nan_to_num(data.y, nan=np.inf))
     np.maximum.at(high, queries.codes, np.nan_to_num(data.y, nan=-np.inf))
-    record = {
+    return {
         "rows": len(data),
         "queries": len(queries),
         "features": int(data.X.shape[1]),
@@ -110,7 +125,6 @@ def _data(data: RankingData) -> tuple[dict[str, Any], str]:
         "documents_named": data.doc_ids is not None,
         **_features(data),
     }
-    return record, _data_text(record)
 
 
 def _features(data: RankingData) -> dict[str, Any]:
@@ -138,7 +152,8 @@ def _columns(X: Any) -> np.ndarray:
     return np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
 
 
-def _data_text(record: dict[str, Any]) -> str:
+def summary_lines(record: dict[str, Any]) -> list[list[str]]:
+    """Names and values for people."""
     quantiles = lambda values: "  ".join(f"{v:g}" for v in values)
     listed = lambda names: ", ".join(names[:10]) + (f" ... ({len(names)})" if len(names) > 10 else "")
     rows = [
@@ -160,5 +175,4 @@ def _data_text(record: dict[str, Any]) -> str:
     rows.append(["constant features", listed(constant) or "none"])
     if record["skipped"]:
         rows.append(["lines left out", f"{record['skipped']:,}"])
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name.ljust(width)}  {value}" for name, value in rows)
+    return rows

@@ -10,7 +10,6 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,8 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from .. import bases, estimators, persistence
 from ..datasets import RankingData
+from ..estimators.pipelines import ranker_of
 from ..kernels import as_kernel
-from ..metrics import Metric, get_metric
 from ..views import View
 from .data import complete
 from .options import METHODS, PARAMETERS
@@ -38,7 +37,7 @@ STREAMED = RankingData(np.empty((SPARSE_POINTS, 0)), np.empty(SPARSE_POINTS))  #
 # ---------------------------------------------------------------- making
 
 
-def make(args: Namespace, data: RankingData, scoring: Any = None) -> Any:
+def make(args: Namespace, data: RankingData) -> Any:
     """The estimator, not fitted, that the options describe, behind its scaler."""
     name = METHODS[args.method]
     if name not in estimators.__all__:
@@ -61,8 +60,6 @@ def make(args: Namespace, data: RankingData, scoring: Any = None) -> Any:
     if isinstance(given.get("views"), list):
         shared = [given.get(key, known[key].default) for key in ("kernel", "basis")]
         given["views"] = _views(given["views"], shared, data)
-    if scoring is not None:
-        given["scoring"] = scoring
     ranker = cls(**given, verbose=not args.quiet)
     scaler = _scaler(args.scale, sparse.issparse(data.X))
     return ranker if scaler is None else make_pipeline(scaler, ranker)
@@ -134,11 +131,6 @@ def fit(model: Any, data: RankingData) -> Any:
     return model
 
 
-def ranker_of(model: Any) -> Any:
-    """The estimator at the end of a pipeline."""
-    return model.steps[-1][1] if isinstance(model, Pipeline) else model
-
-
 # ---------------------------------------------------------------- files
 
 
@@ -176,89 +168,6 @@ def is_model(path: str) -> bool:
 
 
 # ---------------------------------------------------------------- telling
-
-
-@dataclass
-class Recorder:
-    """A metric that remembers the values of each query, for every column of scores it judged."""
-
-    metric: Metric
-    calls: list[np.ndarray]
-
-    @classmethod
-    def of(cls, name: str) -> tuple[Recorder, Metric]:
-        """A recorder, and the metric to give to an estimator."""
-        plain, calls = get_metric(name), []
-
-        def mean(y: Any, scores: Any, qid: Any) -> Any:
-            values = plain.per_query(y, scores, qid)
-            defined = ~np.isnan(values.reshape(len(values), -1)).any(axis=1)
-            if not defined.any():
-                return plain(y, scores, qid)  # which says what is wrong
-            calls.append(values[defined])
-            found = values[defined].mean(axis=0)
-            return found if found.ndim else float(found)
-
-        return cls(plain, calls), replace(plain, _mean=mean)
-
-    def errors(self, means: np.ndarray) -> np.ndarray | None:
-        """Standard errors over queries, of the call that gave these means."""
-        for values in self.calls:
-            if (
-                values.ndim == 2
-                and values.shape[1] == means.size
-                and np.array_equal(values.mean(axis=0), means.ravel())
-            ):
-                return standard_error(values).reshape(means.shape)
-        return None
-
-
-def standard_error(values: np.ndarray) -> np.ndarray:
-    """Of the mean over the first axis; NaN for a single value."""
-    if len(values) < 2:
-        return np.full(values.shape[1:], np.nan)
-    return values.std(axis=0, ddof=1) / np.sqrt(len(values))
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Held-out scores along a path."""
-
-    over: str  # alpha, n_basis
-    values: np.ndarray
-    scores: np.ndarray
-    chosen: int
-    errors: np.ndarray | None = None
-
-    @property
-    def score(self) -> float:
-        return float(self.scores[self.chosen])
-
-    def record(self) -> dict[str, Any]:
-        """For JSON."""
-        found = {self.over: self.values, "scores": self.scores, "chosen": self.values[self.chosen]}
-        return found if self.errors is None else {**found, "standard_errors": self.errors}
-
-
-def curve(model: Any, recorder: Recorder | None = None) -> Curve | None:
-    """What hold-out said of each alpha (at the nu chosen), or of each size; None if nothing was chosen."""
-    ranker = ranker_of(model)
-    path = getattr(ranker, "path_", None)
-    if path is not None:
-        scores = getattr(path, "scores", None)
-        sizes = np.arange(1, 1 + (0 if scores is None else len(scores)))
-        size = int(ranker.n_basis_)
-        return Curve("n_basis", sizes, np.asarray(scores), size - 1) if 0 < size <= len(sizes) else None
-    ranker = getattr(ranker, "inductive_", ranker)
-    if not hasattr(ranker, "cv_scores_"):
-        return None
-    scores = np.asarray(ranker.cv_scores_)
-    errors = None if recorder is None else recorder.errors(scores)
-    if scores.ndim == 2:
-        row = int(np.argmin(np.abs(ranker.nus_ - ranker.nu_)))
-        scores, errors = scores[row], None if errors is None else errors[row]
-    chosen = int(np.argmin(np.abs(ranker.alphas_ - ranker.alpha_)))
-    return Curve("alpha", np.asarray(ranker.alphas_), scores, chosen, errors)
 
 
 def chosen(model: Any) -> dict[str, Any]:

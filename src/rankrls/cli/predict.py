@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn import config_context
-from sklearn.pipeline import Pipeline
 
-from ..estimators import ConditionalRankRLS, PerQueryMinMax
+from ..datasets import RankingData
+from ..estimators import ConditionalRankRLS
+from ..estimators.pipelines import needs_queries, predicted, ranker_of, scalers_of
 from ..validation import check_queries
 from . import learning
 from .data import blocks, complete, doc_ids
@@ -34,9 +33,7 @@ class Scored:
 def run(args: Namespace) -> None:
     if args.model == args.data == "-":
         raise ValueError("standard input (-) can be read but once: the model, or the data")
-    model = learning.load(args.model)
-    if isinstance(learning.ranker_of(model), ConditionalRankRLS):
-        raise ValueError(f"{args.model} ranks objects given objects, which these files cannot hold: use it from Python")
+    model = load(args.model)
     tally = {"rows": 0, "skipped": 0}
     with learning.stopwatch() as seconds, target(args.output) as file:
         parts = _scored(model, args, tally)
@@ -57,28 +54,52 @@ def run(args: Namespace) -> None:
 
 def _scored(model: Any, args: Namespace, tally: dict[str, int]) -> Iterator[Scored]:
     """Blocks of rows with their scores."""
-    by_query = isinstance(model, Pipeline) and any(isinstance(step, PerQueryMinMax) for _, step in model.steps)
-    first = model.steps[0][1] if isinstance(model, Pipeline) else model
-    names, n = getattr(first, "feature_names_in_", None), first.n_features_in_
+    names, n = features(model)
     ticker = Ticker("scoring rows", quiet=args.quiet or args.data != "-")  # how far a file is read says it better
-    whole = by_query or args.format == "trec"
-    points = getattr(getattr(learning.ranker_of(model), "X_fit_", None), "shape", (1,))[0]
-    rows = min(args.rows, max(1, KERNEL_CELLS // points))
+    whole = needs_queries(model) or args.format == "trec"
+    rows = min(args.rows, _rows_at_a_time(model))
     for block in blocks(args.data, args, rows, whole_queries=whole, names=names, n_features=n):
-        if block.X.shape[1] != n:
-            raise ValueError(f"{args.data} has {block.X.shape[1]} features, the model was trained on {n}")
-        complete(block)
-        with warnings.catch_warnings(), config_context(enable_metadata_routing=by_query):
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            scores = model.predict(block.X, qid=block.qid) if by_query else model.predict(block.X)
-        if scores.ndim > 1:
-            raise ValueError(f"the model has {scores.shape[1]} targets: these formats hold one score per row")
+        scores = scores_of(model, block, args.data)
         qid = np.full(len(block), "1", dtype=object) if block.qid is None else block.qid
         yield Scored(qid, doc_ids(block, tally["rows"] + 1), scores)
         tally["rows"] += len(block)
         tally["skipped"] += block.skipped
         ticker.add(len(block))
     ticker.close()
+
+
+def load(path: str) -> Any:
+    """A model that scores rows."""
+    model = learning.load(path)
+    if isinstance(ranker_of(model), ConditionalRankRLS):
+        raise ValueError(f"{path} ranks objects given objects, which these files cannot hold: use it from Python")
+    return model
+
+
+def features(model: Any) -> tuple[Any, int]:
+    """Names of the features a model takes, if it knows them, and their number."""
+    first = [*scalers_of(model), ranker_of(model)][0]
+    return getattr(first, "feature_names_in_", None), first.n_features_in_
+
+
+def scores_of(model: Any, data: RankingData, path: str) -> np.ndarray:
+    """(m,) the score of each row, a bounded number of kernel values at a time."""
+    _, n = features(model)
+    if data.X.shape[1] != n:
+        raise ValueError(f"{path} has {data.X.shape[1]} features, the model was trained on {n}")
+    complete(data)
+    step = len(data) if needs_queries(model) else _rows_at_a_time(model)
+    qid = lambda rows: None if data.qid is None else data.qid[rows]
+    parts = [slice(i, i + step) for i in range(0, max(1, len(data)), max(1, step))]
+    scores = np.concatenate([predicted(model, data.X[rows], qid(rows)) for rows in parts])
+    if scores.ndim > 1:
+        raise ValueError(f"the model has {scores.shape[1]} targets: these formats hold one score per row")
+    return scores
+
+
+def _rows_at_a_time(model: Any) -> int:
+    points = getattr(getattr(ranker_of(model), "X_fit_", None), "shape", (1,))[0]
+    return max(1, KERNEL_CELLS // points)
 
 
 def _score_lines(part: Scored) -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
+from ..estimators.pipelines import ranker_of
+from ..plotting.paths import curve_of
 from . import learning
 from .data import read
 from .text import say
@@ -18,7 +20,7 @@ def run(args: Namespace) -> None:
     else:
         model, size, seconds = _in_memory(args)
     learning.save(model, args.output)
-    ranker, curve = learning.ranker_of(model), learning.curve(model)
+    ranker, curve = ranker_of(model), curve_of(model)
     scoring = ranker.scoring
     record = {
         "model": args.output,

@@ -74,9 +74,11 @@ class CoRankRLS(Ranker):
         share of their variation on which the views disagree. 0: they rank alike; 1 - 1/M: they have nothing in common.
         NaN without unscored pairs.
     alphas_, nus_ : ndarray of shape (n_alphas,), (n_nus,)
-        The grids (only if alpha or nu is "auto", as the next two).
+        The grids (only if alpha or nu is "auto", as the next three).
     cv_scores_ : ndarray of shape (n_nus, n_alphas)
         Mean held-out score of each pair of values.
+    cv_errors_ : ndarray of shape (n_nus, n_alphas)
+        Their standard errors over held-out queries, as in `RankRLS`.
     cv_predictions_ : ndarray of shape (n_samples,)
         Held-out scores of the scored rows at `alpha_` and `nu_`; NaN for other rows.
     tied_pairs_ : bool
@@ -251,11 +253,13 @@ class CoRankRLS(Ranker):
         self.disagreement_ = problem.disagreement(a)
         self.tied_pairs_ = problem.F.y is None
         self.n_queries_, self.n_pairs_, self.n_unscored_ = len(data.queries), problem.F.n_pairs, n_unscored
-        for name in ("alphas_", "nus_", "cv_scores_", "cv_predictions_"):
+        for name in ("alphas_", "nus_", "cv_scores_", "cv_errors_", "cv_predictions_"):
             self.__dict__.pop(name, None)
         if "auto" in (self.alpha, self.nu):
             self.alphas_, self.nus_ = alphas, problem.nus
-            self.cv_scores_ = choice.scores.reshape(len(problem.nus), -1)
+            self.cv_scores_, self.cv_errors_ = (
+                values.reshape(len(problem.nus), -1) for values in (choice.scores, choice.errors)
+            )
             self.cv_predictions_ = data.all_rows(choice.predictions)[:, 0].astype(data.dtype)
 
     def _select(self, problems: Any, data: Training) -> tuple[Coregularised, Any, np.ndarray]:

@@ -361,7 +361,8 @@ class RankingPursuit(Ranker):
         size = len(path)
         if choice is not None:
             size = min(int(sizes[choice.best]), len(path))
-            path = replace(path, scores=choice.scores[: len(path)] if self._auto else None)
+            if self._auto:
+                path = replace(path, scores=choice.scores[: len(path)], score_errors=choice.errors[: len(path)])
             self.cv_predictions_ = data.all_rows(choice.predictions)[:, 0].astype(data.dtype)
         self.nu_ = getattr(best.problem, "nu", 0.0)
         self._mean = float(np.average(data.y[:, 0], weights=data.weights)) if self.regression > 0 else 0.0

@@ -18,7 +18,7 @@ from ..parallel import reporting
 from ..preferences import WEIGHTINGS, PairPreferences, QueryPreferences
 from ..problems import Model
 from ..queries import Queries
-from ..ridge import primal_solution
+from ..ridge import primal, primal_solution
 from ..sources import source_of
 from ..statistics import Statistics
 from .base import Ranker
@@ -98,7 +98,10 @@ class RankRLS(Ranker):
     kernel_ : Kernel
         The kernel with its parameters fixed.
     alphas_, cv_scores_ : ndarray of shape (n_alphas,)
-        The grid and the mean held-out score of each value (only with alpha="auto").
+        The grid and the mean held-out score of each value (only with alpha="auto", as the next two).
+    cv_errors_ : ndarray of shape (n_alphas,)
+        The standard error of each entry of `cv_scores_` over the held-out queries (over the folds of items of a single
+        query). NaN where there is no telling: `scoring` is a function of yours, or the model was fitted on pairs.
     cv_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         Held-out scores of the training rows at `alpha_`; NaN for rows of weight zero or in no fold.
     tied_pairs_ : bool
@@ -203,7 +206,7 @@ class RankRLS(Ranker):
         self.n_queries_, self.n_pairs_ = len(data.queries), setup.F.n_pairs
         self._forget_selection()
         if self._auto:
-            self.alphas_, self.cv_scores_ = choice.alphas, choice.scores
+            self.alphas_, self.cv_scores_, self.cv_errors_ = choice.alphas, choice.scores, choice.errors
             predictions = data.all_rows(choice.predictions).astype(data.dtype, copy=False)
             self.cv_predictions_ = predictions[:, 0] if data.flat else predictions
         self.statistics_ = setup.statistics()
@@ -303,7 +306,7 @@ class RankRLS(Ranker):
         self._store(model, data)
         self._forget_selection()
         if self._auto:
-            self.alphas_, self.cv_scores_ = alphas, scores
+            self.alphas_, self.cv_scores_, self.cv_errors_ = alphas, scores, np.full(len(alphas), np.nan)
         self.alpha_, self.tied_pairs_ = alpha, False
         self.n_queries_, self.n_pairs_, self.statistics_ = 0, len(pairs), None
         return self
@@ -440,6 +443,47 @@ class RankRLS(Ranker):
             if len(row) != self.n_features_in_:
                 raise ValueError(f"an item has {self.n_features_in_} features, got {len(row)}")
         return self.coef_ * (rows[0] - rows[1])
+
+    def coef_path(self, alphas=None):
+        """The weights of a linear model at every alpha, from the sums the model keeps: no data, one factorisation.
+
+        Parameters
+        ----------
+        alphas : array-like of shape (n_alphas,), default=None
+            Values of alpha; None takes `alphas_` or, without these, 15 over seven decades around the mean eigenvalue of
+            the loss.
+
+        Returns
+        -------
+        alphas : ndarray of shape (n_alphas,)
+        coefs : ndarray of shape (n_alphas, n_features) or (n_alphas, n_targets, n_features)
+            `coefs[k]` is, to rounding, the `coef_` of a model fitted with `alphas[k]`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import RankRLS
+        >>> X, y = np.array([[1.0, 5.0], [0.0, 4.0], [3.0, 4.0]]), [1, 0, 3]
+        >>> model = RankRLS(alpha=1.0).fit(X, y)
+        >>> alphas, coefs = model.coef_path([1.0, 10.0])
+        >>> bool(np.allclose(coefs[1], RankRLS(alpha=10.0).fit(X, y).coef_))
+        True
+        """
+        check_is_fitted(self, "alpha_")
+        if not hasattr(self, "coef_"):
+            raise ValueError("only linear models (kernel=None) have weights of features to follow")
+        if self.statistics_ is None:
+            raise ValueError(
+                "this model keeps no sums to solve again for other alphas (it was fitted in dual or iterative form, "
+                "or on explicit pairs): fit it for each alpha"
+            )
+        path = primal(self.statistics_, None, self.coef_.dtype)
+        if alphas is None:
+            gram = self.statistics_.gram
+            alphas = getattr(self, "alphas_", selection.default_alphas(float(np.trace(gram)) / len(gram)))
+        alphas = validation.check_grid("alphas", alphas)
+        coefs = np.reshape([path.coef(alpha).T for alpha in alphas], (len(alphas), *self.coef_.shape))
+        return alphas, coefs.astype(self.coef_.dtype)
 
     # ---------------------------------------------------------------- inside
 

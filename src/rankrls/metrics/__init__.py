@@ -20,7 +20,7 @@ from ..frames import as_column
 from ..parallel import share
 from ..queries import Batch, Queries
 from . import pairs, ranks
-from .comparison import randomisation_test
+from .comparison import randomisation_test, standard_error
 from .ranks import Kernel
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "randomisation_test",
     "recall",
     "reciprocal_rank",
+    "standard_error",
 ]
 
 Value = Any  # a float for scores (m,), an array (c,) for scores (m, c)
@@ -237,7 +238,11 @@ def reciprocal_rank(
 
 def _mean(name: str, y: Any, scores: Any, qid: Any, **options: Any) -> Value:
     """The mean of a metric over the queries that define it, for each column of scores."""
-    values = _per_query(name, y, scores, qid, **options)
+    return _average(name, _per_query(name, y, scores, qid, **options))
+
+
+def _average(name: str, values: np.ndarray) -> Value:
+    """The mean of values (q,) or (q, c) over the queries that define them."""
     defined = ~np.isnan(values.reshape(len(values), -1)).any(axis=1)
     if not defined.any():
         raise ValueError(
@@ -291,12 +296,16 @@ def _kernel(name: str, options: dict[str, Any]) -> Kernel:
 
 @dataclass(frozen=True)
 class Metric:
-    """A named metric: `metric(y, scores, qid)` is its mean, `metric.per_query(y, scores, qid)` its value per query."""
+    """A named metric: `metric(y, scores, qid)` is its mean, `metric.per_query(y, scores, qid)` its value per query.
+
+    `averages` says that the first is the mean of the second; that of a function of yours need not be.
+    """
 
     name: str
     greater_is_better: bool
     _mean: Callable[..., Value] = field(repr=False)
     _per_query: Callable[..., np.ndarray] = field(repr=False)
+    averages: bool = field(default=True, repr=False)
 
     def __call__(self, y: Any, scores: Any, qid: Any = None) -> Value:
         return self._mean(y, scores, qid)
@@ -304,6 +313,15 @@ class Metric:
     def per_query(self, y: Any, scores: Any, qid: Any = None) -> np.ndarray:
         """(q,) for scores (m,), (q, c) for scores (m, c), NaN where a query does not define the metric."""
         return self._per_query(y, scores, qid)
+
+    def judge(self, y: Any, scores: Any, qid: Any = None) -> tuple[Value, np.ndarray]:
+        """The mean, and the values per query behind it: all NaN if there are none (see `averages`)."""
+        if self.averages:
+            values = self.per_query(y, scores, qid)
+            return _average(self.name, values), values
+        mean = self(y, scores, qid)
+        n_queries = len(qid) if isinstance(qid, Queries) else len(_checked(y, scores, qid)[2])
+        return mean, np.full((n_queries, *np.shape(mean)), np.nan)
 
 
 def get_metric(metric: str | Callable | Metric) -> Metric:
@@ -329,7 +347,7 @@ def get_metric(metric: str | Callable | Metric) -> Metric:
     if not callable(metric):
         raise TypeError(f"a metric is a name or a function of (y, scores, qid), got {metric!r}")
     name = getattr(metric, "__name__", repr(metric))
-    return Metric(name, True, partial(_by_column, metric), partial(_by_query, metric))
+    return Metric(name, True, partial(_by_column, metric), partial(_by_query, metric), averages=False)
 
 
 def per_query(metric: str | Callable | Metric, y: Any, scores: Any, qid: Any = None, **options: Any) -> np.ndarray:

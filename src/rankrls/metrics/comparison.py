@@ -1,4 +1,4 @@
-"""Whether a difference between two models is more than chance."""
+"""How sure a mean over queries is, and whether a difference between two models is more than chance."""
 
 from __future__ import annotations
 
@@ -7,6 +7,31 @@ from typing import Any
 import numpy as np
 
 _CHUNK = 1 << 22  # signs at a time
+
+
+def standard_error(values: Any) -> Any:
+    """The standard error of the mean over queries.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_queries,) or (n_queries, n_models)
+        Values of a metric per query, such as `per_query` gives. Queries with a NaN are left out.
+
+    Returns
+    -------
+    error : float or ndarray of shape (n_models,)
+        NaN for fewer than two queries.
+
+    Examples
+    --------
+    >>> standard_error([0.5, 0.7, float("nan"), 0.9]).round(4)
+    np.float64(0.1155)
+    """
+    values = np.asarray(values, dtype=np.float64)
+    values = values[~np.isnan(values.reshape(len(values), -1)).any(axis=1)]
+    if len(values) < 2:
+        return np.full(values.shape[1:], np.nan)[()]
+    return values.std(axis=0, ddof=1) / np.sqrt(len(values))
 
 
 def randomisation_test(a: Any, b: Any, *, flips: int = 10_000, random_state: Any = 0) -> float:

@@ -1,0 +1,51 @@
+"""A ranker, or a pipeline of scalers and one: what to do with either alike."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.pipeline import Pipeline
+
+from .scaling import PerQueryMinMax
+
+
+def ranker_of(model: Any) -> Any:
+    """The estimator at the end of a pipeline."""
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+
+
+def scalers_of(model: Any) -> list[Any]:
+    """The steps before it."""
+    return [step for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
+
+
+def needs_queries(model: Any) -> bool:
+    """Whether scores depend on the other rows of the query, so that whole queries and their ids have to be given."""
+    return any(isinstance(step, PerQueryMinMax) for step in scalers_of(model))
+
+
+def predicted(model: Any, X: Any, qid: Any = None) -> np.ndarray:
+    """Scores of the rows of X."""
+    with _quietly(model):
+        return np.asarray(model.predict(X, qid=qid) if needs_queries(model) else model.predict(X))
+
+
+def scaled(model: Any, X: Any, qid: Any = None) -> Any:
+    """The rows of X as the ranker at the end of a pipeline sees them."""
+    if not scalers_of(model):
+        return X
+    with _quietly(model):
+        return model[:-1].transform(X, qid=qid) if needs_queries(model) else model[:-1].transform(X)
+
+
+@contextmanager
+def _quietly(model: Any) -> Iterator[None]:
+    """Query ids find their way; rows need no column names."""
+    with warnings.catch_warnings(), config_context(enable_metadata_routing=needs_queries(model)):
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield

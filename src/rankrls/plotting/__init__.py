@@ -1,0 +1,21 @@
+"""Pictures of what was learned, in the manner of scikit-learn's displays.
+
+A display holds the numbers and draws them: `from_estimator` and `from_predictions` compute the numbers and draw,
+`plot(ax=None)` draws again. After that `ax_` and `figure_` are matplotlib's, and `line_` and the like what was drawn.
+matplotlib is imported when the first picture is drawn: `pip install 'rankrls[plot]'`.
+"""
+
+from .comparison import MetricAtKDisplay, WinsLossesDisplay
+from .paths import CoefficientPathDisplay, HoldOutDisplay, PursuitPathDisplay
+from .relations import RelationDisplay
+from .unscored import UnscoredCurveDisplay
+
+__all__ = [
+    "CoefficientPathDisplay",
+    "HoldOutDisplay",
+    "MetricAtKDisplay",
+    "PursuitPathDisplay",
+    "RelationDisplay",
+    "UnscoredCurveDisplay",
+    "WinsLossesDisplay",
+]

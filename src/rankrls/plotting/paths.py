@@ -1,0 +1,406 @@
+"""Along a path: held-out scores and coefficients over alpha, errors over the size of a pursuit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..estimators.pipelines import ranker_of
+from ..metrics import get_metric
+from .style import COLOURS, DASHES, GREY, axes, band, names_of, plain, tidy
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Held-out scores along a path."""
+
+    over: str  # alpha, n_basis
+    values: np.ndarray
+    scores: np.ndarray
+    chosen: int
+    errors: np.ndarray | None = None
+
+    @property
+    def score(self) -> float:
+        return float(self.scores[self.chosen])
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        found = {self.over: self.values, "scores": self.scores, "chosen": self.values[self.chosen]}
+        return found if self.errors is None else {**found, "standard_errors": self.errors}
+
+
+def curve_of(model: Any) -> Curve | None:
+    """What hold-out said of each alpha (at the nu chosen), or of each size; None if nothing was chosen."""
+    ranker = ranker_of(model)
+    path = getattr(ranker, "path_", None)
+    if path is not None:
+        sizes = np.arange(1, 1 + (0 if path.scores is None else len(path.scores)))
+        size = int(ranker.n_basis_)
+        return Curve("n_basis", sizes, path.scores, size - 1, path.score_errors) if 0 < size <= len(sizes) else None
+    ranker = getattr(ranker, "inductive_", ranker)
+    if not hasattr(ranker, "cv_scores_"):
+        return None
+    scores, errors = ranker.cv_scores_, getattr(ranker, "cv_errors_", None)  # none in older model files
+    if scores.ndim == 2:
+        row = int(np.argmin(np.abs(ranker.nus_ - ranker.nu_)))
+        scores, errors = scores[row], None if errors is None else errors[row]
+    chosen = int(np.argmin(np.abs(ranker.alphas_ - ranker.alpha_)))
+    return Curve("alpha", np.asarray(ranker.alphas_), scores, chosen, errors)
+
+
+def scoring_name(ranker: Any) -> str:
+    """The metric by which a ranker chose."""
+    return get_metric(getattr(ranker, "inductive_", ranker).scoring).name
+
+
+class HoldOutDisplay:
+    """The held-out score of every alpha, with its standard error over queries, and the alpha chosen.
+
+    Parameters
+    ----------
+    alphas, scores : ndarray of shape (n_alphas,)
+        The grid, and the mean held-out score of each value.
+    errors : ndarray of shape (n_alphas,), default=None
+        Standard errors of the scores over held-out queries.
+    chosen : int, default=None
+        Which of the alphas was chosen.
+    metric : str, default="score"
+        What the scores are, for the label of the axis.
+    over : str, default="alpha"
+        What varies, for the label of the axis; alpha is drawn on a logarithmic axis.
+
+    Attributes
+    ----------
+    line_, chosen_ : matplotlib lines
+        The curve, and the point chosen (None without).
+    band_ : matplotlib collection or None
+        One standard error to either side.
+    ax_, figure_ : matplotlib axes and figure
+
+    Examples
+    --------
+    >>> from rankrls import RankRLS
+    >>> from rankrls.datasets import make_search
+    >>> from rankrls.plotting import HoldOutDisplay
+    >>> data = make_search(30, random_state=0)
+    >>> model = RankRLS(scoring="ndcg@10").fit(data.X, data.y, qid=data.qid)
+    >>> display = HoldOutDisplay.from_estimator(model)
+    >>> display.ax_.get_ylabel()
+    'held-out ndcg@10'
+    """
+
+    def __init__(self, alphas, scores, errors=None, chosen=None, *, metric="score", over="alpha"):
+        self.alphas = alphas
+        self.scores = scores
+        self.errors = errors
+        self.chosen = chosen
+        self.metric = metric
+        self.over = over
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax=None):
+        """Draw what a fitted ranker saw when it chose alpha.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            Fitted with alpha="auto": RankRLS, CoRankRLS (the curve at the nu chosen), TransductiveRankRLS (that of the
+            scored queries) or ConditionalRankRLS; or RankingPursuit, whose curve is over its size.
+        ax : matplotlib axes, default=None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : HoldOutDisplay
+        """
+        ranker = ranker_of(estimator)
+        check_is_fitted(ranker)
+        found = curve_of(ranker)
+        if found is None:
+            raise ValueError(
+                'this model has no held-out scores: fit it with alpha="auto" (n_basis="auto" in a pursuit)'
+            )
+        over = "number of basis functions" if found.over == "n_basis" else found.over
+        arrays = found.values, found.scores, found.errors, found.chosen
+        return cls(*arrays, metric=scoring_name(ranker), over=over).plot(ax=ax)
+
+    def plot(self, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        self
+        """
+        self.figure_, self.ax_ = axes(ax)
+        alphas, scores = np.asarray(self.alphas), np.asarray(self.scores)
+        self.band_ = band(self.ax_, alphas, scores, self.errors, COLOURS[0])
+        (self.line_,) = self.ax_.plot(alphas, scores, "o-", color=COLOURS[0], markersize=4, label="mean over queries")
+        if self.band_ is not None:
+            self.band_.set_label("± one standard error")
+        self.chosen_ = None
+        if self.chosen is not None:
+            at = alphas[self.chosen]
+            label = f"chosen: {at:.3g}"
+            style = {"color": COLOURS[1], "markersize": 9, "label": label, "zorder": 3}
+            (self.chosen_,) = self.ax_.plot(at, scores[self.chosen], "D", **style)
+        if self.over == "alpha":
+            self.ax_.set_xscale("log")
+        tidy(self.ax_, x=self.over, y=f"held-out {plain(self.metric)}")
+        self.ax_.legend(frameon=False)
+        return self
+
+
+class CoefficientPathDisplay:
+    """The weights of a linear model over alpha: those that matter most in colour, the others in grey.
+
+    Weights are per unit of a feature, so that they compare if the features are scaled alike.
+
+    Parameters
+    ----------
+    alphas : ndarray of shape (n_alphas,)
+        The grid.
+    coefs : ndarray of shape (n_alphas, n_features)
+        The weights at each alpha.
+    names : list of str
+        Of the features.
+    alpha : float, default=None
+        The alpha of the model, marked by a vertical line.
+    top : int, default=8
+        How many features get a colour and a name: those of the largest weight, either way, at `alpha` (anywhere along
+        the path if that is None).
+
+    Attributes
+    ----------
+    features_ : ndarray of int
+        The features with a name, in the order of the legend, which is that of the lines on the left.
+    lines_ : list of matplotlib lines
+        All lines, feature by feature.
+    ax_, figure_ : matplotlib axes and figure
+
+    Examples
+    --------
+    >>> from rankrls import RankRLS
+    >>> from rankrls.datasets import make_search
+    >>> from rankrls.plotting import CoefficientPathDisplay
+    >>> data = make_search(30, random_state=0)
+    >>> model = RankRLS().fit(data.X, data.y, qid=data.qid)
+    >>> display = CoefficientPathDisplay.from_estimator(model, names=data.feature_names)
+    >>> len(display.lines_) == len(data.feature_names)
+    True
+    """
+
+    def __init__(self, alphas, coefs, names, alpha=None, *, top=8):
+        self.alphas = alphas
+        self.coefs = coefs
+        self.names = names
+        self.alpha = alpha
+        self.top = top
+
+    @classmethod
+    def from_estimator(cls, estimator, *, alphas=None, names=None, top=8, ax=None):
+        """Draw the weights of a fitted linear RankRLS at every alpha; see `RankRLS.coef_path`.
+
+        Parameters
+        ----------
+        estimator : RankRLS or Pipeline
+            With one target. In a pipeline of scalers the weights are those of the scaled features.
+        alphas : array-like of float, default=None
+            None is the grid from which alpha was chosen, or one around the mean eigenvalue of the loss.
+        names : list of str, default=None
+            Names of the features; None is those seen during fit, or f1, f2, ...
+        top : int, default=8
+            How many features get a name.
+        ax : matplotlib axes, default=None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : CoefficientPathDisplay
+        """
+        ranker = ranker_of(estimator)
+        check_is_fitted(ranker)
+        if not hasattr(ranker, "coef_path"):
+            raise ValueError(f"{type(ranker).__name__} has no path of coefficients; RankRLS has one")
+        alphas, coefs = ranker.coef_path(alphas)
+        if coefs.ndim > 2:
+            raise ValueError(f"the model has {coefs.shape[1]} targets: draw coef_path()[1][:, t] of one of them")
+        named = names_of(estimator if hasattr(estimator, "feature_names_in_") else ranker, coefs.shape[1], names)
+        return cls(alphas, coefs, named, ranker.alpha_, top=top).plot(ax=ax)
+
+    def plot(self, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        self
+        """
+        self.figure_, self.ax_ = axes(ax, (7.2, 4.2))
+        order = np.argsort(self.alphas)
+        alphas, coefs = np.asarray(self.alphas)[order], np.asarray(self.coefs)[order]
+        here = np.abs(coefs).max(axis=0)
+        if self.alpha is not None:
+            here = np.abs(coefs[np.argmin(np.abs(np.log(alphas / self.alpha)))])
+        top = np.argsort(-here, kind="stable")[: self.top]
+        self.features_ = top[np.argsort(-coefs[0, top], kind="stable")]
+        self.lines_ = self.ax_.plot(alphas, coefs, color="#C4C4C4", linewidth=0.8, zorder=1)
+        for number, feature in enumerate(self.features_):
+            n = len(COLOURS)
+            style = {"color": COLOURS[number % n], "linestyle": DASHES[number // n % len(DASHES)]}
+            self.lines_[feature].set(**style, linewidth=1.8, zorder=2)
+        handles = [self.lines_[feature] for feature in self.features_]
+        named = [plain(self.names[feature]) for feature in self.features_]
+        if len(handles) < coefs.shape[1]:
+            handles.append(self.lines_[np.setdiff1d(np.arange(coefs.shape[1]), self.features_)[0]])
+            named.append(f"{coefs.shape[1] - len(top)} others")
+        self.ax_.axhline(0, color="black", linewidth=0.6, zorder=0)
+        if self.alpha is not None:
+            handles.append(self.ax_.axvline(self.alpha, color=GREY, linestyle="--", linewidth=1, zorder=0))
+            named.append(f"alpha = {self.alpha:.3g}")
+        self.ax_.set_xscale("log")
+        tidy(self.ax_, x="alpha", y="weight")
+        self.ax_.legend(handles, named, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small")
+        return self
+
+
+class PursuitPathDisplay:
+    """The training error of a pursuit over the number of its basis functions, and the held-out score of each size.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (k,)
+        The training loss of each size from 1 on.
+    start : float
+        The training loss of no function at all; errors are drawn as shares of it.
+    scores, score_errors : ndarray of shape (k,), default=None
+        Held-out scores, drawn on an axis of their own to the right, and their standard errors over queries.
+    chosen : int, default=None
+        The size of the model.
+    names : list of str, default=None
+        Of the functions in the order chosen; written along the axis if there are at most 20.
+    metric : str, default="score"
+        What the scores are.
+
+    Attributes
+    ----------
+    line_ : matplotlib line
+        Training errors from size 0 on.
+    score_line_, score_ax_ : matplotlib line and axes, or None
+        Held-out scores from size 1 on.
+    ax_, figure_ : matplotlib axes and figure
+
+    Examples
+    --------
+    >>> from rankrls import RankingPursuit
+    >>> from rankrls.datasets import make_search
+    >>> from rankrls.plotting import PursuitPathDisplay
+    >>> data = make_search(60, random_state=0)
+    >>> model = RankingPursuit(kernel=None).fit(data.X, data.y, qid=data.qid)
+    >>> display = PursuitPathDisplay.from_estimator(model, names=data.feature_names)
+    >>> [label.get_text() for label in display.ax_.get_xticklabels()[:3]]
+    ['0', '1 bm25_body', '2 click_rate']
+    """
+
+    def __init__(self, errors, start, scores=None, score_errors=None, chosen=None, *, names=None, metric="score"):
+        self.errors = errors
+        self.start = start
+        self.scores = scores
+        self.score_errors = score_errors
+        self.chosen = chosen
+        self.names = names
+        self.metric = metric
+
+    @classmethod
+    def from_estimator(cls, estimator, *, names=None, ax=None):
+        """Draw the path of a fitted RankingPursuit.
+
+        Parameters
+        ----------
+        estimator : RankingPursuit or Pipeline
+            Fitted.
+        names : list of str, default=None
+            Names of the features of a linear pursuit; None is those seen during fit, or f1, f2, ...
+        ax : matplotlib axes, default=None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        display : PursuitPathDisplay
+        """
+        ranker = ranker_of(estimator)
+        check_is_fitted(ranker)
+        path = getattr(ranker, "path_", None)
+        if path is None:
+            raise ValueError(f"{type(ranker).__name__} has no path of sizes; RankingPursuit has one")
+        chosen = None
+        if hasattr(ranker, "coef_"):
+            of = names_of(estimator if hasattr(estimator, "feature_names_in_") else ranker, len(ranker.coef_), names)
+            chosen = [of[j] for j in path.indices]
+        elif names is not None:
+            raise ValueError("names are those of the features of a linear pursuit (kernel=None) of one view")
+        held = path.scores, path.score_errors, ranker.n_basis_
+        return cls(path.errors, path.start, *held, names=chosen, metric=scoring_name(ranker)).plot(ax=ax)
+
+    def plot(self, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        self
+        """
+        self.figure_, self.ax_ = axes(ax, (7.0, 4.2))
+        share = np.concatenate([[1.0], np.asarray(self.errors) / self.start]) if self.start > 0 else np.zeros(1)
+        sizes = np.arange(len(share))
+        marker = "o" if len(sizes) <= 40 else ""
+        style = {"color": COLOURS[0], "marker": marker, "markersize": 4}
+        (self.line_,) = self.ax_.plot(sizes, share, label="training error (left)", **style)
+        self.ax_.set_ylim(bottom=0)
+        tidy(self.ax_, x="number of basis functions", y="training error, share of that of no function", grid="y")
+        self.ax_.yaxis.label.set_color(COLOURS[0])
+        handles = [self.line_]
+        self.score_line_ = self.score_ax_ = None
+        if self.scores is not None:
+            handles.append(self._draw_scores(marker))
+        if self.chosen is not None:
+            line = self.ax_.axvline(self.chosen, color=GREY, linestyle="--", linewidth=1, zorder=0)
+            line.set_label(f"size of the model: {self.chosen}")
+            handles.append(line)
+        if self.names is not None and len(sizes) <= 21:
+            named = ["0", *(f"{i} {plain(name)}" for i, name in enumerate(self.names, start=1))]
+            self.ax_.set_xticks(sizes, named, rotation=40, ha="right", rotation_mode="anchor", fontsize="small")
+        else:
+            self.ax_.xaxis.get_major_locator().set_params(integer=True)
+        self.ax_.legend(handles=handles, frameon=False, loc="center right")
+        return self
+
+    def _draw_scores(self, marker: str) -> Any:
+        """Held-out scores on an axis of their own."""
+        self.score_ax_ = self.ax_.twinx()
+        scores = np.asarray(self.scores)
+        sizes = np.arange(1, len(scores) + 1)
+        band(self.score_ax_, sizes, scores, self.score_errors, COLOURS[1])
+        style = {"color": COLOURS[1], "linestyle": "--", "marker": marker and "s", "markersize": 4}
+        (self.score_line_,) = self.score_ax_.plot(
+            sizes, scores, label=f"held-out {plain(self.metric)} (right)", **style
+        )
+        self.score_ax_.set_ylabel(f"held-out {plain(self.metric)}", color=COLOURS[1])
+        self.score_ax_.spines["top"].set_visible(False)
+        return self.score_line_

@@ -1,0 +1,220 @@
+"""Scores of a relation as a heat map: each row is a conditioning object, and what it ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse, stats
+from sklearn.utils.validation import check_is_fitted
+
+from .. import validation
+from .style import check_matplotlib, plain
+
+BY = {"score": "score", "rank": "share of the row ranked lower"}
+MOST_GROUPS = 25  # with names at the axis
+
+
+class RelationDisplay:
+    """The values by which objects are ranked given an object, as a heat map; beside it the truth, or other models.
+
+    Each row is a conditioning object, each column an object that is ranked. Groups put objects that belong together
+    side by side, so that blocks show.
+
+    Parameters
+    ----------
+    panels : dict of str to ndarray of shape (n_rows, n_columns)
+        Matrices of one shape, NaN where a value is not known.
+    groups, column_groups : array-like of shape (n_rows,), (n_columns,), default=None
+        The group of each object: rows, columns are put in the order of their groups, with lines between these.
+    by : {"score", "rank"}, default="score"
+        The values themselves, or the place of each value in its row: all that a ranking sees.
+
+    Attributes
+    ----------
+    images_ : dict of str to matplotlib image
+        The data of an image are the values drawn, in the order drawn.
+    axes_ : ndarray of matplotlib axes
+        One for each panel.
+    ax_, figure_ : matplotlib axes and figure
+        The first of the axes.
+
+    References
+    ----------
+    Pahikkala, Airola, Stock, De Baets, Waegeman (2013), figure 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankrls import ConditionalRankRLS
+    >>> from rankrls.plotting import RelationDisplay
+    >>> moves = np.random.default_rng(0).dirichlet([0.3] * 3, size=40)  # how often each player plays each move
+    >>> beats = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
+    >>> games = moves @ beats @ moves.T
+    >>> model = ConditionalRankRLS(relation="reciprocal").fit(moves[:30], games[:30, :30])
+    >>> display = RelationDisplay.from_estimator(model, moves[30:], games[30:, 30:], groups=moves[30:].argmax(axis=1))
+    >>> list(display.images_)
+    ['ConditionalRankRLS', 'truth']
+    """
+
+    def __init__(self, panels, *, groups=None, column_groups=None, by="score"):
+        self.panels = panels
+        self.groups = groups
+        self.column_groups = column_groups
+        self.by = by
+
+    @classmethod
+    def from_estimator(cls, estimator, X, Y=None, Z=None, *, groups=None, column_groups=None, by="score", ax=None):
+        """Draw what a fitted ConditionalRankRLS predicts, beside the truth if it is given.
+
+        Parameters
+        ----------
+        estimator : ConditionalRankRLS
+            Fitted. With condition="target" rows and columns change places, so that a row is what is ranked together.
+        X : array-like of shape (n_sources, n_features)
+            Objects, as in `ConditionalRankRLS.predict`.
+        Y : array-like or sparse matrix of shape (n_sources, n_targets), default=None
+            The true relation, NaN (or not stored) where it is not known.
+        Z : as X, default=None
+            The objects at the other end.
+        groups, column_groups, by, ax
+            As in `from_predictions`. If there is no Z, `column_groups` are `groups` unless given.
+
+        Returns
+        -------
+        display : RelationDisplay
+        """
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "condition"):
+            raise ValueError(
+                f"{type(estimator).__name__} ranks rows of queries; ConditionalRankRLS has relations to draw"
+            )
+        scores, Y = estimator.predict(X, Z), None if Y is None else _dense(Y)
+        if estimator.condition == "target":
+            scores, Y = scores.T, None if Y is None else Y.T
+        if column_groups is None and Z is None:
+            column_groups = groups
+        scores = {type(estimator).__name__: scores}
+        return cls.from_predictions(scores, Y, groups=groups, column_groups=column_groups, by=by, ax=ax)
+
+    @classmethod
+    def from_predictions(cls, scores, Y=None, *, groups=None, column_groups=None, by="score", ax=None):
+        """Draw matrices of scores, beside the truth if it is given.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_rows, n_columns), or dict of them by name
+            Predicted values; each row is ranked.
+        Y : array-like or sparse matrix of shape (n_rows, n_columns), default=None
+            The true relation.
+        groups, column_groups : array-like, default=None
+            The group of each row, of each column.
+        by : {"score", "rank"}, default="score"
+            What is drawn: values, or places in the row.
+        ax : matplotlib axes or array of them, default=None
+            Where to draw; None is a new figure. Several panels share the place of one axes, or take an array of axes.
+
+        Returns
+        -------
+        display : RelationDisplay
+        """
+        check_matplotlib()
+        validation.check_choice("by", by, tuple(BY))
+        panels = dict(scores) if isinstance(scores, Mapping) else {"scores": scores}
+        panels = {str(name): _dense(values) for name, values in panels.items()}
+        if Y is not None:
+            panels["truth"] = _dense(Y)
+        shapes = {values.shape for values in panels.values()}
+        if len(shapes) != 1 or len(next(iter(shapes))) != 2:
+            found = ", ".join(f"{name} {values.shape}" for name, values in panels.items())
+            raise ValueError(f"matrices of one shape are needed, got {found}")
+        for name, of, n in zip(("groups", "column_groups"), (groups, column_groups), next(iter(shapes)), strict=True):
+            if of is not None and len(of) != n:
+                raise ValueError(f"{name} has {len(of)} entries for {n} objects")
+        return cls(panels, groups=groups, column_groups=column_groups, by=by).plot(ax=ax)
+
+    def plot(self, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or array of them, default=None
+            Where to draw; None is a new figure.
+
+        Returns
+        -------
+        self
+        """
+        self.figure_, self.axes_ = _places(ax, len(self.panels))
+        self.ax_, self.images_ = self.axes_[0], {}
+        rows, columns = (
+            np.argsort(np.asarray(of), kind="stable") if of is not None else slice(None)
+            for of in (self.groups, self.column_groups)
+        )
+        for axis, (name, values) in zip(self.axes_, self.panels.items(), strict=True):
+            values = _places_in_rows(values) if self.by == "rank" else values
+            style = {"vmin": 0, "vmax": 1} if self.by == "rank" else {}
+            image = axis.imshow(values[rows][:, columns], aspect="auto", interpolation="nearest", **style)
+            axis.set_facecolor("#D0D0D0")  # what is not known
+            self.figure_.colorbar(image, ax=axis, label=BY[self.by], shrink=0.85)
+            axis.set_title(plain(name), fontsize="medium")
+            axis.set_xlabel("ranked objects")
+            _mark(axis.xaxis, axis.axvline, self.column_groups, rotation=90)
+            _mark(axis.yaxis, axis.axhline, self.groups)
+            self.images_[name] = image
+        self.ax_.set_ylabel("conditioning objects")
+        return self
+
+
+def _dense(values: Any) -> np.ndarray:
+    """Values as an array of numbers, NaN where a sparse matrix stores none."""
+    if not sparse.issparse(values):
+        return np.asarray(values, dtype=np.float64)
+    values = sparse.coo_array(values)
+    full = np.full(values.shape, np.nan)
+    full[values.coords] = values.data
+    return full
+
+
+def _places_in_rows(values: np.ndarray) -> np.ndarray:
+    """The share of the others in its row below each value, ties half; 1 is the first place."""
+    known = ~np.isnan(values)
+    ranks = stats.rankdata(values, axis=1, nan_policy="omit")
+    return np.where(known, (ranks - 1) / np.maximum(1, known.sum(axis=1, keepdims=True) - 1), np.nan)
+
+
+def _places(ax: Any, n: int) -> tuple[Any, np.ndarray]:
+    """A figure and n axes: new ones, those given, or parts of the place of one."""
+    if ax is None:
+        from matplotlib import pyplot
+
+        figure, found = pyplot.subplots(1, n, figsize=(4.4 * n, 4.0), layout="constrained", squeeze=False)
+        return figure, found.ravel()
+    if isinstance(ax, list | tuple | np.ndarray):
+        found = np.ravel(np.asarray(ax, dtype=object))
+        if len(found) != n:
+            raise ValueError(f"there are {n} panels to draw, got {len(found)} axes")
+        return found[0].figure, found
+    if n == 1:
+        return ax.figure, np.array([ax], dtype=object)
+    if ax.get_subplotspec() is None:
+        raise ValueError(f"there are {n} panels to draw: give {n} axes, or one made by subplots")
+    ax.set_axis_off()
+    parts = ax.get_subplotspec().subgridspec(1, n)
+    return ax.figure, np.array([ax.figure.add_subplot(parts[0, i]) for i in range(n)], dtype=object)
+
+
+def _mark(axis: Any, line: Any, groups: Any, rotation: float = 0) -> None:
+    """Lines between groups, and their names in the middle of each."""
+    if groups is None:
+        axis.set_ticks([])
+        return
+    names, sizes = np.unique(np.asarray(groups), return_counts=True)
+    ends = np.cumsum(sizes)
+    for end in ends[:-1]:
+        line(end - 0.5, color="white", linewidth=0.7)
+    if len(names) <= MOST_GROUPS:
+        axis.set_ticks(ends - sizes / 2 - 0.5, [plain(name) for name in names], rotation=rotation, fontsize="small")
+    else:
+        axis.set_ticks([])

@@ -1,0 +1,84 @@
+"""What all pictures share: colours that everybody can tell apart, axes, and text that is taken as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# blue, vermilion, green, purple, orange, sky blue, black: told apart with any kind of colour vision (Okabe and Ito)
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "osD^vPX"
+DASHES = ("-", "--", ":", "-.")
+GREY = "#8A8A8A"
+LENGTH = 40  # characters of a name
+
+
+def check_matplotlib() -> None:
+    """An error that says what to install, before anything is computed."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        raise ImportError("pictures need matplotlib: pip install 'rankrls[plot]'") from None
+
+
+def axes(ax: Any, size: tuple[float, float] = (6.4, 4.0)) -> tuple[Any, Any]:
+    """The figure and the axes to draw on: those given, or new ones of pyplot."""
+    check_matplotlib()
+    if ax is not None:
+        return ax.figure, ax
+    from matplotlib import pyplot
+
+    return pyplot.subplots(figsize=size, layout="constrained")
+
+
+def tidy(ax: Any, *, x: str, y: str, grid: str = "both") -> None:
+    """Labels, a faint grid behind, no frame above and to the right."""
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    ax.grid(axis=grid, color="#DDDDDD", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def look(number: int) -> dict[str, Any]:
+    """Colour, dashes and marker of the line of a number: all differ as long as they can."""
+    n = len(COLOURS)
+    return {
+        "color": COLOURS[number % n],
+        "linestyle": DASHES[number // n % len(DASHES)],
+        "marker": MARKERS[number % len(MARKERS)],
+    }
+
+
+def band(ax: Any, x: Any, middle: np.ndarray, errors: Any, color: str) -> Any:
+    """One standard error to either side, as a light band; None if there are no errors."""
+    if errors is None or not np.isfinite(errors).any():
+        return None
+    return ax.fill_between(x, middle - errors, middle + errors, color=color, alpha=0.15, linewidth=0)
+
+
+def plain(text: Any) -> str:
+    """Text of the caller's as matplotlib is to show it: no formulas, no hidden labels, one line, not too long.
+
+    Examples
+    --------
+    >>> plain("price in $"), plain("a\\nb"), len(plain("x" * 1000))
+    ('price in \\\\$', 'a b', 40)
+    """
+    text = str(text).encode("utf-8", "replace").decode()
+    text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    if len(text) > LENGTH:
+        text = f"{text[: LENGTH - 1]}…"
+    return ("\N{ZERO WIDTH SPACE}" if text.startswith("_") else "") + text.replace("$", r"\$")
+
+
+def names_of(estimator: Any, n: int, names: Any = None) -> list[str]:
+    """Names of features: as given, as fitted with, or f1, f2, ..."""
+    if names is None:
+        names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return [f"f{j}" for j in range(1, n + 1)]
+    if len(names) != n:
+        raise ValueError(f"the model has {n} features, got {len(names)} names")
+    return [str(name) for name in names]
