@@ -4,13 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.model_selection import GroupKFold
 
 import oracles
 from cases import problem, weights
-from rankrls import RankRLS
+from rankrls import RankRLS, metrics
 from rankrls.kernels import Gaussian
 
 ALPHAS = np.array([1e-3, 0.3, 40.0])
@@ -140,3 +140,79 @@ def test_rows_in_no_fold_have_no_held_out_score():
     model = RankRLS(alphas=[0.5], cv=[(None, fold)]).fit(X, y, qid=qid)
     assert np.isfinite(model.cv_predictions_[fold]).all()
     assert np.isnan(np.delete(model.cv_predictions_, fold)).all()
+
+
+@pytest.mark.parametrize("cv", ["leave-query-out", 3])
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+def test_cv_errors_are_the_standard_errors_over_held_out_queries(kind, cv):
+    X, y, qid = data(kind)
+    extra = {"kernel": "rbf"} if kind == "kernel" else {}
+    model = RankRLS(cv=cv, alphas=[0.01, 1.0, 100.0], scoring="ndcg", **extra).fit(X, y, qid=qid)
+    for alpha, score, error in zip(model.alphas_, model.cv_scores_, model.cv_errors_, strict=True):
+        held = RankRLS(cv=cv, alphas=[alpha], **extra).fit(X, y, qid=qid).cv_predictions_
+        values = np.array([v for v in metrics.per_query("ndcg", y, held, qid) if not np.isnan(v)])
+        assert_allclose([score, error], [values.mean(), values.std(ddof=1) / np.sqrt(len(values))])
+
+
+def test_a_query_held_out_twice_counts_once_in_the_standard_error():
+    X, y, qid = problem()
+    splits = [np.flatnonzero(np.isin(qid, q)) for q in ([1, 2], [2, 3], [4, 5])]
+    model = RankRLS(alphas=[0.5], cv=[(None, s) for s in splits]).fit(X, y, qid=qid)
+    values = {}
+    for split in splits:
+        held = RankRLS(alphas=[0.5], cv=[(None, split)]).fit(X, y, qid=qid).cv_predictions_
+        for q in np.unique(qid[split]):
+            rows = qid == q
+            if np.ptp(y[rows]) > 0:
+                values.setdefault(q, []).append(oracles.pairwise_accuracy(y[rows], held[rows], qid[rows]))
+    means = np.array([np.mean(v) for v in values.values()])
+    assert_allclose(model.cv_errors_, means.std(ddof=1) / np.sqrt(len(means)))
+
+
+def test_standard_errors_of_several_targets_and_of_items():
+    X, y, qid = problem()
+    Y = np.column_stack([y, -X[:, 0], X[:, 1]])
+    model = RankRLS(tied_pairs=True, alphas=[0.5]).fit(X, Y, qid=qid)
+    values = np.stack(
+        [metrics.per_query("pairwise_accuracy", Y[:, t], model.cv_predictions_[:, t], qid) for t in range(3)], axis=1
+    )
+    means = np.array([np.nanmean(v) for v in values if not np.isnan(v).all()])
+    assert_allclose(model.cv_errors_, means.std(ddof=1) / np.sqrt(len(means)))
+    items = RankRLS(alphas=[0.5, 1.0], cv=5).fit(X, X[:, 0] + y)  # one query: over the folds of its items
+    assert items.cv_errors_.shape == (2,) and np.isfinite(items.cv_errors_).all()
+
+
+def test_there_is_no_telling_the_standard_error_of_any_function_or_of_pairs():
+    X, y, qid = problem()
+    own = RankRLS(scoring=lambda y, s, q: float(np.corrcoef(y, s)[0, 1])).fit(X, y, qid=qid)
+    pairs = RankRLS().fit_pairs(X, [[0, 1], [2, 3], [4, 5]])
+    for model in (own, pairs):
+        assert model.cv_errors_.shape == model.cv_scores_.shape and np.isnan(model.cv_errors_).all()
+    assert not hasattr(own.set_params(alpha=1.0).fit(X, y, qid=qid), "cv_errors_")
+
+
+# ---------------------------------------------------------------- the path of coefficients
+
+
+@pytest.mark.parametrize("extra", [{}, {"regression": 0.5}, {"weighting": "pairs", "tied_pairs": True}], ids=str)
+def test_the_path_of_coefficients_is_that_of_refits(extra):
+    X, y, qid = problem()
+    model = RankRLS(**extra).fit(X, y, qid=qid)
+    alphas, coefs = model.coef_path()
+    assert_array_equal(alphas, model.alphas_)
+    for alpha, coef in zip(alphas[::4], coefs[::4], strict=True):
+        assert_allclose(coef, RankRLS(alpha, **extra).fit(X, y, qid=qid).coef_, rtol=1e-7, atol=1e-9)
+    one = RankRLS(2.0, **extra).fit(X, y)  # a single query, solved in another unit
+    assert_allclose(one.coef_path([2.0, 3.0])[1], [one.coef_, RankRLS(3.0, **extra).fit(X, y).coef_])
+    assert len(one.coef_path()[0]) == 15
+
+
+def test_the_path_of_several_targets_and_of_models_without_sums():
+    X, y, qid = problem()
+    model = RankRLS(1.0, tied_pairs=True).fit(X, np.column_stack([y, -y]), qid=qid)
+    assert_allclose(model.coef_path([1.0])[1][0], model.coef_)
+    assert_allclose(model.coef_path([1.0, 2.0])[1].shape, (2, 2, X.shape[1]))
+    with pytest.raises(ValueError, match="only linear models"):
+        RankRLS(1.0, kernel="rbf").fit(X, y, qid=qid).coef_path()
+    with pytest.raises(ValueError, match="keeps no sums"):
+        RankRLS(1.0).fit(np.hstack([X] * 9), y, qid=qid).coef_path()

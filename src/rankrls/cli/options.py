@@ -38,7 +38,7 @@ def parser() -> Parser:
     )
     main.add_argument("--version", action="version", version=f"rankrls {__version__}")
     commands = main.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for add in (_train, _predict, _evaluate, _cv, _convert, _export, _inspect, _demo):
+    for add in (_train, _predict, _evaluate, _cv, _report, _convert, _export, _inspect, _demo):
         add(commands)
     return main
 
@@ -176,6 +176,14 @@ def _reading(made: Parser) -> None:
     group.add_argument("--skip-bad-lines", action="store_true", help="leave out lines that cannot be read, and say so")
 
 
+def _judging(made: Parser) -> None:
+    made.add_argument("--metrics", type=words, help="instead of all: ndcg@10,map")
+    made.add_argument("-k", type=integers, default=[1, 5, 10], help="cutoffs of ndcg and precision (default 1,5,10)")
+    made.add_argument("--convention", choices=CONVENTIONS, help="NDCG as another tool computes it")
+    made.add_argument("--relevant", type=float, default=1.0, help="labels from here on are relevant (default 1)")
+    made.add_argument("--flips", type=int, default=10_000, help="of the randomisation test (default 10000)")
+
+
 def _learning(made: Parser) -> None:
     group = made.add_argument_group("learning", "options are the estimator's parameters; its defaults hold for others")
     group.add_argument("--method", choices=list(METHODS), default="rankrls", help="the estimator (default rankrls)")
@@ -213,11 +221,7 @@ def _evaluate(commands: Any) -> None:
     made.add_argument("data", metavar="DATA", help="- is standard input")
     made.add_argument("scores", metavar="SCORES", help="a number per line, or a TREC run")
     made.add_argument("other", nargs="?", metavar="SCORES2", help="to be compared by a paired randomisation test")
-    made.add_argument("--metrics", type=words, help="instead of all: ndcg@10,map")
-    made.add_argument("-k", type=integers, default=[1, 5, 10], help="cutoffs of ndcg and precision (default 1,5,10)")
-    made.add_argument("--convention", choices=CONVENTIONS, help="NDCG as another tool computes it")
-    made.add_argument("--relevant", type=float, default=1.0, help="labels from here on are relevant (default 1)")
-    made.add_argument("--flips", type=int, default=10_000, help="of the randomisation test (default 10000)")
+    _judging(made)
     made.add_argument("--per-query", metavar="FILE", help="write the values of each query as CSV")
     _reading(made)
 
@@ -227,6 +231,19 @@ def _cv(commands: Any) -> None:
     made.add_argument("data", nargs="+", metavar="DATA", help="files of one set, - is standard input")
     made.add_argument("--plot", metavar="FILE", help="draw the curve: .png, .svg or .pdf (needs matplotlib)")
     _learning(made)
+    _reading(made)
+
+
+def _report(commands: Any) -> None:
+    made = _command(commands, "report", "one HTML page of models on data: comparison, pictures, worst queries and why")
+    made.add_argument("data", metavar="DATA", help="rows with labels, - is standard input")
+    made.add_argument("models", nargs="+", metavar="MODEL", help="model files, or score files as evaluate takes them")
+    made.add_argument("-o", "--output", required=True, metavar="FILE", help="the page, - is standard output")
+    made.add_argument("--title", help="of the page")
+    made.add_argument("--by", default="ndcg@10", metavar="METRIC", help="by which queries are worst (default ndcg@10)")
+    made.add_argument("--worst", type=int, default=5, help="queries to show of each model (default 5)")
+    made.add_argument("--top", type=int, default=10, help="places of a query to show (default 10)")
+    _judging(made)
     _reading(made)
 
 

@@ -11,7 +11,7 @@ from ..estimators.pipelines import predicted, ranker_of
 from ..metrics import get_metric, per_query, randomisation_test, standard_error
 from .style import COLOURS, GREY, axes, band, check_matplotlib, look, plain, tidy
 
-MOST_POINTS = 1000  # of a curve over queries
+MOST_POINTS = 400  # of a curve over queries
 
 
 class MetricAtKDisplay:
@@ -166,8 +166,8 @@ class WinsLossesDisplay:
     n_wins_, n_losses_, n_ties_ : int
         Queries on which the second model is better, worse, and as good.
     sorted_ : ndarray
-        Differences that are drawn, the largest first (1000 of them, evenly spaced, where there are more queries).
-    wins_, losses_ : matplotlib collections
+        Differences that are drawn, the largest first (400 of them, evenly spaced, where there are more queries).
+    wins_, losses_ : matplotlib patches
         The areas.
     ax_, figure_ : matplotlib axes and figure
 
@@ -269,16 +269,14 @@ class WinsLossesDisplay:
         if len(d) > MOST_POINTS:
             x = np.round(np.linspace(0, len(d) - 1, MOST_POINTS)).astype(int)
         self.sorted_ = d[x]
-        edges, heights = np.append(x, len(d)), np.append(self.sorted_, self.sorted_[-1:])
+        edges = np.append(x, len(d))
         first, second = (plain(name) for name in self.names)
         areas = (
-            (heights > 0, COLOURS[0], f"{second} better: {self._queries(self.n_wins_)}"),
-            (heights < 0, COLOURS[1], f"{first} better: {self._queries(self.n_losses_)}"),
+            (self.sorted_ > 0, COLOURS[0], f"{second} better: {self._queries(self.n_wins_)}"),
+            (self.sorted_ < 0, COLOURS[1], f"{first} better: {self._queries(self.n_losses_)}"),
         )
         self.wins_, self.losses_ = (
-            self.ax_.fill_between(
-                edges, 0, np.where(where, heights, 0), step="post", color=color, label=label, linewidth=0
-            )
+            self.ax_.stairs(np.where(where, self.sorted_, np.nan), edges, fill=True, color=color, label=label)
             for where, color, label in areas
         )
         self.ax_.plot([], [], color=GREY, label=f"as good: {self._queries(self.n_ties_)}")

@@ -230,7 +230,9 @@ class CoefficientPathDisplay:
         check_is_fitted(ranker)
         if not hasattr(ranker, "coef_path"):
             raise ValueError(f"{type(ranker).__name__} has no path of coefficients; RankRLS has one")
-        alphas, coefs = ranker.coef_path(alphas)
+        given, (alphas, coefs) = alphas is not None, ranker.coef_path(alphas)
+        if not given:  # the model itself is on the path
+            alphas, coefs = ranker.coef_path(np.union1d(alphas, ranker.alpha_))
         if coefs.ndim > 2:
             raise ValueError(f"the model has {coefs.shape[1]} targets: draw coef_path()[1][:, t] of one of them")
         named = names_of(estimator if hasattr(estimator, "feature_names_in_") else ranker, coefs.shape[1], names)

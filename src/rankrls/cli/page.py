@@ -1,0 +1,143 @@
+"""Pieces of one HTML page that needs nothing else: no scripts, no network, and every text of the data as it is.
+
+A piece is `Html`; anything else that is put into one is text, which is escaped and cut. The page forbids itself to load
+or run anything (Content-Security-Policy), so that what might slip through does nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+LENGTH = 120  # characters of a text
+
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+STYLE = """
+:root { color-scheme: light; --ink: #1c2330; --soft: #5a6474; --line: #d9dee6; --blue: #0072B2; --red: #B34A00; }
+* { box-sizing: border-box; }
+body { margin: 0; background: #f5f6f8; color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
+main { max-width: 68rem; margin: 0 auto; padding: 1rem; }
+header h1 { margin: 0.5rem 0 0; font-size: 1.7rem; }
+h2 { font-size: 1.3rem; margin: 0 0 0.6rem; }
+h3 { font-size: 1.05rem; margin: 1.2rem 0 0.4rem; overflow-wrap: anywhere; }
+section { background: #fff; border: 1px solid var(--line); border-radius: 8px; padding: 1rem; margin: 1rem 0; }
+nav a { display: inline-block; padding: 0.3rem 0; margin-right: 1rem; color: var(--blue); }
+p { margin: 0.4rem 0; overflow-wrap: anywhere; }
+.soft { color: var(--soft); font-size: 0.88rem; }
+.wide { overflow-x: auto; margin: 0.4rem 0; }
+table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; color: var(--soft); padding-bottom: 0.3rem; }
+th, td { padding: 0.25rem 0.7rem 0.25rem 0; border-bottom: 1px solid var(--line); }
+th, td { text-align: left; vertical-align: top; }
+th { font-weight: 600; color: var(--soft); }
+td, th, bdi { overflow-wrap: anywhere; unicode-bidi: isolate; }
+td { max-width: 34rem; }
+.named th:first-child, .named td:first-child { position: sticky; left: 0; background: #fff; min-width: 8rem; }
+.number { text-align: right; white-space: nowrap; }
+td small { display: block; color: var(--soft); font-size: 0.8rem; white-space: nowrap; }
+td small.better { color: var(--blue); font-weight: 600; }
+td small.worse { color: var(--red); font-weight: 600; }
+tr.marked td { background: #fff4e8; }
+.figures { display: flex; flex-wrap: wrap; gap: 1rem; }
+figure { margin: 0.4rem 0; flex: 1 1 22rem; max-width: 34rem; min-width: 0; }
+figure img { width: 100%; height: auto; display: block; }
+figcaption { color: var(--soft); font-size: 0.88rem; overflow-wrap: anywhere; }
+details { border-top: 1px solid var(--line); padding: 0.4rem 0; }
+summary { cursor: pointer; font-weight: 600; padding: 0.3rem 0; overflow-wrap: anywhere; }
+.sides { display: flex; flex-wrap: wrap; gap: 0 2rem; }
+.sides > * { flex: 1 1 20rem; min-width: 0; }
+@media (max-width: 30rem) { main { padding: 0.5rem; } section { padding: 0.8rem; } }
+@media print { body { background: #fff; } section { border: 0; break-inside: avoid; } nav { display: none; } }
+"""
+
+
+class Html(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def text(value: Any) -> Html:
+    """A value as text: escaped, cut, in an element of its own if its script runs from right to left.
+
+    Examples
+    --------
+    >>> text("<script>alert(1)</script>"), text(Html("<b>"))
+    ('&lt;script&gt;alert(1)&lt;/script&gt;', '<b>')
+    """
+    if isinstance(value, Html):
+        return value
+    plain = "".join(c if c.isprintable() or c == " " else "\N{REPLACEMENT CHARACTER}" for c in str(value))
+    return Html(html.escape(plain if len(plain) <= LENGTH else f"{plain[: LENGTH - 1]}…"))
+
+
+def tag(name: str, *children: Any, **attributes: Any) -> Html:
+    """An element; `class_` is class, and every attribute is escaped."""
+    given = "".join(f' {key.rstrip("_")}="{text(value)}"' for key, value in attributes.items() if value is not None)
+    return Html(f"<{name}{given}>{''.join(map(text, children))}</{name}>")
+
+
+def join(*pieces: Any) -> Html:
+    """Pieces one after the other."""
+    return Html("\n".join(map(text, pieces)))
+
+
+def name(value: Any) -> Html:
+    """A name of the caller's in running text, kept apart from the direction of the text around it."""
+    return tag("bdi", value)
+
+
+def table(head: Sequence[Any], rows: Sequence[Sequence[Any]], *, numbers: Sequence[int] = (), marked: Any = ()) -> Html:
+    """Rows under a head; columns `numbers` to the right, rows `marked` in colour. It scrolls where it is too wide."""
+    kind = lambda j: "number" if j in numbers else None
+    cells = lambda row, of: join(*(tag(of, cell, class_=kind(j)) for j, cell in enumerate(row)))
+    body = (tag("tr", cells(row, "td"), class_="marked" if i in marked else None) for i, row in enumerate(rows))
+    top = tag("thead", tag("tr", cells(head, "th"))) if head else Html("")
+    return tag("div", tag("table", top, tag("tbody", *body), class_=None if 0 in numbers else "named"), class_="wide")
+
+
+def figure(drawn: Any, caption: str) -> Html:
+    """A matplotlib figure as a picture in the page."""
+    import matplotlib
+
+    file = io.BytesIO()
+    settings: Any = {"svg.fonttype": "path", "svg.hashsalt": "rankrls"}  # the same figure is the same text
+    with warnings.catch_warnings(), matplotlib.rc_context(settings):
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        drawn.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    source = f"data:image/svg+xml;base64,{base64.b64encode(file.getvalue()).decode()}"
+    width, height = (round(96 * side) for side in drawn.get_size_inches())
+    image = Html(f'<img src="{source}" alt="{text(caption)}" width="{width}" height="{height}">')
+    return tag("figure", image, tag("figcaption", caption))
+
+
+def blank() -> Any:
+    """A figure to draw on, of a size that a phone shows."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(5.0, 3.4), layout="constrained")
+
+
+def section(title: str, anchor: str, *pieces: Any) -> Html:
+    """A part of the page with a heading."""
+    return tag("section", tag("h2", title), *pieces, id=anchor)
+
+
+def page(title: str, *pieces: Any) -> bytes:
+    """The whole page."""
+    head = (
+        '<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{text(title)}</title>\n<style>{STYLE}</style>"
+    )
+    body = f"<main>\n{join(*pieces)}\n</main>"
+    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'.encode(
+        "utf-8", "replace"
+    )

@@ -1,0 +1,339 @@
+"""rankrls report DATA MODEL... -o report.html"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from argparse import Namespace
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..datasets import RankingData
+from ..estimators.pipelines import ranker_of
+from ..metrics import get_metric, standard_error
+from ..plotting import (
+    CoefficientPathDisplay,
+    HoldOutDisplay,
+    MetricAtKDisplay,
+    PursuitPathDisplay,
+    WinsLossesDisplay,
+)
+from ..plotting.paths import curve_of, scoring_name
+from ..plotting.style import check_matplotlib
+from ..queries import Queries
+from ..validation import check_queries
+from . import learning, page, predict
+from .data import read
+from .evaluate import all_metrics, labelled, p_value, read_scores, summary, values_of
+from .inspect import described, in_a_line, summarised, summary_lines
+from .page import Html, join, name, section, tag
+from .text import number, say, target, working
+from .worst import linear_model, worst_queries
+
+MOST_MODELS = 10
+MOST_WORST, MOST_PLACES = 50, 100
+PLACES = range(1, 11)  # of the curves
+TOP_WEIGHTS = 10
+SIGNIFICANT = 0.05
+
+
+@dataclass
+class Entry:
+    """A model file, or a file of scores."""
+
+    path: str
+    name: str
+    model: Any  # None for scores
+    data: RankingData  # with the columns of the model
+    scores: np.ndarray  # (m,) of the rows that are judged
+    values: dict[str, np.ndarray] = field(default_factory=dict)  # of each metric (q,)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The rows with a label."""
+
+    rows: np.ndarray
+    y: np.ndarray
+    queries: Queries
+
+
+def run(args: Namespace) -> None:
+    _check(args)
+    entries, judged = _entries(args)
+    main = get_metric(args.by).name
+    wanted = list(dict.fromkeys([*(args.metrics or all_metrics(args.k)), main]))
+    curves = {base: [f"{base}@{k}" for k in PLACES] for base in ("ndcg", "precision")}
+    for entry in entries:
+        for metric in dict.fromkeys([*wanted, *curves["ndcg"], *curves["precision"]]):
+            entry.values[metric] = values_of(metric, judged.y, entry.scores, judged.queries, args)
+    if all(np.isnan(entry.values[main]).all() for entry in entries):
+        raise ValueError(f"no query of {args.data} defines {main}: choose another metric, --by pairwise_accuracy")
+    with working("testing", args.quiet):
+        found = {metric: _compared([entry.values[metric] for entry in entries], args.flips) for metric in wanted}
+    text = _page(args, entries, judged, main, found, curves)
+    with target(args.output) as file:
+        file.write(text)
+    if args.output != "-":
+        models = [{"name": entry.name, "path": entry.path, "scores": entry.model is None} for entry in entries]
+        record = {"report": args.output, "bytes": len(text), "data": args.data, "models": models, "metrics": found}
+        what = f"{len(entries)} {'model' if len(entries) == 1 else 'models'} on {len(judged.queries):,} queries"
+        say(args, record, f"wrote {args.output} ({len(text) / 1000:,.0f} kB): {what}")
+
+
+# ---------------------------------------------------------------- input
+
+
+def _check(args: Namespace) -> None:
+    check_matplotlib()
+    if [args.data, *args.models].count("-") > 1:
+        raise ValueError("standard input (-) can be read but once")
+    if len(args.models) > MOST_MODELS:
+        raise ValueError(f"a report compares at most {MOST_MODELS} models, got {len(args.models)}")
+    for path in args.models:
+        if args.models.count(path) > 1:
+            raise ValueError(f"{path} is given twice")
+    if args.data != "-" and learning.is_model(args.data):
+        raise ValueError(f"{args.data} is a model: the data come first, rankrls report DATA MODEL...")
+    for option, value, most in (("--worst", args.worst, MOST_WORST), ("--top", args.top, MOST_PLACES)):
+        if not 0 <= value <= most:
+            raise ValueError(f"{option} must be between 0 and {most}, got {value}")
+
+
+def _entries(args: Namespace) -> tuple[list[Entry], Judged]:
+    """Models and scores on the rows that have a label; the data are read once for all models of the same columns."""
+    models = {path: predict.load(path) if learning.is_model(path) else None for path in args.models}
+    kinds = {path: predict.features(model) for path, model in models.items() if model is not None}
+    known: dict[Any, RankingData] = {}
+
+    def data_for(path: str | None) -> RankingData:
+        names, n = kinds.get(path, (None, None)) if path else (None, None)
+        key = (None if names is None else tuple(names), n)
+        if key not in known:
+            if args.data == "-" and known:
+                raise ValueError("the models take different columns: data on standard input can be read but once")
+            known[key] = read([args.data], args, names=names, n_features=n)
+        return known[key]
+
+    first = data_for(next(iter(kinds), None))
+    rows = labelled(first, args)
+    judged = Judged(rows, first.y[rows], check_queries(None if first.qid is None else first.qid[rows], int(rows.sum())))
+    entries = []
+    for title, (path, model) in zip(_names(args.models), models.items(), strict=True):
+        data = first if model is None else data_for(path)
+        scores = read_scores(path, data, args) if model is None else _predicted(path, model, data, args)
+        entries.append(Entry(path, title, model, data, scores[rows]))
+    return entries, judged
+
+
+def _predicted(path: str, model: Any, data: RankingData, args: Namespace) -> np.ndarray:
+    try:
+        return predict.scores_of(model, data, args.data)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _names(paths: list[str]) -> list[str]:
+    """The name of each file without its folder, or with it where names would be the same."""
+    short = [PurePath(path).name.removesuffix(".rankrls") or path for path in paths]
+    return [path if short.count(brief) > 1 else brief for path, brief in zip(paths, short, strict=True)]
+
+
+def _compared(values: list[np.ndarray], flips: int) -> list[dict[str, Any]]:
+    """Of each model its mean and standard error, and after the first what is to be said of the difference to that."""
+    return [summary(values[:1], flips)] + [summary([values[0], other], flips) for other in values[1:]]
+
+
+# ---------------------------------------------------------------- the page
+
+
+def _page(args: Namespace, entries: list[Entry], judged: Judged, main: str, found: Any, curves: Any) -> bytes:
+    names = ["data", "comparison", "pictures", "models", "queries"]
+    links = [tag("a", title.capitalize(), href=f"#{title}") for title in names]
+    title = args.title or f"Ranking report: {PurePath(args.data).name if args.data != '-' else 'standard input'}"
+    worst = [worst_queries(entry, judged, main, worst=args.worst, top=args.top) for entry in entries]
+    return page.page(
+        title,
+        tag("header", tag("h1", title), tag("nav", *links)),
+        section("Data", "data", _data(args, entries[0].data, judged)),
+        section("Comparison", "comparison", _headline(entries, main, found[main]), _comparison(entries, found)),
+        section("Pictures", "pictures", _pictures(entries, main, found[main], curves)),
+        section("Models", "models", *(_card(entry, main, number > 2) for number, entry in enumerate(entries))),
+        section("Queries ranked worst", "queries", *worst),
+        tag("p", f"Written by rankrls {__version__}. Nothing on this page is loaded from elsewhere.", class_="soft"),
+    )
+
+
+def _data(args: Namespace, data: RankingData, judged: Judged) -> Html:
+    lines = [[key, re.sub(" {2,}", " · ", value)] for key, value in summary_lines(summarised(data))]
+    rows = [["file", args.data], *lines]
+    left = len(data) - len(judged.y)
+    note = f"{left:,} rows without a label are not judged." if left else ""
+    return join(page.table([], rows), tag("p", note, class_="soft") if note else Html(""))
+
+
+def _headline(entries: list[Entry], main: str, found: list[dict[str, Any]]) -> Html:
+    """The main metric in words."""
+    first, lines = entries[0].name, []
+    for entry, one in zip(entries[1:], found[1:], strict=True):
+        d, p = one["difference"], _equals(p_value(one["p"]))
+        counts = f"higher on {one['better']:,} queries, lower on {one['worse']:,}"
+        words = f": {d:+.4f} in {main} (p {p}), {counts}."
+        if one["p"] < SIGNIFICANT:
+            verdict = "better" if (d > 0) == _larger(main) else "worse"
+            lines.append(tag("p", name(entry.name), f" is {verdict} than ", name(first), words))
+        else:
+            lines.append(tag("p", name(entry.name), " and ", name(first), " cannot be told apart", words))
+    if not lines:
+        mean, error = found[0]["mean"][0], found[0]["standard_error"][0]
+        lines = [tag("p", name(first), f" has {main} {number(mean)} ± {number(error)}.")]
+    return join(*lines)
+
+
+def _larger(metric: str) -> bool:
+    return get_metric(metric).greater_is_better
+
+
+def _comparison(entries: list[Entry], found: dict[str, list[dict[str, Any]]]) -> Html:
+    rows = []
+    for metric, models in found.items():
+        means = [one["mean"][-1] for one in models]
+        known = [mean for mean in means if mean is not None]
+        best = (max if _larger(metric) else min)(known) if known and len(known) > 1 else None
+        rows.append([metric, *(_cell(one, best, _larger(metric)) for one in models), f"{models[0]['queries']:,}"])
+    head = ["metric", *(entry.name for entry in entries), "queries"]
+    legend = "Mean over the queries that define a metric ± its standard error over them; the best in bold."
+    if len(entries) > 1:
+        n = (len(entries) - 1) * len(found)
+        legend += (
+            f" Below: the difference from {entries[0].name}, and p of a paired randomisation test over queries; "
+            f"▲ better and ▼ worse where p < {SIGNIFICANT}. p is not corrected for the {n} comparisons made, of which "
+            f"about {n * SIGNIFICANT:.1f} would be marked by chance alone."
+        )
+    numbers = range(1, len(head))
+    return join(page.table(head, rows, numbers=numbers), Html(f'<p class="soft">{_long(legend)}</p>'))
+
+
+def _cell(one: dict[str, Any], best: float | None, larger: bool) -> Html:
+    """The mean of a model, and how it compares."""
+    if not one["queries"]:
+        return page.text("-")
+    mean, error = one["mean"][-1], one["standard_error"][-1]
+    value = page.text(f"{number(mean)} ± {number(error)}")
+    value = tag("strong", value) if mean == best else value
+    if "p" not in one:
+        return value
+    better = (one["difference"] > 0) == larger
+    marks = ("▲ ", "better") if better else ("▼ ", "worse")
+    mark, kind = marks if one["p"] < SIGNIFICANT and one["difference"] else ("", None)
+    return join(value, tag("small", f"{mark}{one['difference']:+.4f}, p {_equals(p_value(one['p']))}", class_=kind))
+
+
+def _equals(p: str) -> str:
+    return p.replace("<", "< ") if p.startswith("<") else f"= {p}"
+
+
+def _long(value: str) -> Html:
+    """Our own words, which need no cutting."""
+    return Html(" ".join(map(page.text, value.split(" "))))
+
+
+# ---------------------------------------------------------------- pictures
+
+
+def _pictures(entries: list[Entry], main: str, found: list[dict[str, Any]], curves: dict[str, list[str]]) -> Html:
+    drawn = []
+    for base, metrics in curves.items():
+        values = {entry.name: np.stack([entry.values[metric] for metric in metrics], axis=1) for entry in entries}
+        defined = {of: v[~np.isnan(v).any(axis=1)] for of, v in values.items()}
+        if all(len(v) for v in defined.values()):
+            means = {of: v.mean(axis=0) for of, v in defined.items()}
+            errors = {of: standard_error(v) for of, v in defined.items()}
+            figure = page.blank()
+            MetricAtKDisplay(np.array(PLACES), means, errors, metric=base).plot(ax=figure.subplots())
+            drawn.append(page.figure(figure, f"{base} of the first k places"))
+    sign = 1 if _larger(main) else -1
+    for entry, one in zip(entries[1:], found[1:], strict=True):
+        d, names = sign * (entry.values[main] - entries[0].values[main]), (entries[0].name, entry.name)
+        figure = page.blank()
+        WinsLossesDisplay(d, names=names, metric=main, p=one["p"]).plot(ax=figure.subplots())
+        drawn.append(page.figure(figure, f"{main} of each query: {entry.name} against {entries[0].name}"))
+    return tag("div", *drawn, class_="figures")
+
+
+def _model_pictures(entry: Entry) -> Html:
+    """How the model came about: the curve it was chosen from, and its path."""
+    drawn, model = [], entry.model
+    names = {"names": entry.data.feature_names} if entry.data.feature_names is not None else {}
+    if hasattr(ranker_of(model), "path_"):
+        figure = page.blank()
+        linear = names if hasattr(ranker_of(model), "coef_") else {}
+        PursuitPathDisplay.from_estimator(model, **linear, ax=figure.subplots())
+        drawn.append(page.figure(figure, "training error and held-out score over the number of basis functions"))
+    elif curve_of(model) is not None:
+        figure = page.blank()
+        HoldOutDisplay.from_estimator(model, ax=figure.subplots())
+        drawn.append(page.figure(figure, "held-out score over alpha in training"))
+    ranker = ranker_of(model)
+    if getattr(ranker, "statistics_", None) is not None and np.ndim(getattr(ranker, "coef_", 0)) == 1:
+        figure = page.blank()
+        CoefficientPathDisplay.from_estimator(model, **names, top=7, ax=figure.subplots())
+        drawn.append(page.figure(figure, "weights of the (scaled) features over alpha"))
+    return tag("div", *drawn, class_="figures") if drawn else Html("")
+
+
+# ---------------------------------------------------------------- model cards
+
+
+def _card(entry: Entry, main: str, folded: bool) -> Html:
+    """What is known of a model."""
+    values = entry.values[main]
+    rows: list[list[Any]] = [["file", entry.path]]
+    if entry.path != "-":
+        digest = hashlib.sha256(Path(entry.path).read_bytes()).hexdigest()
+        rows.append(["size, SHA-256", f"{os.path.getsize(entry.path):,} bytes, {digest[:16]}…"])
+    here = f"{main} {number(np.nanmean(values))} ± {number(standard_error(values))} on the data of this report"
+    if entry.model is None:
+        rows += [["what", "scores from a file: nothing is known of the model behind them"], ["quality", here]]
+        return _folded(entry.name, folded, page.table([], rows))
+    record, ranker = described(entry.model), ranker_of(entry.model)
+    rows += [
+        ["what", in_a_line(record)],
+        ["settled on", learning.settled(record["chosen"]) or "nothing was to be chosen"],
+        ["parameters", _long(", ".join(f"{key}={value!r}" for key, value in record["parameters"].items()))],
+        ["quality", here],
+    ]
+    curve = curve_of(entry.model)
+    if curve is not None:
+        error = "" if curve.errors is None else f" ± {number(curve.errors[curve.chosen])}"
+        held = f"{scoring_name(ranker)} {curve.score:.4f}{error}, held out in training"
+        rows.append(["", f"{held}; the best of {len(curve.values)}, so slightly too good"])
+    if not getattr(ranker, "regression", 0):
+        rows.append(["use", "scores order the rows of one query; across queries they mean nothing"])
+    card = tag("div", page.table([], rows), _weights(entry), class_="sides")
+    return _folded(entry.name, folded, card, _model_pictures(entry))
+
+
+def _weights(entry: Entry) -> Html:
+    """The largest weights of features as they come, or as scaled within queries, if there are any."""
+    raw = linear_model(entry.model, entry.data.feature_names)
+    head = "weight per unit"
+    if raw is None:
+        raw, head = linear_model(ranker_of(entry.model), entry.data.feature_names), "weight, scaled in the query"
+    if raw is None:
+        return tag("p", "This model is not linear: features have no weights.", class_="soft")
+    order = np.argsort(-np.abs(raw.weights), kind="stable")
+    rows = [[raw.names[j], f"{raw.weights[j]:+.4g}"] for j in order[:TOP_WEIGHTS]]
+    left = len(order) - len(rows)
+    more = tag("p", f"{left:,} more features have smaller weights.", class_="soft")
+    return tag("div", page.table(["feature", head], rows, numbers=[1]), more if left else Html(""))
+
+
+def _folded(title: str, folded: bool, *pieces: Any) -> Html:
+    head = tag("summary", name(title))
+    return Html(f"<details{'' if folded else ' open'}>{head}{join(*pieces)}</details>")
