@@ -465,6 +465,7 @@ def test_the_randomised_test_has_its_level():
     p = [metrics.randomisation_test(*rng.normal(size=(2, 40)), flips=500, random_state=rng) for _ in range(300)]
     assert 0.02 < np.mean(np.array(p) < 0.05) < 0.09
     assert metrics.randomisation_test([0.5, np.nan], [0.5, 1.0]) == 1
+    assert metrics.randomisation_test(np.ones(5000), np.zeros(5000), flips=99) == 0.01  # 2^5000 ways to flip
     for wrong in (([1.0], [1.0, 2.0]), ([np.nan], [1.0])):
         with pytest.raises(ValueError):
             metrics.randomisation_test(*wrong)

@@ -72,7 +72,7 @@ def text(value: Any) -> Html:
     """
     if isinstance(value, Html):
         return value
-    plain = "".join(c if c.isprintable() or c == " " else "\N{REPLACEMENT CHARACTER}" for c in str(value))
+    plain = "".join(" " if c in "\t\r\n" else c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))
     return Html(html.escape(plain if len(plain) <= LENGTH else f"{plain[: LENGTH - 1]}…"))
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import __version__
+from rankrls import __version__
+
 from ..datasets import RankingData
 from ..estimators.pipelines import ranker_of
 from ..metrics import get_metric, standard_error
@@ -82,7 +83,8 @@ def run(args: Namespace) -> None:
     if args.output != "-":
         models = [{"name": entry.name, "path": entry.path, "scores": entry.model is None} for entry in entries]
         record = {"report": args.output, "bytes": len(text), "data": args.data, "models": models, "metrics": found}
-        what = f"{len(entries)} {'model' if len(entries) == 1 else 'models'} on {len(judged.queries):,} queries"
+        counted = lambda n, one, many: f"{n:,} {one if n == 1 else many}"
+        what = f"{counted(len(entries), 'model', 'models')} on {counted(len(judged.queries), 'query', 'queries')}"
         say(args, record, f"wrote {args.output} ({len(text) / 1000:,.0f} kB): {what}")
 
 
@@ -327,10 +329,10 @@ def _weights(entry: Entry) -> Html:
         raw, head = linear_model(ranker_of(entry.model), entry.data.feature_names), "weight, scaled in the query"
     if raw is None:
         return tag("p", "This model is not linear: features have no weights.", class_="soft")
-    order = np.argsort(-np.abs(raw.weights), kind="stable")
+    order = np.argsort(-np.abs(raw.weights), kind="stable")[: np.count_nonzero(raw.weights)]
     rows = [[raw.names[j], f"{raw.weights[j]:+.4g}"] for j in order[:TOP_WEIGHTS]]
-    left = len(order) - len(rows)
-    more = tag("p", f"{left:,} more features have smaller weights.", class_="soft")
+    left = len(raw.weights) - len(rows)
+    more = tag("p", f"{left:,} more features have smaller weights or none.", class_="soft")
     return tag("div", page.table(["feature", head], rows, numbers=[1]), more if left else Html(""))
 
 

@@ -11,7 +11,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = "osD^vPX"
 DASHES = ("-", "--", ":", "-.")
 GREY = "#8A8A8A"
-LENGTH = 40  # characters of a name
+LENGTH = 28  # characters of a name
 
 
 def check_matplotlib() -> None:
@@ -64,7 +64,7 @@ def plain(text: Any) -> str:
     Examples
     --------
     >>> plain("price in $"), plain("a\\nb"), len(plain("x" * 1000))
-    ('price in \\\\$', 'a b', 40)
+    ('price in \\\\$', 'a b', 28)
     """
     text = str(text).encode("utf-8", "replace").decode()
     text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
