@@ -11,6 +11,7 @@ from sklearn.model_selection import GroupKFold
 import oracles
 from cases import problem, weights
 from rankrls import RankRLS, metrics
+from rankrls.datasets import dump_letor, make_search
 from rankrls.kernels import Gaussian
 
 ALPHAS = np.array([1e-3, 0.3, 40.0])
@@ -216,3 +217,11 @@ def test_the_path_of_several_targets_and_of_models_without_sums():
         RankRLS(1.0, kernel="rbf").fit(X, y, qid=qid).coef_path()
     with pytest.raises(ValueError, match="keeps no sums"):
         RankRLS(1.0).fit(np.hstack([X] * 9), y, qid=qid).coef_path()
+
+
+def test_rows_read_in_blocks_have_the_same_standard_errors_and_path(tmp_path):
+    data = make_search(30, random_state=0)
+    dump_letor(data, tmp_path / "rows.txt")
+    here, there = RankRLS().fit(data.X, data.y, qid=data.qid), RankRLS().fit(tmp_path / "rows.txt")
+    assert_allclose(there.cv_errors_, here.cv_errors_, rtol=1e-6)
+    assert_allclose(there.coef_path()[1], here.coef_path()[1], rtol=1e-6, atol=1e-9)

@@ -52,7 +52,7 @@ def _in_memory(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
         data = read(args.data, args)
     with learning.stopwatch() as fitting:
         model = learning.fit(learning.make(args, data), data)
-    queries = int(learning.ranker_of(model).n_queries_)
+    queries = int(ranker_of(model).n_queries_)
     size = {"rows": len(data), "queries": queries, "features": int(data.X.shape[1]), "skipped": data.skipped}
     return model, size, {"reading": reading[0], "fitting": fitting[0]}
 
