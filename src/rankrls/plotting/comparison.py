@@ -282,6 +282,7 @@ class WinsLossesDisplay:
         self.ax_.plot([], [], color=GREY, label=f"as good: {self._queries(self.n_ties_)}")
         self.ax_.axhline(0, color="black", linewidth=0.6)
         self.ax_.set_xlim(0, max(1, len(d)))
+        self.ax_.xaxis.get_major_locator().set_params(integer=True)
         tidy(self.ax_, x="queries, by difference", y=f"{plain(self.metric)}: {second} minus {first}", grid="y")
         self.ax_.legend(frameon=False)
         mean = f"mean difference {d.mean():+.4f}" + ("" if self.p is None else f", p = {self.p:.4f}")

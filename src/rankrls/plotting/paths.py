@@ -390,7 +390,8 @@ class PursuitPathDisplay:
             self.ax_.set_xticks(sizes, named, rotation=40, ha="right", rotation_mode="anchor", fontsize="small")
         else:
             self.ax_.xaxis.get_major_locator().set_params(integer=True)
-        self.ax_.legend(handles=handles, frameon=False, loc="center right")
+        place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2}  # above, where no line is
+        self.ax_.legend(handles=handles, frameon=False, fontsize="small", **place)
         return self
 
     def _draw_scores(self, marker: str) -> Any:
