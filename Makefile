@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench docs clean
 
 .venv/.base: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -28,8 +28,16 @@ lint: .venv/.test  ## style and types
 test: lint  ## style, types, tests
 	$(BIN)/python -m pytest
 
+.venv/.docs: .venv/.base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@touch $@
+
+docs: .venv/.docs  ## build/docs/index.html; runs the examples; a warning or a broken link fails
+	$(BIN)/python -m sphinx -W --keep-going -q -j auto docs build/docs
+	@echo "the documentation is build/docs/index.html"
+
 bench: .venv/.base  ## ratios against bare BLAS and scikit-learn, in one run
 	$(BIN)/python -m benchmarks.run
 
 clean:
-	rm -rf .venv build dist .mypy_cache .ruff_cache
+	rm -rf .venv build dist docs/gallery docs/reference .mypy_cache .ruff_cache

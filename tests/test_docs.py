@@ -1,16 +1,24 @@
-"""Code blocks of the README, the contribution guide and the guide run; those of a page one after the other."""
+"""What the documentation shows runs: README, pages and examples; every public name has an example and a place."""
 
+import inspect
 import re
+import runpy
 from pathlib import Path
 
 import pytest
 
+import rankrls
+from rankrls import bases, datasets, export, kernels, metrics, selection
+
 ROOT = Path(__file__).parent.parent
+MODULES = (rankrls, metrics, kernels, bases, datasets, export, selection)
 BLOCKS = [
     pytest.param(block, id=f"{page}-{number}")
     for page in ("README.md", "CONTRIBUTING.md")
     for number, block in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL))
 ]
+PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "```python\n" in page.read_text()]
+PUBLIC = [(module, name) for module in MODULES for name in module.__all__]
 
 
 @pytest.mark.parametrize("block", BLOCKS)
@@ -18,7 +26,7 @@ def test_code_block_runs(block, capsys):
     exec(compile(block, "block", "exec"), {"__name__": "block"})
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT / "docs").as_posix())
 def test_page_runs_from_top_to_bottom(page, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # what a page writes
     names = {"__name__": "page"}
@@ -26,8 +34,28 @@ def test_page_runs_from_top_to_bottom(page, capsys, monkeypatch, tmp_path):
         exec(compile(block, page.name, "exec"), names)
 
 
-def test_links_of_the_readme_lead_somewhere():
-    for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text()):
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda script: script.name)
+def test_example_runs(script, capsys, monkeypatch, tmp_path):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(script))
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize(("module", "name"), PUBLIC, ids=[f"{module.__name__}.{name}" for module, name in PUBLIC])
+def test_public_name_has_an_example_and_is_in_the_reference(module, name):
+    thing = getattr(module, name)
+    if not callable(thing) and not inspect.ismodule(thing):
+        return  # a list of names
+    assert re.search(r"^Examples\n-+\n(?s:.*)^ *>>> ", inspect.getdoc(thing) or "", re.MULTILINE), "no example"
+    where = f"automodule:: rankrls.{name}\n" if inspect.ismodule(thing) else f"   {name}\n"
+    assert where in (ROOT / "docs" / "api.rst").read_text()
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):
         if not target.startswith("http"):
             assert (ROOT / target).exists(), target
 

@@ -1,10 +1,19 @@
-"""Which points a sparse kernel model is expanded in.
+"""Which points a sparse kernel model is expanded in::
 
     RandomRows(r)         rows drawn at random, as in the paper on Sparse RankRLS
     KMeansCentres(r)      centres of k-means clusters, not rows of the data
     PivotedCholesky(r)    rows drawn in proportion to what the rows drawn before do not explain [Chen23]
 
 An object of these is what `RankRLS(kernel=..., basis=...)` takes; a plain number is `PivotedCholesky`.
+
+Examples
+--------
+>>> from rankrls import RankRLS, bases
+>>> from rankrls.datasets import make_search
+>>> data = make_search(20, random_state=0)
+>>> model = RankRLS(kernel="rbf", basis=bases.KMeansCentres(10), random_state=0).fit(data.X, data.y, qid=data.qid)
+>>> model.dual_coef_.shape
+(10,)
 """
 
 from __future__ import annotations
@@ -18,11 +27,27 @@ from scipy.cluster.vq import kmeans2
 
 from .kernels import Kernel
 
+__all__ = ["Basis", "KMeansCentres", "PivotedCholesky", "RandomRows"]
+
 CANDIDATES = 20_000  # rows looked at, drawn at random from more
 
 
 class Basis:
-    """Interface: a way to choose basis points."""
+    """Interface: a way to choose basis points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankrls import RankRLS
+    >>> class FirstRows(Basis):
+    ...     size = 2
+    ...     def choose(self, X, kernel, rng):
+    ...         return X[: self.size]
+    >>> X = np.arange(8.0).reshape(4, 2)
+    >>> RankRLS(1.0, kernel="rbf", basis=FirstRows()).fit(X, [0, 1, 2, 3]).X_fit_
+    array([[0., 1.],
+           [2., 3.]])
+    """
 
     size: int
 

@@ -2,6 +2,15 @@
 
 A linear model after scalers is a linear model of the raw features: `linear` folds the scalers into the weights. What
 they add to every score alike is left out where a format has no place for it; a ranking does not see it.
+
+Examples
+--------
+>>> from rankrls import RankRLS, export
+>>> from rankrls.datasets import make_search
+>>> data = make_search(30, random_state=0)
+>>> model = RankRLS().fit(data.X, data.y, qid=data.qid)
+>>> '"class": "org.apache.solr.ltr.model.LinearModel"' in export.to_solr(model, data.feature_names)
+True
 """
 
 from __future__ import annotations
@@ -34,6 +43,11 @@ class LinearModel:
         Their weights, scalers included.
     intercept : float
         What is added to every score.
+
+    Examples
+    --------
+    >>> LinearModel(["bm25", "clicks"], np.array([0.5, 0.0]), 0.0).used()
+    {'bm25': 0.5}
     """
 
     names: list[str]

@@ -17,7 +17,20 @@ Product = Callable[[np.ndarray], np.ndarray]
 
 
 class ConvergenceWarning(UserWarning):
-    """An iterative solver stopped before it reached its tolerance."""
+    """An iterative solver stopped before it reached its tolerance.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from rankrls import ConditionalRankRLS, ConvergenceWarning
+    >>> from rankrls.datasets import make_relation
+    >>> data = make_relation(20, missing=0.5, random_state=0)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", ConvergenceWarning)
+    ...     model = ConditionalRankRLS(1e-6, kernel="rbf", max_iter=2).fit(data.X, data.Y)
+    >>> caught[0].category.__name__, model.n_iter_
+    ('ConvergenceWarning', 2)
+    """
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,15 @@
 A kernel is a small dataclass of its parameters. `gamma="scale"` is 1 / (n_features * variance of X), fixed by
 `kernel.fitted(X)` when an estimator is fitted; `gamma="auto"` leaves the choice among `kernel.candidates(X)` to
 hold-out; a kernel with numbers only is ready to be called.
+
+Examples
+--------
+>>> import numpy as np
+>>> from rankrls import RankRLS, kernels
+>>> kernels.Gaussian(gamma=0.5)(np.zeros((1, 2)), np.ones((1, 2))).round(3)
+array([[0.368]])
+>>> RankRLS(1.0, kernel=kernels.Polynomial(degree=2, gamma=1.0)).fit([[1.0], [2.0], [3.0]], [0, 1, 0]).kernel_
+Polynomial(degree=2, gamma=1.0, coef0=1.0)
 """
 
 from __future__ import annotations
@@ -17,6 +26,18 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+__all__ = [
+    "Cosine",
+    "Function",
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Polynomial",
+    "Precomputed",
+    "as_kernel",
+]
+
 Array = Any  # ndarray, or a scipy sparse matrix of rows
 
 WIDTHS = 4.0 ** np.arange(-3, 3)  # gamma="auto" tries these multiples of the median heuristic
@@ -24,7 +45,23 @@ MEDIAN_ROWS = 1000
 
 
 class Kernel:
-    """Interface: a positive semi-definite function of two points, evaluated on all pairs of rows."""
+    """Interface: a positive semi-definite function of two points, evaluated on all pairs of rows.
+
+    A kernel of your own is a dataclass with its parameters as fields and `__call__`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dataclasses import dataclass
+    >>> from rankrls import RankRLS
+    >>> @dataclass
+    ... class Intersection(Kernel):
+    ...     def __call__(self, X, Z):
+    ...         return np.minimum(X[:, None], Z[None]).sum(axis=2)
+    >>> X = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    >>> RankRLS(0.1, kernel=Intersection()).fit(X, [2, 1, 0]).rank(X)
+    array([1, 2, 3])
+    """
 
     def __call__(self, X: Array, Z: Array) -> np.ndarray:
         """(m, r) the kernel between the rows of X and of Z."""
@@ -162,7 +199,16 @@ class Cosine(Kernel):
 
 @dataclass
 class Precomputed(Kernel):
-    """X holds kernel values already: its columns are the training points, or those of them in `columns`."""
+    """X holds kernel values already: its columns are the training points, or those of them in `columns`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankrls import RankRLS
+    >>> K = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> RankRLS(1.0, kernel="precomputed").fit(K, [0, 1]).predict(K).round(2)
+    array([-0.2,  0.4])
+    """
 
     columns: np.ndarray | None = None
 
@@ -172,7 +218,14 @@ class Precomputed(Kernel):
 
 @dataclass
 class Function(Kernel):
-    """A plain function k(X, Z) -> (m, r) matrix."""
+    """A plain function k(X, Z) -> (m, r) matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Function(lambda X, Z: (X @ Z.T) ** 2)(np.array([[1.0, 2.0]]), np.array([[3.0, 0.0]]))
+    array([[9.]])
+    """
 
     function: Callable[[Array, Array], np.ndarray]
 

@@ -53,7 +53,21 @@ CLASSES: dict[str, type] = {
 
 
 class ModelFileError(ValueError):
-    """A file that is no model, or not a whole one."""
+    """A file that is no model, or not a whole one.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from rankrls import ModelFileError, load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pathlib.Path(folder, "notes.txt").write_text("to do")
+    ...     try:
+    ...         load(f"{folder}/notes.txt")
+    ...     except ModelFileError as error:
+    ...         print(str(error).partition("notes.txt")[2])
+    5
+     is not a model file of rankrls (written by rankrls.save)
+    """
 
 
 def save(model: Any, path: str | os.PathLike) -> None:
@@ -111,6 +125,16 @@ def load(path: str | os.PathLike) -> Any:
     ------
     ModelFileError
         If the file is no model file, is damaged or incomplete, is of a newer version, or holds something unknown.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rankrls import RankRLS, load, save
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(RankRLS(alpha=0.5).fit([[0.0, 1.0], [1.0, 1.0]], [0, 1]), f"{folder}/model.rankrls")
+    ...     model = load(f"{folder}/model.rankrls")
+    >>> model.coef_
+    array([0.5, 0. ])
     """
     name, data = os.fspath(path), Path(path).read_bytes()
     if not data.startswith(MAGIC):

@@ -2,9 +2,20 @@
 
 Folds are unions of whole queries: a model never sees part of the query it is judged on. A single query (global
 ranking) is cut into folds of its items instead; with tied pairs included that too is exact without refits, since
-ranking m items of one query is ridge regression with a free intercept:
+ranking m items of one query is ridge regression with a free intercept::
 
     c S || C (y - f) ||^2 = c S min_b || y - f - b ||^2.
+
+Examples
+--------
+Relations have folds of their own, for what will be new when the model is used:
+
+>>> from rankrls import ConditionalRankRLS
+>>> from rankrls.datasets import make_relation
+>>> data = make_relation(40, random_state=0)
+>>> model = ConditionalRankRLS(kernel="rbf", cv=RelationKFold(4, same_objects=True)).fit(data.X, data.Y)
+>>> model.cv_scores_.shape
+(15,)
 """
 
 from __future__ import annotations
@@ -20,6 +31,8 @@ from .metrics import Metric, standard_error
 from .preferences import PairPreferences, QueryPreferences
 from .problems import Fold, Primal, Problem
 from .queries import Queries
+
+__all__ = ["Part", "RelationKFold"]
 
 ALPHA_RANGE = (-5.0, 2.0)  # decades around the mean eigenvalue of the loss: docs/decisions/0001-defaults.md
 N_ALPHAS = 15
@@ -180,6 +193,13 @@ class Part:
     edges : ndarray of bool or None
         None if every edge between the rows and the columns belongs here; else, for each entry of Y in its order
         (each stored entry if Y is sparse), whether it does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Part(np.array([0, 2]), np.array([1])).of(np.arange(6.0).reshape(3, 2))
+    array([[1.],
+           [5.]])
     """
 
     rows: np.ndarray
@@ -202,14 +222,14 @@ class Part:
 class RelationKFold:
     """Folds of a relation for one of the four ways in which a model can meet something new.
 
-    =======  ==================  ==============  ===============================================
-    setting  conditioning object ranked objects  an example
-    =======  ==================  ==============  ===============================================
-    1        known               known           missing entries of a drug-target table
-    2        new                 known           known targets for a new drug
-    3        known               new             new targets for a known drug
-    4        new                 new             new targets for a new drug
-    =======  ==================  ==============  ===============================================
+    =======  ===================  ==============  ===============================================
+    setting  conditioning object  ranked objects  an example
+    =======  ===================  ==============  ===============================================
+    1        known                known           missing entries of a drug-target table
+    2        new                  known           known targets for a new drug
+    3        known                new             new targets for a known drug
+    4        new                  new             new targets for a new drug
+    =======  ===================  ==============  ===============================================
 
     Rows of Y are the conditioning objects, columns the ranked ones. Each setting is harder than those before it, and a
     score from one says nothing of another: hold out what will be new.

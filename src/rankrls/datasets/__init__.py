@@ -1,4 +1,14 @@
-"""Data to rank: readers, downloads and generators."""
+"""Data to rank: readers, downloads and generators.
+
+Examples
+--------
+>>> from io import BytesIO
+>>> from rankrls.datasets import load_letor
+>>> data = load_letor(BytesIO(b"2 qid:7 1:0.5 2:1 # docid = A\\n0 qid:7 1:0.1 # docid = B\\n"))
+>>> data.X, data.y, data.qid.tolist(), data.doc_ids.tolist()
+(array([[0.5, 1. ],
+       [0.1, 0. ]]), array([2., 0.]), ['7', '7'], ['A', 'B'])
+"""
 
 from .download import DownloadError
 from .fetch import Documents, Fold, Ratings, fetch_20newsgroups, fetch_jester, fetch_letor, fetch_movielens

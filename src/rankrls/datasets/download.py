@@ -41,7 +41,19 @@ _sleep = time.sleep
 
 
 class DownloadError(OSError):
-    """A file could not be had; the message says what was tried and what to do."""
+    """A file could not be had; the message says what was tried and what to do.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rankrls.datasets import DownloadError, fetch_movielens
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     try:
+    ...         fetch_movielens(folder=folder, download=False)
+    ...     except DownloadError as error:
+    ...         print(type(error).__name__)
+    DownloadError
+    """
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,13 @@ class Ratings:
         Features of the items, where there are any.
     feature_names : list of str or None
         Their names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Ratings(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([5.0, 3.0, 4.0]), ["Heat", "Babe"]).matrix()
+    array([[ 5.,  3.],
+           [nan,  4.]])
     """
 
     user: np.ndarray
@@ -105,7 +112,15 @@ class Ratings:
 
 @dataclass(frozen=True)
 class Fold:
-    """A fold of a LETOR set."""
+    """A fold of a LETOR set.
+
+    Examples
+    --------
+    >>> from rankrls.datasets import make_search
+    >>> fold = Fold(*(make_search(n, random_state=n) for n in (60, 20, 20)))
+    >>> len(fold.train) > len(fold.test)
+    True
+    """
 
     train: RankingData
     validation: RankingData
@@ -114,7 +129,14 @@ class Fold:
 
 @dataclass(frozen=True)
 class Documents:
-    """Texts, and the group of each."""
+    """Texts, and the group of each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Documents(["The engine stalls.", "A sore throat."], np.array(["rec.autos", "sci.med"])).group.tolist()
+    ['rec.autos', 'sci.med']
+    """
 
     texts: list[str]
     group: np.ndarray  # (n,) names
@@ -137,6 +159,21 @@ def fetch_movielens(version: str = "100k", *, folder: Folder = None, download: b
     Returns
     -------
     ratings : Ratings
+
+    Examples
+    --------
+    With files of the same form in the place of the download:
+
+    >>> import pathlib, tempfile
+    >>> from rankrls.datasets import fetch_movielens
+    >>> files = {"u.data": "1\\t1\\t5\\t0", "u.item": "1|Heat (1995)|0|1", "u.genre": "Comedy|0\\nCrime|1"}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     home = pathlib.Path(folder, "movielens-100k")
+    ...     home.mkdir()
+    ...     sizes = [(home / name).write_text(text) for name, text in files.items()]
+    ...     ratings = fetch_movielens(folder=folder)
+    >>> ratings.item_names, ratings.feature_names, ratings.item_features, ratings.rating
+    (['Heat (1995)'], ['Comedy', 'Crime'], array([[0., 1.]]), array([5.]))
     """
     check_choice("version", version, _MOVIELENS)
     home = data_home(folder) / f"movielens-{version}"
@@ -177,6 +214,21 @@ def fetch_jester(parts: Any = (1, 2, 3), *, folder: Folder = None, download: boo
     Returns
     -------
     ratings : Ratings
+
+    Examples
+    --------
+    With a file of the same form in the place of the download; 99 is "not rated":
+
+    >>> import pathlib, tempfile
+    >>> from rankrls.datasets import fetch_jester
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     home = pathlib.Path(folder, "jester")
+    ...     home.mkdir()
+    ...     size = (home / "jester-data-1.csv").write_text("2,7.5,99,-3\\n1,99,99,4\\n")
+    ...     ratings = fetch_jester([1], folder=folder)
+    >>> ratings.matrix()
+    array([[ 7.5,  nan, -3. ],
+           [ nan,  nan,  4. ]])
     """
     tables = []
     for part in parts:
@@ -205,6 +257,24 @@ def fetch_20newsgroups(
     Returns
     -------
     documents : Documents
+
+    Examples
+    --------
+    With an archive of the same form in the place of the download:
+
+    >>> import io, pathlib, tarfile, tempfile
+    >>> from rankrls.datasets import fetch_20newsgroups
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     home = pathlib.Path(folder, "20newsgroups")
+    ...     home.mkdir()
+    ...     with tarfile.open(home / "20news-bydate.tar.gz", "w:gz") as archive:
+    ...         for group in ("rec.autos", "sci.med"):
+    ...             member = tarfile.TarInfo(f"20news-bydate-train/{group}/1")
+    ...             member.size = 5
+    ...             archive.addfile(member, io.BytesIO(b"Hello"))
+    ...     documents = fetch_20newsgroups(folder=folder)
+    >>> documents.texts, documents.group.tolist()
+    (['Hello', 'Hello'], ['rec.autos', 'sci.med'])
     """
     from sklearn import datasets
 
@@ -252,6 +322,19 @@ def fetch_letor(
     -------
     fold : Fold
         train, validation and test.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from rankrls.datasets import dump_letor, fetch_letor, make_search
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     place = pathlib.Path(folder, "letor4-mq2008", "Fold1")
+    ...     place.mkdir(parents=True)
+    ...     for n, part in enumerate(["train", "vali", "test"], start=1):
+    ...         dump_letor(make_search(10 * n, random_state=n), place / f"{part}.txt")
+    ...     fold = fetch_letor("letor4-mq2008", folder=folder)
+    >>> len(set(fold.train.qid)), len(set(fold.validation.qid)), len(set(fold.test.qid))
+    (10, 20, 30)
     """
     check_choice("name", name, _LETOR)
     home = data_home(folder) / name

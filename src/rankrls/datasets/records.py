@@ -30,6 +30,13 @@ class RankingData:
         What a file says after the # of each line.
     skipped : int
         Lines of a file that were left out because they could not be read.
+
+    Examples
+    --------
+    >>> from rankrls.datasets import make_ranking
+    >>> data = make_ranking(5, random_state=0)
+    >>> len(data) == len(data.y) == len(data.X)
+    True
     """
 
     X: Any

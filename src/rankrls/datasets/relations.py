@@ -27,6 +27,15 @@ class Games:
         Another group of players.
     Y_test : ndarray of shape (n_test, n_test)
         The probability that player i beats player j, a draw counting half: Y + Y' = 1.
+
+    Examples
+    --------
+    >>> from rankrls import ConditionalRankRLS
+    >>> from rankrls.datasets import make_rock_paper_scissors
+    >>> games = make_rock_paper_scissors(random_state=0)
+    >>> model = ConditionalRankRLS(1.0, relation="reciprocal").fit_edges(games.X, games.edges, games.y)
+    >>> model.score(games.X_test, games.Y_test) > 0.95
+    True
     """
 
     X: np.ndarray
@@ -50,6 +59,13 @@ class Relation:
         The relation with noise; NaN where it is not known.
     truth : ndarray of the same shape
         The relation without noise, everywhere.
+
+    Examples
+    --------
+    >>> from rankrls.datasets import make_relation
+    >>> data = make_relation(10, 15, random_state=0)
+    >>> data.X.shape, data.Z.shape, data.Y.shape
+    ((10, 5), (15, 5), (10, 15))
     """
 
     X: np.ndarray

@@ -39,7 +39,7 @@ class ConditionalRankRLS(BaseEstimator):
     Learns a relation f(x, z) between a conditioning object x and an object z to be ranked: who beats whom, which
     targets a drug binds, which documents resemble a document. Features, or kernels, describe the objects; Y holds the
     relation between those of the training set. The model is a kernel on pairs that is the product of a kernel on each
-    end, and minimises
+    end, and minimises ::
 
         sum over x of the sum over pairs z, z' related to x of ((Y[x, z] - Y[x, z']) - (f(x, z) - f(x, z')))^2 / n_x
         + alpha ||f||^2            (loss="ranking", n_x edges of x; or the squared errors of Y with loss="regression")

@@ -24,7 +24,7 @@ from .training import Setup, Training, preferences_among
 class CoRankRLS(Ranker):
     """Learning to rank from few scored and many unscored rows: rankers of several views that agree on the unscored.
 
-    Minimises, over functions f_1 .. f_M of M views,
+    Minimises, over functions f_1 .. f_M of M views, ::
 
         sum_v  loss(f_v)  +  alpha sum_v ||f_v||^2  +  nu sum_{v,u} sum over pairs (i, j) of unscored rows of one query
                                            c_q ((f_v(x_i) - f_v(x_j)) - (f_u(x_i) - f_u(x_j)))^2
@@ -70,7 +70,7 @@ class CoRankRLS(Ranker):
     view_coefs_ : list of ndarray
         Of each view the weights of its points or, if linear, of its columns.
     disagreement_ : float
-        sum_v ||f_v - f||^2 / sum_v ||f_v||^2 over pairs of unscored rows of one query, f the mean of the views: the
+        `sum_v ||f_v - f||^2 / sum_v ||f_v||^2` over pairs of unscored rows of one query, f the mean of the views: the
         share of their variation on which the views disagree. 0: they rank alike; 1 - 1/M: they have nothing in common.
         NaN without unscored pairs.
     alphas_, nus_ : ndarray of shape (n_alphas,), (n_nus,)

@@ -85,7 +85,7 @@ class RankingPursuit(Ranker):
         that `basis` gives. A list of such arrays, one for each view, with several views.
     coef_ : ndarray of shape (n_features,)
         Weights of a linear model (one view), mostly zero.
-    dual_coef_, basis_ : ndarray of shape (n_basis_,), (n_basis_, n_features)
+    dual_coef_, basis_ : ndarray of shape (n_basis,), (n_basis, n_features)
         Weights of a kernel model (one view) and the points they belong to; no points with a precomputed kernel.
     intercept_ : float
         Zero unless `regression` is positive.
@@ -250,7 +250,7 @@ class RankingPursuit(Ranker):
 
         Returns
         -------
-        scores : ndarray of shape (n_samples, len(path_))
+        scores : ndarray of shape (n_samples, n_sizes)
             Column p holds the scores of the model of size p + 1.
         """
         X = self._checked(X)

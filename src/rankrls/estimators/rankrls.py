@@ -41,7 +41,7 @@ def _keeps_sums(model: RankRLS) -> bool:
 class RankRLS(Ranker):
     """Learning to rank in closed form: regularised least squares over pairs of items of one query.
 
-    Minimises, over linear or kernel functions f,
+    Minimises, over linear or kernel functions f, ::
 
         sum over queries q, pairs (i, j) of q of  c_q ((y_i - y_j) - (f(x_i) - f(x_j)))^2  +  alpha ||f||^2
 
@@ -110,7 +110,7 @@ class RankRLS(Ranker):
         Queries seen, and pairs that counted.
     n_features_in_ : int
         Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features, when X has string column names.
 
     Examples
@@ -326,6 +326,19 @@ class RankRLS(Ranker):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import RankRLS
+        >>> from rankrls.datasets import make_search
+        >>> data = make_search(20, random_state=0)
+        >>> early, whole = data.qid < "q0010", RankRLS(1.0).fit(data.X, data.y, qid=data.qid)
+        >>> model = RankRLS(1.0)
+        >>> for part in (early, ~early):
+        ...     model = model.partial_fit(data.X[part], data.y[part], qid=data.qid[part])
+        >>> bool(np.allclose(model.coef_, whole.coef_))
+        True
         """
         return self._update(X, y, qid, sample_weight, learn=True)
 
@@ -341,6 +354,18 @@ class RankRLS(Ranker):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import RankRLS
+        >>> from rankrls.datasets import make_search
+        >>> data = make_search(20, random_state=0)
+        >>> model, gone = RankRLS(1.0).fit(data.X, data.y, qid=data.qid), data.qid == "q0007"
+        >>> model = model.forget(data.X[gone], data.y[gone], qid=data.qid[gone])
+        >>> never = RankRLS(1.0).fit(data.X[~gone], data.y[~gone], qid=data.qid[~gone])
+        >>> bool(np.allclose(model.coef_, never.coef_))
+        True
         """
         check_is_fitted(self, "alpha_")
         return self._update(X, y, qid, sample_weight, learn=False)
@@ -423,7 +448,7 @@ class RankRLS(Ranker):
         Returns
         -------
         contributions : ndarray of shape (n_features,)
-            coef_ * (x_a - x_b); they sum to the difference of the scores.
+            `coef_ * (x_a - x_b)`; they sum to the difference of the scores.
 
         Examples
         --------

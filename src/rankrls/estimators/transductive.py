@@ -29,7 +29,7 @@ N_FIDELITIES = 5
 class TransductiveRankRLS(Ranker):
     """RankRLS that also learns from queries without scores: those you want ranked now.
 
-    The unscored queries get the scores v that minimise
+    The unscored queries get the scores v that minimise ::
 
         sum over all queries q of  (leave-query-out error of q when all queries are scored)  +  fidelity ||v - f||^2
 
@@ -73,14 +73,14 @@ class TransductiveRankRLS(Ranker):
     inductive_ : RankRLS
         The model of the scored queries only.
     alpha_, fidelity_ : float
-        The values used; fidelity_ is NaN where "auto" found nothing to transduce.
+        The values used; `fidelity_` is NaN where "auto" found nothing to transduce.
     fidelities_, cv_scores_ : ndarray of shape (n_fidelities,)
         The grid and the held-out score of each value (only with fidelity="auto").
     n_queries_, n_unscored_queries_ : int
         Queries in all, and those without scores.
     n_features_in_ : int
         Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features, when X has string column names.
 
     Examples

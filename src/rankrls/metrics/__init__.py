@@ -4,6 +4,15 @@ Every metric is a kernel on a batch of g queries of l items each: labels (g, l) 
 scores per model (regularisation value), give values (g, c), NaN where a query does not define the metric. All else
 is shared: `_each_query` runs a kernel over the batches, `_mean` averages over the queries that define it. Whether a
 query defines a metric depends on its labels alone, so columns of scores are always averaged over the same queries.
+
+Examples
+--------
+>>> from rankrls import metrics
+>>> y, scores, qid = [2, 0, 1, 0, 1], [0.9, 0.8, 0.3, 0.1, 0.4], ["a", "a", "a", "b", "b"]
+>>> round(metrics.ndcg(y, scores, qid, k=2), 3)
+0.913
+>>> metrics.per_query("pairwise_accuracy", y, scores, qid).round(3)
+array([0.667, 1.   ])
 """
 
 from __future__ import annotations
@@ -298,7 +307,14 @@ def _kernel(name: str, options: dict[str, Any]) -> Kernel:
 class Metric:
     """A named metric: `metric(y, scores, qid)` is its mean, `metric.per_query(y, scores, qid)` its value per query.
 
-    `averages` says that the first is the mean of the second; that of a function of yours need not be.
+    `averages` says that the first is the mean of the second; that of a function of yours need not be. `get_metric` makes them.
+
+    Examples
+    --------
+    >>> get_metric("mrr")
+    Metric(name='reciprocal_rank', greater_is_better=True)
+    >>> get_metric("mrr")([0, 1], [2.0, 1.0])
+    0.5
     """
 
     name: str

@@ -1,0 +1,105 @@
+"""Documentation: `make docs` builds it into build/docs, from a clone alone. The pages need no network either."""
+
+import re
+import sys
+from pathlib import Path
+
+import matplotlib
+from docutils import nodes
+from docutils.utils.math import latex2mathml
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+import rankrls  # noqa: E402
+
+matplotlib.use("agg")
+
+project = "rankrls"
+author = copyright = "The rankrls developers"
+version = release = rankrls.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+nitpicky = True  # a reference that leads nowhere is a warning, and a warning fails the build
+default_role = "code"  # `alpha` in a docstring is code
+
+# ---------------------------------------------------------------- Markdown
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+
+# ---------------------------------------------------------------- reference
+
+autosummary_generate = True
+autodoc_typehints = "none"  # types are in the docstrings
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False  # autodoc shows them, with what they say
+
+# ---------------------------------------------------------------- gallery
+
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples"],
+    "gallery_dirs": ["gallery"],
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "plot_gallery": "True",
+    "reference_url": {},
+    "min_reported_time": 0,
+    "show_memory": False,
+}
+
+# ---------------------------------------------------------------- pages
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"rankrls {version}"
+html_static_path = ["_static"]
+html_css_files = ["rankrls.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "rankrls"},
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 7,
+    "footer_start": ["copyright"],
+    "footer_end": ["theme-version"],
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_sidebars = {"start": [], "comparison": [], "mathematics": [], "contributing": [], "references": []}
+html_math_renderer = "mathml"
+
+
+def show_math(translator, node):
+    """Formulas as MathML, which browsers draw by themselves: no script, no font, no network."""
+    block = isinstance(node, nodes.math_block)
+    mathml = latex2mathml.tex2mathml(node.astext(), as_block=block)
+    translator.body.append(f'<div class="math">{mathml}</div>' if block else mathml)
+    raise nodes.SkipNode
+
+
+def link_measurements(app, page, source):
+    """Measurements are beside the benchmarks in the repository, and on one page here."""
+    if page != "measurements":
+        source[0] = re.sub(r"\((?:\.\./)+benchmarks/results/\w+\.md\)", "(/measurements.md)", source[0])
+
+
+def skip_routing(app, what, name, thing, skip, options):
+    """scikit-learn gives every estimator set_fit_request and the like, which ours need not."""
+    return True if re.fullmatch(r"set_\w+_request|set_output|get_metadata_routing", name) else skip
+
+
+def setup(app):
+    app.add_html_math_renderer("mathml", (show_math, None), (show_math, None))
+    app.connect("source-read", link_measurements)
+    app.connect("autodoc-skip-member", skip_routing)

@@ -1,0 +1,10 @@
+"""
+Search ranking
+==============
+
+x
+"""
+
+import numpy as np
+
+print(np.eye(2))
