@@ -6,7 +6,8 @@ from pathlib import Path
 
 import matplotlib
 from docutils import nodes
-from docutils.utils.math import latex2mathml
+from docutils.utils.math import MathError, latex2mathml
+from sphinx.util import logging
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
@@ -57,6 +58,7 @@ sphinx_gallery_conf = {
     "reference_url": {},
     "min_reported_time": 0,
     "show_memory": False,
+    "write_computation_times": False,
 }
 
 # ---------------------------------------------------------------- pages
@@ -83,7 +85,11 @@ html_math_renderer = "mathml"
 def show_math(translator, node):
     """Formulas as MathML, which browsers draw by themselves: no script, no font, no network."""
     block = isinstance(node, nodes.math_block)
-    mathml = latex2mathml.tex2mathml(node.astext(), as_block=block)
+    try:
+        mathml = latex2mathml.tex2mathml(node.astext(), as_block=block)
+    except MathError as error:
+        logging.getLogger(__name__).warning("%s in %s", error, node.astext(), location=node)
+        mathml = ""
     translator.body.append(f'<div class="math">{mathml}</div>' if block else mathml)
     raise nodes.SkipNode
 

@@ -33,7 +33,7 @@ def load_letor(
     dtype: Any = np.float64,
     errors: str = "raise",
 ) -> RankingData:
-    """Read LETOR or svmlight ranking text: lines `label qid:Q i:v i:v ... # comment`.
+    """Read LETOR or svmlight ranking text: lines of label, `qid:Q`, features `i:v` and perhaps `# comment`.
 
     Parameters
     ----------
