@@ -30,6 +30,7 @@ extensions = [
 templates_path = ["_templates"]
 nitpicky = True  # a reference that leads nowhere is a warning, and a warning fails the build
 default_role = "code"  # `alpha` in a docstring is code
+highlight_language = "none"  # an indented block is a formula or a command
 
 # ---------------------------------------------------------------- Markdown
 
@@ -41,6 +42,7 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"  # types are in the docstrings
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False  # autodoc shows them, with what they say
 
 # ---------------------------------------------------------------- gallery
@@ -72,6 +74,7 @@ html_copy_source = False
 html_theme_options = {
     "logo": {"text": "rankrls"},
     "navigation_with_keys": False,
+    "navbar_persistent": ["search-button"],
     "show_toc_level": 2,
     "header_links_before_dropdown": 7,
     "footer_start": ["copyright"],
@@ -90,13 +93,15 @@ def show_math(translator, node):
     except MathError as error:
         logging.getLogger(__name__).warning("%s in %s", error, node.astext(), location=node)
         mathml = ""
-    translator.body.append(f'<div class="math">{mathml}</div>' if block else mathml)
+    translator.body.append(f'<div class="formula">{mathml}</div>' if block else mathml)
     raise nodes.SkipNode
 
 
-def link_measurements(app, page, source):
+def gather_measurements(app, page, source):
     """Measurements are beside the benchmarks in the repository, and on one page here."""
-    if page != "measurements":
+    if page == "measurements":
+        source[0] += "\n".join(file.read_text() for file in sorted((ROOT / "benchmarks" / "results").glob("*.md")))
+    else:
         source[0] = re.sub(r"\((?:\.\./)+benchmarks/results/\w+\.md\)", "(/measurements.md)", source[0])
 
 
@@ -107,5 +112,5 @@ def skip_routing(app, what, name, thing, skip, options):
 
 def setup(app):
     app.add_html_math_renderer("mathml", (show_math, None), (show_math, None))
-    app.connect("source-read", link_measurements)
+    app.connect("source-read", gather_measurements)
     app.connect("autodoc-skip-member", skip_routing)

@@ -31,13 +31,13 @@ affinity = np.tanh(0.5 * hidden_drug @ hidden_target.T) + 0.3 * promiscuity + 0.
 
 model = ConditionalRankRLS(kernel="rbf")
 settings = {1: "missing entries", 2: "new drug", 3: "new target", 4: "both new"}
-learned = {setting: scores.mean() for setting, scores in model.evaluate(drugs, affinity, targets).items()}
+learned = {setting: scores.mean() for setting, scores in model.evaluate(drugs, affinity, targets, n_splits=3).items()}
 
 
 def popularity(setting):
     """Pairwise accuracy of the column means of the training part."""
     scores = []
-    for train, test in RelationKFold(setting).split(affinity):
+    for train, test in RelationKFold(setting, n_splits=3).split(affinity):
         truth, means = test.of(affinity), np.nanmean(train.of(affinity), axis=0)
         row, column = np.nonzero(~np.isnan(truth))
         scores.append(metrics.pairwise_accuracy(truth[row, column], means[column], row))

@@ -9,8 +9,7 @@ LightGBM          RankSVM                       rankrls
 ================  ============================  ============================================
 ``group=[5, 3]``  ``qid:1`` in the file         ``qid=``, any labels, rows in any order
 integer grades    order only                    any real numbers; differences count
-``num_leaves``,   ``-c``                        ``alpha``, chosen by exact leave-query-out
-...
+``num_leaves``    ``-c``                        ``alpha``, chosen by exact leave-query-out
 early stopping    none                          not needed: nothing iterates
 ``eval_at=[10]``  none                          ``scoring="ndcg@10"``
 ================  ============================  ============================================

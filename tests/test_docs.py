@@ -49,7 +49,7 @@ def test_public_name_has_an_example_and_is_in_the_reference(module, name):
     if not callable(thing) and not inspect.ismodule(thing):
         return  # a list of names
     assert re.search(r"^Examples\n-+\n(?s:.*)^ *>>> ", inspect.getdoc(thing) or "", re.MULTILINE), "no example"
-    where = f"automodule:: rankrls.{name}\n" if inspect.ismodule(thing) else f"   {name}\n"
+    where = f".. module:: rankrls.{name}\n" if inspect.ismodule(thing) else f"   {name}\n"
     assert where in (ROOT / "docs" / "api.rst").read_text()
 
 

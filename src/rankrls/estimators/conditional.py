@@ -41,8 +41,10 @@ class ConditionalRankRLS(BaseEstimator):
     relation between those of the training set. The model is a kernel on pairs that is the product of a kernel on each
     end, and minimises ::
 
-        sum over x of the sum over pairs z, z' related to x of ((Y[x, z] - Y[x, z']) - (f(x, z) - f(x, z')))^2 / n_x
-        + alpha ||f||^2            (loss="ranking", n_x edges of x; or the squared errors of Y with loss="regression")
+        sum over x of the sum over pairs z, z' related to x of
+            ((Y[x, z] - Y[x, z']) - (f(x, z) - f(x, z')))^2 / n_x  +  alpha ||f||^2
+
+    with n_x the edges of x (`loss="ranking"`), or the squared errors of Y instead (`loss="regression"`).
 
     A complete graph is solved in closed form, also for symmetric and reciprocal relations: with p objects two
     eigendecompositions, after which every alpha costs a few matrix products. Incomplete graphs are solved by conjugate

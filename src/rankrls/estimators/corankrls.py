@@ -26,8 +26,9 @@ class CoRankRLS(Ranker):
 
     Minimises, over functions f_1 .. f_M of M views, ::
 
-        sum_v  loss(f_v)  +  alpha sum_v ||f_v||^2  +  nu sum_{v,u} sum over pairs (i, j) of unscored rows of one query
-                                           c_q ((f_v(x_i) - f_v(x_j)) - (f_u(x_i) - f_u(x_j)))^2
+        sum_v  loss(f_v)  +  alpha sum_v ||f_v||^2
+        +  nu sum_{v,u} sum over pairs (i, j) of unscored rows of one query
+               c_q ((f_v(x_i) - f_v(x_j)) - (f_u(x_i) - f_u(x_j)))^2
 
     with the loss of `RankRLS` on the scored rows; the prediction is the mean of the views. One pass over the
     unscored rows serves every alpha and nu, and what is "auto" is chosen by exact leave-query-out over the scored

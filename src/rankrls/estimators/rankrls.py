@@ -43,7 +43,8 @@ class RankRLS(Ranker):
 
     Minimises, over linear or kernel functions f, ::
 
-        sum over queries q, pairs (i, j) of q of  c_q ((y_i - y_j) - (f(x_i) - f(x_j)))^2  +  alpha ||f||^2
+        sum over queries q, pairs (i, j) of q of
+            c_q ((y_i - y_j) - (f(x_i) - f(x_j)))^2  +  alpha ||f||^2
 
     without ever forming a pair: one pass over the data, one factorisation, every alpha, and the exact
     leave-query-out score of every alpha, by which alpha is chosen unless you give one.
@@ -72,8 +73,8 @@ class RankRLS(Ranker):
     alphas : array-like of float, default=None
         Values to choose from. None takes 15 values over seven decades around the mean eigenvalue of the loss.
     scoring : str or callable, default="pairwise_accuracy"
-        A metric of `rankrls.metrics` by name, "ndcg@10" style, or a callable (y, scores, qid) -> float, larger better.
-        It chooses alpha and is what `score` returns.
+        A metric of `rankrls.metrics` by name, such as `"ndcg@10"`, or a callable (y, scores, qid) -> float, larger
+        better. It chooses alpha and is what `score` returns.
     cv : "leave-query-out", int, scikit-learn group splitter or iterable of splits, default="leave-query-out"
         Held-out folds, unions of whole queries; all are exact and none refits. A single query is cut into folds of its
         items (10 unless `cv` is a number or gives splits). Data for which the iterative solver is used (many

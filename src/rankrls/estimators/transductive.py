@@ -31,7 +31,8 @@ class TransductiveRankRLS(Ranker):
 
     The unscored queries get the scores v that minimise ::
 
-        sum over all queries q of  (leave-query-out error of q when all queries are scored)  +  fidelity ||v - f||^2
+        sum over all queries q of
+            (leave-query-out error of q when all queries are scored)  +  fidelity ||v - f||^2
 
     with f the scores of a RankRLS of the scored queries only. That is linear least squares and solved exactly: for
     linear models and for kernels with a basis in two passes over the rows, for a kernel of all rows in O(m^3).

@@ -207,7 +207,7 @@ def average_precision(
     ties: str = "average",
     empty: str | float = "skip",
 ) -> Value:
-    """The sum of precision@i over the ranks i <= k of relevant items / #{relevant items}; "MAP" when averaged.
+    """The sum of the precision at i over the ranks i <= k of relevant items / #{relevant items}; "MAP" when averaged.
 
     An item is relevant if y >= `relevant`; a query without one counts as `empty` (LETOR: 0). The divisor is the
     number of all relevant items also where k is smaller. Other parameters as in `ndcg`.
@@ -341,7 +341,7 @@ class Metric:
 
 
 def get_metric(metric: str | Callable | Metric) -> Metric:
-    """The metric of a name such as "ndcg", "ndcg@10", "map" or "mrr", or around a function of (y, scores, qid).
+    """The metric of a name such as `"ndcg"`, `"ndcg@10"`, `"map"` or `"mrr"`, or around a function of (y, scores, qid).
 
     A function of yours is taken to return one number, the greater the better, for scores (m,); it is called once
     for each column of scores, and per query on the rows of that query.
