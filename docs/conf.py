@@ -7,6 +7,7 @@ from pathlib import Path
 import matplotlib
 from docutils import nodes
 from docutils.utils.math import MathError, latex2mathml
+from sphinx.errors import ExtensionError
 from sphinx.util import logging
 
 ROOT = Path(__file__).parent.parent
@@ -110,7 +111,16 @@ def skip_routing(app, what, name, thing, skip, options):
     return True if re.fullmatch(r"set_\w+_request|set_output|get_metadata_routing", name) else skip
 
 
+def refuse_network(app, exception):
+    """Pages must show in full where there is no network."""
+    if exception is None and app.builder.format == "html":
+        for page in sorted(Path(app.outdir).rglob("*.html")):
+            for tag in re.findall(r'<(?:script|img|link)\b[^>]*(?:src|href)="https?://[^>]*>', page.read_text()):
+                raise ExtensionError(f"{page} loads from the network: {tag}")
+
+
 def setup(app):
     app.add_html_math_renderer("mathml", (show_math, None), (show_math, None))
     app.connect("source-read", gather_measurements)
     app.connect("autodoc-skip-member", skip_routing)
+    app.connect("build-finished", refuse_network)

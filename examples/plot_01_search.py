@@ -7,7 +7,7 @@ query; how documents of different queries compare is never asked. A model that p
 weights on exactly that, the level of a query. RankRLS looks at differences within a query only.
 
 The log is generated (:func:`rankrls.datasets.make_search`): 12 features of very different scale, 5 grades, queries of
-1 to 70 documents.
+1 to 105 documents.
 """
 
 import matplotlib.pyplot as plt

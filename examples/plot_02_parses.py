@@ -7,7 +7,7 @@ much of it is right, a number between 0 and 1. Most of what makes this number la
 sentences are parsed well, whatever the candidate. A regression of the label learns that, and it is of no use: all
 candidates are of the same sentence.
 
-The treebank used for the `reproduction of the paper's table <../reproductions/letor.html>`__ (GENIA, tau-b .434 by
+The treebank used for the :doc:`reproduction of the paper's table </reproductions/letor>` (GENIA, tau-b .434 by
 regression and .488 by RankRLS) cannot be shipped, so this script generates a stand-in with the trait that matters:
 71 % of the variance of the labels is between sentences, as measured there. Its figures say nothing about real parsers.
 """

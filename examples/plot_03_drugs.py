@@ -8,7 +8,7 @@ with four different answers to "how good is it?".
 
 Public affinity tables cannot be shipped; this one is generated so that features tell part of what a drug and a target
 are, and the rest shows only in their other affinities. What we measured on Davis' kinases and on Yamanishi's sets is
-in the `reproductions <../reproductions/conditional.html>`__: settings differ more than models do, there too.
+in the :doc:`reproductions </reproductions/conditional>`: settings differ more than models do, there too.
 """
 
 import matplotlib.pyplot as plt

@@ -8,7 +8,7 @@ features of both players, for players who have never met, or never played.
 
 The matches here are generated, with strength, a style and noise; the ATP's results cannot be shipped. On these, with
 features from the four years before, a Gaussian kernel predicted 65.0 % of the winners of 2017-2019 and Elo 63.2 %
-(`reproductions <../reproductions/conditional.html>`__): expect a gain of that size, not of the size shown below.
+(:doc:`reproductions </reproductions/conditional>`): expect a gain of that size, not of the size shown below.
 """
 
 import matplotlib.pyplot as plt
@@ -77,8 +77,8 @@ limit = np.abs(scores).max()
 left.imshow(scores, cmap="RdBu", vmin=-limit, vmax=limit)
 left.set_xticks(range(3), "abc")
 left.set_yticks(range(3), "abc")
-for (i, j), value in np.ndenumerate(scores):
-    left.text(j, i, f"{value:+.2f}", ha="center", va="center")
+for i, j in np.argwhere(~np.eye(3, dtype=bool)):
+    left.text(j, i, f"{scores[i, j]:+.2f}", ha="center", va="center", color="white")
 left.set_title("The row beats the column (blue)")
 i, j = np.triu_indices(len(new), 1)
 right_axis.plot(chance[known:, known:][i, j], learned[known:, known:][i, j], ".", markersize=3)

@@ -8,7 +8,7 @@ them nearly sufficient, so that they err in different places.
 
 The data are made that way: three queries are scored and 197 are not; a row is described twice, and each description
 mixes what matters with much that varies for reasons of its own. On parses and on ratings we found next to nothing
-(`reproductions <../reproductions/corankrls.html>`__); try :class:`rankrls.RankRLS` first.
+(:doc:`reproductions </reproductions/corankrls>`); try :class:`rankrls.RankRLS` first.
 """
 
 import matplotlib.pyplot as plt
@@ -58,8 +58,8 @@ for name, scores in results.items():
     print(f"{name:22} {np.mean(scores):.4f} +- {np.std(scores) / np.sqrt(len(scores)):.4f}")
 
 # %%
-# Two thirds of the gain are there without any unscored row: two small models that are averaged do better than one large
-# one. Without the row of ``nu=0`` it would be taken for a merit of the unscored rows.
+# Two thirds of the gain are there without any unscored row: two small models that are averaged do better than one
+# large one. Without the row of ``nu=0`` it would be taken for a merit of the unscored rows.
 #
 # What hold-out saw in the last draw: a row for each ``nu``, a column for each ``alpha``.
 

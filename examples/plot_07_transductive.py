@@ -6,7 +6,7 @@ Scores for the queries at hand
 *all* queries is small, and holds these scores to those of a RankRLS of the scored queries by a weight, ``fidelity``.
 
 It is in closed form, it is what the paper describes, and **where we compared it did not rank better than RankRLS**
-(144 comparisons, `none better and 20 worse <../reproductions/transductive.html>`__). The data are scikit-learn's
+(144 comparisons, :doc:`none better and 20 worse </reproductions/transductive>`). The data are scikit-learn's
 diabetes study, cut into queries by sex and five years of age: within such a group, whose disease progresses most?
 """
 

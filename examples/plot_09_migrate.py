@@ -14,7 +14,7 @@ early stopping    none                          not needed: nothing iterates
 ``eval_at=[10]``  none                          ``scoring="ndcg@10"``
 ================  ============================  ============================================
 
-`The command line page <../cli.html#coming-from-svmrank>`__ has the options of SVMrank one by one.
+:doc:`The command line page </cli>` has the options of SVMrank one by one.
 """
 
 import itertools
@@ -111,5 +111,5 @@ plt.show()
 # %%
 # Where relevance is a matter of thresholds and interactions of raw features, trees are the right tool, and a kernel
 # goes part of the way. Where features are engineered to be monotone in relevance, a linear model is as good, is
-# fitted in a fraction of the time, and can be read. `How it compares <../comparison.html>`__ has measurements on
-# public data.
+# fitted in a fraction of the time, and can be read. :doc:`How it compares </comparison>` has measurements on public
+# data.
