@@ -33,7 +33,7 @@ test: lint  ## style, types, tests
 	@touch $@
 
 docs: .venv/.docs  ## build/docs/index.html; runs the examples; a warning or a broken link fails
-	$(BIN)/python -m sphinx -W --keep-going -q -j auto docs build/docs
+	$(BIN)/python -m sphinx -W --keep-going -E -q -j auto docs build/docs
 	@echo "the documentation is build/docs/index.html"
 
 bench: .venv/.base  ## ratios against bare BLAS and scikit-learn, in one run

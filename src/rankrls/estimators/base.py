@@ -39,6 +39,13 @@ class Ranker(BaseEstimator):
         Returns
         -------
         ranks : ndarray of int, shape (n_samples,)
+
+        Examples
+        --------
+        >>> from rankrls import RankRLS
+        >>> X, y, qid = [[3.0], [1.0], [2.0], [5.0], [4.0]], [3, 1, 2, 5, 4], ["a", "a", "a", "b", "b"]
+        >>> RankRLS(alpha=1.0).fit(X, y, qid=qid).rank(X, qid)
+        array([1, 3, 2, 1, 2])
         """
         X, qid = validation.split_qid_column(X, qid)
         scores = self.predict(X)
@@ -65,6 +72,13 @@ class Ranker(BaseEstimator):
         Returns
         -------
         score : float
+
+        Examples
+        --------
+        >>> from rankrls import RankRLS
+        >>> X, y, qid = [[3.0], [1.0], [2.0], [5.0], [4.0]], [3, 1, 2, 5, 4], ["a", "a", "a", "b", "b"]
+        >>> RankRLS(alpha=1.0, scoring="ndcg@1").fit(X, y, qid=qid).score(X, y, qid=qid)
+        1.0
         """
         check_is_fitted(self, self._learned)
         X, qid = validation.split_qid_column(X, qid)

@@ -217,6 +217,14 @@ class ConditionalRankRLS(BaseEstimator):
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> from rankrls import ConditionalRankRLS
+        >>> teams, matches = [[1.0, 0.2], [1.0, 0.5], [1.0, 0.9]], [[0, 1], [2, 1], [2, 0], [1, 0]]
+        >>> model = ConditionalRankRLS(0.1, relation="reciprocal").fit_edges(teams, matches, [-1.0, 1.0, 3.0, 2.0])
+        >>> model.predict_edges(teams, [[1, 2], [2, 1]]).round(2)
+        array([-0.49,  0.49])
         """
         self._check_params()
         with reporting(self.verbose):
@@ -280,6 +288,14 @@ class ConditionalRankRLS(BaseEstimator):
         ids : ndarray of shape (n, top) or (top,)
             Row numbers of the candidates, or the index labels of a pandas data frame.
         scores : ndarray of shape (n, top) or (top,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import ConditionalRankRLS
+        >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]])
+        >>> ConditionalRankRLS(0.1).fit(X, X @ X.T).rank([0.9, 0.1], X, top=2).ids  # the most alike
+        array([0, 2])
         """
         check_is_fitted(self, "alpha_")
         single = not sparse.issparse(conditions) and np.ndim(conditions) == 1

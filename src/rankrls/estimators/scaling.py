@@ -88,6 +88,13 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         scaled : ndarray of shape (n_samples, n_features), or a data frame if X holds the query ids in a column "qid"
+
+        Examples
+        --------
+        >>> from rankrls import PerQueryMinMax
+        >>> X, qid = [[1.0], [3.0], [10.0], [20.0], [15.0]], ["a", "a", "b", "b", "b"]
+        >>> PerQueryMinMax().fit(X, qid=qid).transform(X, qid=qid).ravel()
+        array([0. , 1. , 0. , 1. , 0.5])
         """
         check_is_fitted(self, "n_queries_")
         frame = frames.as_frame(X)
