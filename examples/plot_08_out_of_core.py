@@ -22,10 +22,20 @@ dump_letor(make_search(1500, random_state=0), path)
 print(f"{path.stat().st_size / 1e6:.1f} MB of LETOR text")
 
 # %%
+# In one call
+# -----------
+# ``fit`` takes the name of a file and reads it in blocks. ``alpha`` is chosen in a second pass, each query left out
+# as if all rows were in memory. Parquet, polars, DuckDB and more go the same way: :doc:`More rows than memory
+# </scale>`.
+
+chosen = RankRLS().fit(str(path))
+print(f"alpha = {chosen.alpha_:.3g}, held-out pairwise accuracy {chosen.cv_scores_.max():.4f}")
+
+# %%
 # Block by block
 # --------------
-# ``iter_letor`` reads so many rows at a time and never cuts a query. With ``alpha="auto"`` the first block would
-# choose; here it is given.
+# The same by hand, where blocks come from elsewhere or over time: ``iter_letor`` reads so many rows at a time and
+# never cuts a query. With ``alpha="auto"`` the first block would choose; here it is given.
 
 streamed, new, scores, rows = RankRLS(alpha=100.0), make_search(200, random_state=1), [], []
 for block in iter_letor(path, rows=2000):
