@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 import rankrls
-from rankrls import bases, datasets, export, kernels, metrics, selection
 
 ROOT = Path(__file__).parent.parent
-MODULES = (rankrls, metrics, kernels, bases, datasets, export, selection)
+MODULES = [rankrls, *filter(inspect.ismodule, (getattr(rankrls, name) for name in rankrls.__all__))]
 BLOCKS = [
     pytest.param(block, id=f"{page}-{number}")
     for page in ("README.md", "CONTRIBUTING.md")

@@ -307,7 +307,8 @@ def _kernel(name: str, options: dict[str, Any]) -> Kernel:
 class Metric:
     """A named metric: `metric(y, scores, qid)` is its mean, `metric.per_query(y, scores, qid)` its value per query.
 
-    `averages` says that the first is the mean of the second; that of a function of yours need not be. `get_metric` makes them.
+    `averages` says that the first is the mean of the second; that of a function of yours need not be. `get_metric`
+    makes them.
 
     Examples
     --------

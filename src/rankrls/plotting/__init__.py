@@ -3,6 +3,16 @@
 A display holds the numbers and draws them: `from_estimator` and `from_predictions` compute the numbers and draw,
 `plot(ax=None)` draws again. After that `ax_` and `figure_` are matplotlib's, and `line_` and the like what was drawn.
 matplotlib is imported when the first picture is drawn: `pip install 'rankrls[plot]'`.
+
+Examples
+--------
+>>> from rankrls import RankRLS, plotting
+>>> from rankrls.datasets import make_search
+>>> data = make_search(20, random_state=0)
+>>> model = RankRLS().fit(data.X, data.y, qid=data.qid)
+>>> display = plotting.HoldOutDisplay.from_estimator(model)
+>>> display.ax_.get_xlabel()
+'alpha'
 """
 
 from .comparison import MetricAtKDisplay, WinsLossesDisplay
