@@ -617,3 +617,13 @@ def test_long_work_tells_how_far_it_is(capsys, monkeypatch):
     assert "folds: 100 %" in printed and "conjugate gradients" in printed
     ConditionalRankRLS(kernel="rbf", relation="symmetric", verbose=True).fit(X, relation(X, parity=1))
     assert "folds: 100 %" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("relation", ["symmetric", "reciprocal"])
+def test_edges_in_one_direction_only_contradict_no_relation(relation):
+    rng = np.random.default_rng(0)
+    X, edges = rng.normal(size=(12, 3)), np.array([(i, j) for i in range(12) for j in range(i)])
+    y = rng.normal(size=len(edges))
+    model = ConditionalRankRLS(1.0, relation=relation).fit_edges(X, edges, y)
+    sign = 1 if relation == "symmetric" else -1
+    assert_allclose(model.predict(X), sign * model.predict(X).T, atol=1e-12)

@@ -361,6 +361,8 @@ def _check_parity(relation: Relation, parity: int) -> None:
         count = sparse.csr_array((np.ones(len(y)), (rows, columns)), shape=relation.shape)
         known.data /= count.data
         both = (count.multiply(count.T)).tocoo().coords
+        if not len(both[0]):
+            return
         there, back = known[both], known[both[1], both[0]]
         even, odd = (there + back) / 2, (there - back) / 2
     spread, skew = float(np.var(even)), float(np.mean(odd**2)) if odd.size else 0.0
