@@ -583,7 +583,7 @@ def test_plots_without_matplotlib_say_what_to_install(run, monkeypatch):
     assert "pip install 'rankrls[plot]'" in run("cv", "train.txt", "--plot", "c.png", code=2)
 
 
-@pytest.mark.parametrize("target", options.TARGETS)
+@pytest.mark.parametrize("target", [name for name in options.TARGETS if name != "onnx"])
 def test_exports(target, run):
     run("train", "train.txt", "-o", "m.rankrls", "--scale", "standard")
     text = run("export", "m.rankrls", "--to", target)
@@ -593,6 +593,23 @@ def test_exports(target, run):
     if target != "svmrank":
         assert "n11" in run("export", "m.rankrls", "--to", target, "--features", names)
         assert "12 features, got 1 names" in run("export", "m.rankrls", "--to", target, "--features", "a", code=2)
+
+
+def test_export_to_onnx(run, monkeypatch):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    run("train", "train.txt", "-o", "m.rankrls", "--scale", "standard", "--method", "sparse", "--basis", "9")
+    run("predict", "m.rankrls", "test.txt", "-o", "scores")
+    data = load_letor("test.txt")
+    for words, kind in ([], np.float64), (["--dtype", "float32"], np.float32):
+        assert run("export", "m.rankrls", "--to", "onnx", "-o", "m.onnx", *words) == "wrote m.onnx (onnx)\n"
+        (scores,) = runtime.InferenceSession("m.onnx").run(None, {"X": data.X.astype(kind)})
+        np.testing.assert_allclose(scores, np.loadtxt("scores"), rtol=1e-5, atol=1e-5)
+    assert "--dtype goes with --to onnx" in run("export", "m.rankrls", "--to", "json", "--dtype", "float32", code=2)
+    monkeypatch.setattr("rankrls.cli.export.sys.stdout.isatty", lambda: True, raising=False)
+    assert "give -o model.onnx" in run("export", "m.rankrls", "--to", "onnx", code=2)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert "pip install 'rankrls[onnx]'" in run("export", "m.rankrls", "--to", "onnx", "-o", "x", code=2)
 
 
 def test_what_cannot_be_exported_is_refused(run):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
+from typing import Any
 
 from .. import export
 from . import learning
@@ -17,14 +19,26 @@ TO = {
 
 
 def run(args: Namespace) -> None:
-    model = learning.load(args.model)
+    if args.dtype and args.to != "onnx":
+        raise ValueError(f"--dtype goes with --to onnx; {args.to} holds numbers as text")
+    if args.to == "onnx" and args.output == "-" and sys.stdout.isatty():
+        raise ValueError("an ONNX model is not text for a terminal: give -o model.onnx")
+    content = _content(learning.load(args.model), args)
+    with target(args.output) as file:
+        file.write(content)
+    if args.output != "-":
+        say(args, {"output": args.output, "format": args.to}, f"wrote {args.output} ({args.to})")
+
+
+def _content(model: Any, args: Namespace) -> bytes:
+    """The bytes of the file."""
+    if args.to == "onnx":
+        dtype = args.dtype or "float64"
+        return export.to_onnx(model, args.features, name=args.name, dtype=dtype).SerializeToString()
     if args.to == "svmrank":
         text = export.to_svmrank(model)
     elif args.to == "json":
         text = export.to_json(model, args.features)
     else:
         text = TO[args.to](model, args.features, name=args.name)
-    with target(args.output) as file:
-        file.write(text.rstrip("\n").encode() + b"\n")
-    if args.output != "-":
-        say(args, {"output": args.output, "format": args.to}, f"wrote {args.output} ({args.to})")
+    return text.rstrip("\n").encode() + b"\n"

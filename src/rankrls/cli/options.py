@@ -15,7 +15,7 @@ METHODS = {  # the estimator of each --method
 }
 FORMATS = ("letor", "csv", "tsv", "parquet")
 SCALES = ("none", "standard", "minmax", "query-minmax")
-TARGETS = ("json", "svmrank", "opensearch", "elasticsearch", "solr", "vespa")
+TARGETS = ("json", "svmrank", "opensearch", "elasticsearch", "solr", "vespa", "onnx")
 CONVENTIONS = ("letor", "xgboost", "lightgbm", "catboost", "sklearn", "trec")
 
 
@@ -256,12 +256,13 @@ def _convert(commands: Any) -> None:
 
 
 def _export(commands: Any) -> None:
-    made = _command(commands, "export", "a linear model in the language of a search engine")
+    made = _command(commands, "export", "a model for another program: weights for a search engine, or ONNX")
     made.add_argument("model", metavar="MODEL", help="a file written by train or rankrls.save")
     made.add_argument("--to", choices=TARGETS, required=True, help="the format")
     made.add_argument("-o", "--output", default="-", metavar="FILE", help="default -, standard output")
     made.add_argument("--name", default="rankrls", help="of the model in the search engine")
     made.add_argument("--features", type=words, help="names of the features: a,b,c, or @FILE with one a line")
+    made.add_argument("--dtype", choices=("float64", "float32"), help="numbers of an ONNX model (default float64)")
 
 
 def _inspect(commands: Any) -> None:

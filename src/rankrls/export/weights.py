@@ -22,13 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn import preprocessing
-from sklearn.pipeline import Pipeline
 
-from .estimators import ConditionalRankRLS, PerQueryMinMax
-from .kernels import Linear
-
-__all__ = ["LinearModel", "linear", "to_json", "to_opensearch", "to_solr", "to_svmrank", "to_vespa"]
+from .terms import affine, feature_names, steps_of, terms_of
 
 
 @dataclass(frozen=True)
@@ -91,15 +86,15 @@ def linear(model: Any, names: Sequence[str] | None = None) -> LinearModel:
     >>> bool(np.allclose(X @ raw.weights + raw.intercept, model.predict(X)))
     True
     """
-    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    weights, intercept = _weights(steps[-1])
-    for step in reversed(steps[:-1]):
+    scalers, ranker = steps_of(model)
+    weights, intercept = _weights(ranker)
+    for step in reversed(scalers):
         scale, shift = _affine(step)
         intercept += float(weights @ np.broadcast_to(shift, weights.shape))
         weights = weights * scale
     if not np.isfinite(weights).all():
         raise ValueError("the model has weights that are not finite, which no format can hold")
-    return LinearModel(_names(steps, len(weights), names), weights, intercept)
+    return LinearModel(feature_names(model, len(weights), names), weights, intercept)
 
 
 def to_json(model: Any, names: Sequence[str] | None = None) -> str:
@@ -284,62 +279,24 @@ def to_vespa(model: Any, names: Sequence[str] | None = None, *, name: str = "ran
 # ---------------------------------------------------------------- weights
 
 
-def _weights(model: Any) -> tuple[np.ndarray, float]:
-    """Weights and intercept of an estimator; an error if it is not linear."""
-    if isinstance(model, ConditionalRankRLS):
-        raise ValueError("a model of pairs of objects (ConditionalRankRLS) is no function of one document's features")
-    model = getattr(model, "ranker_", model)
-    intercept = getattr(model, "intercept_", 0.0)
-    if hasattr(model, "coef_"):
-        weights = np.asarray(model.coef_, dtype=np.float64)
-    elif isinstance(getattr(model, "kernel_", None), Linear):
-        weights = np.asarray(model.X_fit_.T @ model.dual_coef_, dtype=np.float64)
-    elif hasattr(model, "views_") and all(view.kernel is None for view in model.views_):
-        weights = np.zeros(model.n_features_in_)
-        for view, coef in zip(model.views_, model.view_coefs_, strict=True):
-            weights[view.columns] += np.asarray(coef).ravel() / len(model.views_)
-        intercept = float(np.mean(getattr(model, "view_intercepts_", 0.0)))
-    elif not hasattr(model, "n_features_in_"):
-        raise ValueError(f"a fitted ranker is needed, got {type(model).__name__} that is not fitted, or is none")
-    else:
-        kernel = getattr(model, "kernel_", None) or getattr(model, "kernel", None)
+def _weights(ranker: Any) -> tuple[np.ndarray, float]:
+    """Weights and intercept of a ranker; an error if it is not linear."""
+    terms, intercept = terms_of(ranker)
+    kernel = next((term.kernel for term in terms if term.kernel is not None), None)
+    if kernel is not None:
         raise ValueError(f"a kernel model ({kernel}) is not linear, and the format holds weights of features only")
-    if weights.ndim > 1:
-        raise ValueError(f"the model has {len(weights)} targets, the format holds one")
+    if terms[0].coef.ndim > 1:
+        raise ValueError(f"the model has {terms[0].coef.shape[1]} targets, the format holds one")
+    weights = np.zeros(ranker.n_features_in_)
+    for term in terms:
+        np.add.at(weights, term.columns, term.coef)  # a view may name a column twice
     return weights, float(intercept)
 
 
 def _affine(step: Any) -> tuple[Any, Any]:
-    """A scaler as x -> scale * x + shift."""
-    if isinstance(step, preprocessing.MinMaxScaler):
-        if step.clip:
-            raise ValueError("MinMaxScaler(clip=True) is not linear, and cannot be folded into weights")
-        return step.scale_, step.min_
-    if isinstance(step, preprocessing.StandardScaler | preprocessing.RobustScaler | preprocessing.MaxAbsScaler):
-        scale = 1 / (1.0 if getattr(step, "scale_", None) is None else step.scale_)
-        standard = isinstance(step, preprocessing.StandardScaler)
-        centre = getattr(step, "mean_" if standard else "center_", None)
-        centred = getattr(step, "with_mean" if standard else "with_centering", False)
-        return scale, -centre * scale if centred and centre is not None else 0.0
-    if isinstance(step, PerQueryMinMax):
-        raise ValueError(
-            "scaling within queries (PerQueryMinMax) needs all documents of a query at once, and cannot be folded into "
-            "weights: train with StandardScaler (--scale standard), or scale in the search engine"
-        )
-    raise ValueError(f"{type(step).__name__} is no scaler that can be folded into weights")
-
-
-def _names(steps: list[Any], n: int, names: Sequence[str] | None) -> list[str]:
-    if names is None:
-        found = getattr(steps[0], "feature_names_in_", None)
-        names = [f"f{j}" for j in range(1, n + 1)] if found is None else list(found)
-    names = [str(name) for name in names]
-    if len(names) != n:
-        raise ValueError(f"the model has {n} features, got {len(names)} names")
-    if len(set(names)) < n:
-        again = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {again!r} is given to several features")
-    return names
+    if getattr(step, "clip", False):
+        raise ValueError(f"{type(step).__name__}(clip=True) is not linear, and cannot be folded into weights")
+    return affine(step)
 
 
 def _json(value: Any) -> str:

@@ -1,0 +1,10 @@
+"""Models for other programs: linear ones in the languages of search engines, all of them as ONNX graphs.
+
+`terms` says what a fitted model computes, `weights` and `onnx` write it down; what a format cannot express is refused
+with the reason.
+"""
+
+from .onnx import to_onnx
+from .weights import LinearModel, linear, to_json, to_opensearch, to_solr, to_svmrank, to_vespa
+
+__all__ = ["LinearModel", "linear", "to_json", "to_onnx", "to_opensearch", "to_solr", "to_svmrank", "to_vespa"]

@@ -1,0 +1,274 @@
+"""Rankers and the scalers before them as ONNX graphs, written node by node.
+
+    X (N, n) -> scalers -> for each view: columns -> kernel to the points (N, r) -> @ coef -> sum + intercept -> scores
+
+All of it is in one type. In float64 the scores are those of `predict` to rounding. In float32, for machines without
+doubles, they carry the rounding of the features and, in kernel models, of sum_i |coef_i|, which is large if alpha is
+small. What is lost on top of that is kept small by the form of the nodes:
+
+- ||x - z||^2 of the Gaussian is |u|^2 - 2 u'v + |v|^2 with u = x - c, v = z - c and c the mean of the points: a
+  product of matrices, no (N, r, n) array. Distances do not see c, and without it three large numbers would cancel where
+  features are far from zero. What rounding leaves below zero is set to zero.
+- scalers are (x - c) scale + rest, the rest being what c lost when it was rounded.
+- ||x - z||_1 of the Laplacian has no such form: a Scan adds |x_j - z_j| feature by feature, in memory of (N, r).
+- points of the cosine are normalised beforehand; a row of zeros stays zero.
+- no single number multiplies what goes into a matrix product: onnxruntime would merge the two, and keeps that number in
+  float32. It is part of a matrix instead, or a matrix itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn import impute, preprocessing
+
+from ..kernels import Cosine, Gaussian, Laplacian, Polynomial
+from .terms import Term, affine, dense, feature_names, steps_of, terms_of
+
+OPSET, IR_VERSION = 17, 8  # read by onnxruntime from 1.12 on
+ROWS = "N"  # the dimension that may have any size
+LIMIT = 2**31 - 1  # bytes a protobuf message can hold
+
+
+def to_onnx(model: Any, names: Sequence[str] | None = None, *, name: str = "rankrls", dtype: str = "float64") -> Any:
+    """An ONNX model with the input `X` (N, n_features) and the output `scores` (N,), or (N, n_targets) if several.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        RankRLS, CoRankRLS, TransductiveRankRLS or RankingPursuit, fitted, linear or with kernels of `rankrls.kernels`;
+        before it StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, Normalizer or SimpleImputer.
+    names : list of str, default=None
+        Features in the order of the columns, kept as metadata `features` (JSON); else as in `linear`.
+    name : str, default="rankrls"
+        Of the graph.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of the features, of the scores and of everything between.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+        `onnx.save(model, "model.onnx")` writes it, `model.SerializeToString()` is what `onnxruntime.InferenceSession`
+        takes. Kernel values of all rows are in memory at once: score many rows in batches.
+
+    Raises
+    ------
+    ValueError
+        If the scores are no function of the features of one document: scaling within queries, precomputed kernels,
+        Python functions, models of pairs of objects.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankrls import RankRLS, export
+    >>> X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20.0)
+    >>> model = RankRLS(alpha=1.0, kernel="rbf").fit(X, y)
+    >>> graph = export.to_onnx(model)
+    >>> [node.op_type for node in graph.graph.node]
+    ['Sub', 'Mul', 'ReduceSum', 'MatMul', 'Mul', 'Sub', 'Sub', 'Min', 'Exp', 'MatMul', 'Add', 'Squeeze']
+    """
+    onnx = _onnx()
+    if dtype not in ("float64", "float32"):
+        raise ValueError(f'dtype must be "float64" or "float32", got {dtype!r}')
+    scalers, ranker = steps_of(model)
+    terms, intercept = terms_of(ranker)
+    n = (scalers[0] if scalers else ranker).n_features_in_
+    graph = _Graph(onnx, dtype)
+    x = "X"
+    for step in scalers:
+        x = _scaled(graph, x, step)
+    parts = [_term(graph, x, term) for term in terms]
+    total = graph.op("Sum", *parts) if len(parts) > 1 else parts[0]
+    total = graph.op("Add", total, graph.constant(intercept))
+    several = [terms[0].coef.shape[1]] if terms[0].coef.ndim > 1 else []
+    if several:
+        graph.op("Identity", total, output="scores")
+    else:
+        graph.op("Squeeze", total, graph.axes(1), output="scores")
+    made = graph.model(name, [ROWS, n], [ROWS, *several])
+    onnx.helper.set_model_props(made, {"features": json.dumps(feature_names(model, n, names), ensure_ascii=False)})
+    onnx.checker.check_model(made, full_check=True)
+    return made
+
+
+def _onnx() -> Any:
+    try:
+        import onnx
+        import onnx.checker
+        import onnx.helper
+        import onnx.numpy_helper
+    except ImportError:
+        raise ImportError("ONNX models are written by the package onnx: pip install 'rankrls[onnx]'") from None
+    return onnx
+
+
+class _Graph:
+    """Nodes and constants, in the order they are added."""
+
+    def __init__(self, onnx: Any, dtype: str):
+        self.onnx, self.dtype = onnx, np.dtype(dtype)
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.size = 0
+
+    def constant(self, value: Any, dtype: Any = None) -> str:
+        """The name of a constant, by default of the type of the graph."""
+        array = np.ascontiguousarray(value, dtype=dtype or self.dtype).reshape(np.shape(value))
+        if not np.isfinite(array).all():
+            raise ValueError("the model has numbers that are not finite, or not in this dtype; no graph can hold them")
+        self.size += array.nbytes
+        if self.size > LIMIT:
+            raise ValueError(
+                "the model is larger than the 2 GiB of an ONNX file: fit with a basis, e.g. kernel='rbf', basis=500"
+            )
+        self.constants.append(self.onnx.numpy_helper.from_array(array, f"c{len(self.constants)}"))
+        return self.constants[-1].name
+
+    def rounded(self, value: np.ndarray) -> np.ndarray:
+        """The value as the graph will have it."""
+        return value.astype(self.dtype).astype(np.float64)
+
+    def axes(self, *numbers: int) -> str:
+        """Numbers of dimensions, as nodes take them."""
+        return self.constant(numbers, np.int64)
+
+    def op(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        """The name of the result of a node."""
+        output = output or f"v{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [output], **attributes))
+        return output
+
+    def tensor(self, name: str, shape: Sequence[Any]) -> Any:
+        """An input or output."""
+        kind = self.onnx.helper.np_dtype_to_tensor_dtype(self.dtype)
+        return self.onnx.helper.make_tensor_value_info(name, kind, list(shape))
+
+    def model(self, name: str, taken: Sequence[Any], given: Sequence[Any]) -> Any:
+        """The whole model."""
+        from rankrls import __version__
+
+        helper = self.onnx.helper
+        ends = [self.tensor("X", taken)], [self.tensor("scores", given)]
+        return helper.make_model(
+            helper.make_graph(self.nodes, name, *ends, initializer=self.constants),
+            producer_name="rankrls",
+            producer_version=__version__,
+            ir_version=IR_VERSION,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+        )
+
+
+# ---------------------------------------------------------------- scalers
+
+
+def _scaled(graph: _Graph, x: str, step: Any) -> str:
+    if isinstance(step, preprocessing.Normalizer):
+        return _normalised(graph, x, step.norm)
+    if isinstance(step, impute.SimpleImputer):
+        return _imputed(graph, x, step)
+    n = step.n_features_in_
+    scale, shift = (np.broadcast_to(value, (1, n)) for value in affine(step))
+    centre = graph.rounded(-shift / scale)
+    if shift.any():
+        x = graph.op("Sub", x, graph.constant(centre))
+    x = graph.op("Mul" if n > 1 else "MatMul", x, graph.constant(scale))
+    if shift.any():
+        x = graph.op("Add", x, graph.constant(shift + centre * scale))
+    if getattr(step, "clip", False):
+        low, high = getattr(step, "feature_range", (-1, 1))
+        x = graph.op("Clip", x, graph.constant(low), graph.constant(high))
+    return x
+
+
+def _normalised(graph: _Graph, x: str, norm: str) -> str:
+    """Rows of norm 1; those of norm 0 stay as they are."""
+    if norm == "l2":
+        size = graph.op("Sqrt", graph.op("ReduceSum", graph.op("Mul", x, x), graph.axes(1)))
+    elif norm == "l1":
+        size = graph.op("ReduceSum", graph.op("Abs", x), graph.axes(1))
+    else:
+        size = graph.op("ReduceMax", graph.op("Abs", x), axes=[1])
+    return graph.op("Div", x, graph.op("Max", size, graph.constant(np.finfo(graph.dtype).tiny)))
+
+
+def _imputed(graph: _Graph, x: str, step: impute.SimpleImputer) -> str:
+    missing = step.missing_values
+    if not (isinstance(missing, float) and np.isnan(missing)) or step.add_indicator:
+        raise ValueError("of SimpleImputer only the one for NaN and without indicators can be written down here")
+    fill = np.asarray(step.statistics_, dtype=np.float64)
+    if np.isnan(fill).any():
+        raise ValueError("SimpleImputer drops columns that were empty: set keep_empty_features=True")
+    return graph.op("Where", graph.op("IsNaN", x), graph.constant(fill), x)
+
+
+# ---------------------------------------------------------------- kernels
+
+
+def _term(graph: _Graph, x: str, term: Term) -> str:
+    if not (isinstance(term.columns, slice) and term.columns == slice(None)):
+        columns = term.columns
+        numbers = np.arange(columns.start, columns.stop) if isinstance(columns, slice) else columns
+        x = graph.op("Gather", x, graph.constant(numbers, np.int64), axis=1)
+    if term.kernel is not None:
+        if type(term.kernel) not in KERNELS:
+            raise ValueError(f"the kernel {term.kernel} cannot be written down: use one of rankrls.kernels")
+        x = KERNELS[type(term.kernel)](graph, x, dense(term.points), term.kernel)
+    return graph.op("MatMul", x, graph.constant(term.coef.reshape(len(term.coef), -1)))
+
+
+def _gaussian(graph: _Graph, x: str, points: np.ndarray, kernel: Any) -> str:
+    """exp(min(2 gamma u'v - gamma |u|^2 - gamma |v|^2, 0)), u = x - c, v = z - c."""
+    centre, gamma = graph.rounded(points.mean(axis=0)), kernel.gamma
+    v = points - centre
+    u = graph.op("Sub", x, graph.constant(centre))
+    square = graph.op("ReduceSum", graph.op("Mul", u, u), graph.axes(1))
+    K = graph.op("MatMul", u, graph.constant(2 * gamma * v.T))
+    K = graph.op("Sub", K, graph.op("Mul", square, graph.constant(gamma)))
+    K = graph.op("Sub", K, graph.constant(gamma * (v * v).sum(axis=1)))
+    return graph.op("Exp", graph.op("Min", K, graph.constant(0.0)))
+
+
+def _polynomial(graph: _Graph, x: str, points: np.ndarray, kernel: Any) -> str:
+    K = graph.op("MatMul", x, graph.constant(kernel.gamma * points.T))
+    K = graph.op("Add", K, graph.constant(kernel.coef0))
+    return graph.op("Pow", K, graph.constant(kernel.degree))
+
+
+def _laplacian(graph: _Graph, x: str, points: np.ndarray, kernel: Any) -> str:
+    """exp(-gamma sum_j |x_j - z_j|), the sum feature by feature."""
+    onnx, r = graph.onnx, len(points)
+    node, shape = onnx.helper.make_node, [ROWS, r]
+    body = onnx.helper.make_graph(
+        [
+            node("Unsqueeze", ["x", "last"], ["column"]),
+            node("Sub", ["column", "z"], ["difference"]),
+            node("Abs", ["difference"], ["distance"]),
+            node("Add", ["before", "distance"], ["after"]),
+        ],
+        "feature",
+        [graph.tensor("before", shape), graph.tensor("x", shape[:1]), graph.tensor("z", shape[1:])],
+        [graph.tensor("after", shape)],
+        initializer=[onnx.numpy_helper.from_array(np.array([1]), "last")],
+    )
+    zero = onnx.numpy_helper.from_array(np.zeros(1, dtype=graph.dtype))
+    size = graph.op("Concat", graph.op("Shape", x, end=1), graph.axes(r), axis=0)
+    start = graph.op("ConstantOfShape", size, value=zero)
+    D = graph.op("Scan", start, x, graph.constant(points), body=body, num_scan_inputs=2, scan_input_axes=[1, 1])
+    return graph.op("Exp", graph.op("Mul", D, graph.constant(-kernel.gamma)))
+
+
+def _cosine(graph: _Graph, x: str, points: np.ndarray, kernel: Any) -> str:
+    length = np.sqrt((points * points).sum(axis=1, keepdims=True))
+    unit = points / np.where(length > 0, length, 1)
+    return graph.op("MatMul", _normalised(graph, x, "l2"), graph.constant(unit.T))
+
+
+KERNELS: dict[type, Callable[[_Graph, str, np.ndarray, Any], str]] = {
+    Gaussian: _gaussian,
+    Polynomial: _polynomial,
+    Laplacian: _laplacian,
+    Cosine: _cosine,
+}

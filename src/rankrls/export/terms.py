@@ -1,0 +1,119 @@
+"""What a fitted model computes: score(x) = sum_v k_v(x[columns_v], points_v) coef_v + intercept, after scalers.
+
+Every ranker of one document is of this form: a linear one has a term without kernel, Sparse RankRLS and pursuits one of
+few points, co-regularised ones a term for each view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn import preprocessing
+from sklearn.pipeline import Pipeline
+
+from ..estimators import ConditionalRankRLS, PerQueryMinMax
+from ..kernels import Function, Kernel, Linear, Precomputed
+
+
+@dataclass(frozen=True)
+class Term:
+    """k(x[columns], points) @ coef, or x[columns] @ coef."""
+
+    columns: Any  # slice, or (n,) numbers
+    kernel: Kernel | None
+    points: Any  # (r, n), None if linear
+    coef: np.ndarray  # (r,), (r, t), or with n for r if linear
+
+    def folded(self) -> Term:
+        """The same, a linear kernel multiplied out."""
+        if not isinstance(self.kernel, Linear):
+            return self
+        return Term(self.columns, None, None, np.asarray(self.points.T @ self.coef))
+
+
+def steps_of(model: Any) -> tuple[list[Any], Any]:
+    """The scalers of a pipeline, and the ranker after them."""
+    if not isinstance(model, Pipeline):
+        return [], model
+    *scalers, ranker = [step for _, step in model.steps]
+    return [step for step in scalers if step is not None and step != "passthrough"], ranker
+
+
+def terms_of(ranker: Any) -> tuple[list[Term], Any]:
+    """The terms of a fitted ranker in double precision, and its intercept; an error if there are none."""
+    if isinstance(ranker, ConditionalRankRLS):
+        raise ValueError("a model of pairs of objects (ConditionalRankRLS) is no function of one document's features")
+    ranker = getattr(ranker, "ranker_", ranker)  # of a transduction
+    intercept: Any = getattr(ranker, "intercept_", 0.0)
+    if hasattr(ranker, "views_"):
+        share = 1 / len(ranker.views_)
+        found = [
+            Term(view.columns, view.kernel, view.points, share * np.asarray(coef, dtype=np.float64))
+            for view, coef in zip(ranker.views_, ranker.view_coefs_, strict=True)
+        ]
+    elif hasattr(ranker, "coef_"):
+        found = [Term(slice(None), None, None, np.asarray(ranker.coef_, dtype=np.float64).T)]
+    elif hasattr(ranker, "dual_coef_"):
+        coef = np.asarray(ranker.dual_coef_, dtype=np.float64)
+        found = [Term(slice(None), ranker.kernel_, ranker.X_fit_.astype(np.float64), coef)]
+    else:
+        raise ValueError(f"a fitted ranker is needed, got {type(ranker).__name__} that is not fitted, or is none")
+    for term in found:
+        _check(term)
+    nothing = Term(slice(None), None, None, np.zeros(ranker.n_features_in_))  # a pursuit that found no function of use
+    found = [term.folded() for term in found if len(term.coef)] or [nothing]
+    return found, np.asarray(intercept, dtype=np.float64)
+
+
+def _check(term: Term) -> None:
+    if isinstance(term.kernel, Precomputed):
+        raise ValueError(
+            "a model of a precomputed kernel is a function of kernel values, not of features, and cannot be written "
+            "down: fit with the kernel itself"
+        )
+    if isinstance(term.kernel, Function):
+        raise ValueError("a kernel that is a Python function cannot be written down: use one of rankrls.kernels")
+    if not np.isfinite(term.coef).all():
+        raise ValueError("the model has weights that are not finite, which no format can hold")
+
+
+def affine(step: Any) -> tuple[Any, Any]:
+    """A scaler, apart from clipping, as x -> scale * x + shift."""
+    if isinstance(step, preprocessing.MinMaxScaler):
+        return step.scale_, step.min_
+    if isinstance(step, preprocessing.StandardScaler | preprocessing.RobustScaler | preprocessing.MaxAbsScaler):
+        scale = 1 / (1.0 if getattr(step, "scale_", None) is None else step.scale_)
+        standard = isinstance(step, preprocessing.StandardScaler)
+        centre = getattr(step, "mean_" if standard else "center_", None)
+        centred = getattr(step, "with_mean" if standard else "with_centering", False)
+        return scale, -centre * scale if centred and centre is not None else 0.0
+    if isinstance(step, PerQueryMinMax):
+        raise ValueError(
+            "scaling within queries (PerQueryMinMax) needs all documents of a query at once, and is no function of one "
+            "document: train with StandardScaler (--scale standard), or scale before the model"
+        )
+    raise ValueError(f"{type(step).__name__} is no scaler that can be written down here")
+
+
+def feature_names(model: Any, n: int, names: Sequence[str] | None) -> list[str]:
+    """Names of n features: those given, those the model was fitted with, or f1, f2, ..."""
+    first = model.steps[0][1] if isinstance(model, Pipeline) else model
+    if names is None:
+        found = getattr(first, "feature_names_in_", None)
+        names = [f"f{j}" for j in range(1, n + 1)] if found is None else list(found)
+    names = [str(name) for name in names]
+    if len(names) != n:
+        raise ValueError(f"the model has {n} features, got {len(names)} names")
+    if len(set(names)) < n:
+        again = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {again!r} is given to several features")
+    return names
+
+
+def dense(points: Any) -> np.ndarray:
+    """Points as an array."""
+    return points.toarray() if sparse.issparse(points) else np.asarray(points)
