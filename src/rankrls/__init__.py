@@ -25,12 +25,13 @@ if TYPE_CHECKING:
         TransductiveRankRLS,
     )
     from .iterative import ConvergenceWarning
-    from .persistence import ModelFileError, load, save
+    from .persistence import SKOPS_TRUSTED_TYPES, ModelFileError, load, save
     from .validation import qid_from_group
     from .views import View
 
 __version__ = "0.1.0"
 __all__ = [
+    "SKOPS_TRUSTED_TYPES",
     "CoRankRLS",
     "ConditionalRankRLS",
     "ConvergenceWarning",
@@ -60,6 +61,7 @@ _HOME = {  # where a name comes from; the others are modules
     "PerQueryMinMax": "estimators",
     "RankRLS": "estimators",
     "RankingPursuit": "estimators",
+    "SKOPS_TRUSTED_TYPES": "persistence",
     "TransductiveRankRLS": "estimators",
     "View": "views",
     "load": "persistence",

@@ -10,21 +10,24 @@ object of that class and sets its attributes; no method of it runs.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import math
 import os
 import re
 import struct
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn import __version__ as sklearn_version
-from sklearn import impute, pipeline, preprocessing
+from sklearn import impute, model_selection, pipeline, preprocessing
+from sklearn.utils.metadata_routing import MetadataRequest
 
-from . import bases, estimators, kernels, views
+from . import bases, estimators, kernels, metrics, views
 from .datasets.files import replacing
 from .greedy import PursuitPath
 from .selection import RelationKFold
@@ -32,6 +35,7 @@ from .statistics import Statistics
 
 MAGIC = b"rankrls model\n\0\0"
 VERSION = 1
+_Plain = str | int | float | None
 _PREFIX = struct.Struct("<16sIQ")  # magic, version, length of the header
 _DIGEST = 32
 _ALIGN = 64
@@ -45,11 +49,21 @@ CLASSES: dict[str, type] = {
         *(kernels.Linear, kernels.Gaussian, kernels.Polynomial, kernels.Laplacian, kernels.Cosine, kernels.Precomputed),
         *(bases.RandomRows, bases.KMeansCentres, bases.PivotedCholesky),
         *(views.View, views.FittedView, Statistics, PursuitPath, RelationKFold),
-        *(pipeline.Pipeline, impute.SimpleImputer),
+        *(pipeline.Pipeline, impute.SimpleImputer, impute.MissingIndicator),
         *(preprocessing.StandardScaler, preprocessing.MinMaxScaler, preprocessing.MaxAbsScaler),
         *(preprocessing.RobustScaler, preprocessing.Normalizer),
+        *(preprocessing.QuantileTransformer, preprocessing.PowerTransformer),
+        *(model_selection.GroupKFold, model_selection.StratifiedGroupKFold),
+        *(model_selection.LeaveOneGroupOut, model_selection.GroupShuffleSplit),
     )
 }
+_INERT = (*CLASSES.values(), sparse.csr_array, sparse.csc_array, sparse.coo_array, np.dtype)
+_METRICS = {function.__name__: function for function, _ in metrics.METRICS.values()}
+
+# what `skops.io.load(path, trusted=SKOPS_TRUSTED_TYPES)` may make: the classes of this library, those of scikit-learn
+# that a model file holds, sparse arrays and metrics; making one runs nothing but its own constructor
+SKOPS_TRUSTED_TYPES = sorted(f"{thing.__module__}.{thing.__qualname__}" for thing in (*_INERT, *_METRICS.values()))
+_ROUTING = "_metadata_request"  # where scikit-learn keeps what set_fit_request and the like asked for
 
 
 class ModelFileError(ValueError):
@@ -136,9 +150,12 @@ def load(path: str | os.PathLike) -> Any:
     >>> model.coef_
     array([0.5, 0. ])
     """
-    name, data = os.fspath(path), Path(path).read_bytes()
-    if not data.startswith(MAGIC):
-        raise ModelFileError(f"{name} is not a model file of rankrls (written by rankrls.save)")
+    name = os.fspath(path)
+    with open(path, "rb") as file:
+        data = file.read(len(MAGIC))
+        if data != MAGIC:  # before whatever else it is, however large, is read
+            raise ModelFileError(f"{name} is not a model file of rankrls (written by rankrls.save)")
+        data += file.read()
     if len(data) < _PREFIX.size + _DIGEST:
         raise ModelFileError(f"{name} is incomplete: {len(data)} bytes; write the model again")
     _, version, length = _PREFIX.unpack_from(data)
@@ -189,16 +206,31 @@ class _Writer:
             return self._array(value, where)
         if sparse.issparse(value):
             return self._sparse(value, where)
+        return self._other(value, where)
+
+    def _other(self, value: Any, where: str) -> Any:
         name = type(value).__name__
+        if isinstance(value, np.dtype) and _KINDS.fullmatch(value.str):
+            return {"$": "dtype", "text": value.str}
+        if inspect.isfunction(value) and _METRICS.get(value.__name__) is value:
+            return {"$": "metric", "name": value.__name__}
         if CLASSES.get(name) is type(value):
             attributes: Any = dict(value.__getstate__() or {})  # type: ignore[call-overload]  # as it would be pickled
             attributes.pop("_sklearn_version", None)
+            routing = attributes.pop(_ROUTING, None)
             state = {key: self.value(item, f"{where}.{key}") for key, item in attributes.items()}
-            return {"$": "object", "class": name, "state": state}
+            return {"$": "object", "class": name, "state": state, **self._routing(routing, where)}
         raise TypeError(
             f"{where} is a {type(value).__module__}.{name}, which a model file cannot hold: functions and other code "
             "never go into one; use a named kernel or metric, an integer random_state, or pickle if you must"
         )
+
+    def _routing(self, routing: Any, where: str) -> dict[str, Any]:
+        """Requests of metadata by method, if any were made."""
+        if routing is None:
+            return {}
+        methods = {method: getattr(one, "requests", None) for method, one in vars(routing).items()}
+        return {"routing": self.value({method: found for method, found in methods.items() if found}, where)}
 
     def _array(self, value: Any, where: str) -> Any:
         if isinstance(value, np.generic):
@@ -206,7 +238,9 @@ class _Writer:
         if value.dtype == object:
             return {"$": "objects", "shape": list(value.shape), "items": self.value(value.ravel().tolist(), where)}
         if id(value) not in self.place:
-            plain = np.asarray(value, dtype=value.dtype.newbyteorder("<"), order="C")
+            plain = np.asarray(value, dtype=value.dtype.newbyteorder("<"))
+            if not (plain.flags.c_contiguous or plain.flags.f_contiguous):
+                plain = np.ascontiguousarray(plain)
             if not _KINDS.fullmatch(plain.dtype.str):
                 raise TypeError(f"{where} is an array of {value.dtype}, which a model file cannot hold")
             self.place[id(value)] = len(self.arrays)
@@ -221,34 +255,42 @@ class _Writer:
         return {"$": "sparse", "format": value.format, "kind": kind, "shape": list(value.shape), "parts": parts}
 
     def places(self) -> list[dict[str, Any]]:
-        """Where each array lies after the header."""
-        found, offset = [], 0
+        """Where each array lies after the header; one by columns stays so, since rounding may depend on it."""
+        found: list[dict[str, Any]] = []
+        offset = 0
         for array in self.arrays:
-            found.append({"dtype": array.dtype.str, "shape": list(array.shape), "offset": offset})
+            order = {} if array.flags.c_contiguous else {"order": "F"}
+            found.append({"dtype": array.dtype.str, "shape": list(array.shape), "offset": offset, **order})
             offset += array.nbytes + -array.nbytes % _ALIGN
         return found
 
     def pieces(self) -> Any:
         for array in self.arrays:
-            yield array.reshape(-1).view(np.uint8).data if array.size else b""
+            yield array.reshape(-1, order="A").view(np.uint8).data if array.size else b""
             yield b"\0" * (-array.nbytes % _ALIGN)
 
 
 def _arrays(data: memoryview, places: list[dict[str, Any]]) -> list[np.ndarray]:
-    """The arrays of a file, none larger than the file."""
-    arrays = []
+    """The arrays of a file, one after the other: together they are no larger than the file."""
+    arrays, end = [], 0
     for place in places:
-        if not _KINDS.fullmatch(place["dtype"]):
-            raise ModelFileError(f"an array of {place['dtype']!r}")
-        dtype, shape, offset = np.dtype(place["dtype"]), place["shape"], place["offset"]
+        dtype, shape, offset = np.dtype(_checked_dtype(place["dtype"])), place["shape"], place["offset"]
         if not all(isinstance(n, int) and n >= 0 for n in [*shape, offset]) or len(shape) > 32:
             raise ModelFileError(f"an array of shape {shape} at {offset}")
         count = math.prod(shape)
-        if offset + count * dtype.itemsize > len(data):
-            raise ModelFileError(f"an array of shape {shape} beyond the end of the file")
+        if offset < end or offset + count * dtype.itemsize > len(data):
+            raise ModelFileError(f"an array of shape {shape} at {offset}, in another one or beyond the end of the file")
+        end = offset + count * dtype.itemsize
         stored = np.frombuffer(data, dtype, count, offset) if count else np.empty(0, dtype)
-        arrays.append(stored.reshape(shape).copy())
+        order: Any = "F" if place.get("order") == "F" else "C"
+        arrays.append(stored.reshape(shape, order=order).copy(order=order))
     return arrays
+
+
+def _checked_dtype(text: str) -> str:
+    if not _KINDS.fullmatch(text):
+        raise ModelFileError(f"an array of {text!r}")
+    return text
 
 
 class _Reader:
@@ -260,9 +302,11 @@ class _Reader:
             "int": lambda node: int(self._text(node)),
             "float": lambda node: float(self._text(node)),
             "tuple": lambda node: tuple(self.value(node["items"])),
-            "dict": lambda node: {self.value(k): self.value(v) for k, v in node["items"]},
-            "slice": lambda node: slice(*(self.value(item) for item in node["items"])),
-            "scalar": lambda node: self.value(node["array"])[()],
+            "dict": lambda node: {self._is(_Plain, k): self.value(v) for k, v in node["items"]},
+            "slice": lambda node: slice(*(self._is(int | None, item) for item in node["items"])),
+            "scalar": lambda node: self._is(np.ndarray, node["array"])[()],
+            "dtype": lambda node: np.dtype(_checked_dtype(node["text"])),
+            "metric": lambda node: _METRICS[node["name"]],
             "array": lambda node: self.arrays[node["number"]],
             "objects": self._objects,
             "sparse": self._sparse,
@@ -278,24 +322,34 @@ class _Reader:
             raise ModelFileError(f"unknown kind of value {node.get('$')!r}")
         return self.kinds[node["$"]](node)
 
+    def _is(self, kind: Any, node: Any) -> Any:
+        """A value of some type; what is passed on to other code is what it should be."""
+        value = self.value(node)
+        if not isinstance(value, kind):
+            raise ModelFileError(f"a {type(value).__name__} in the place of another kind of value")
+        return value
+
     def _text(self, node: dict[str, Any]) -> str:
-        if len(node["text"]) > 400:
+        if len(text := self._is(str, node["text"])) > 400:
             raise ModelFileError("a number of more than 400 digits")
-        return node["text"]
+        return text
 
     def _objects(self, node: dict[str, Any]) -> np.ndarray:
-        items = self.value(node["items"])
+        items = self._is(list, node["items"])
         array = np.empty(len(items), dtype=object)
-        array[:] = items
-        return array.reshape(node["shape"])
+        for i, item in enumerate(items):  # one by one: lists among them stay lists
+            array[i] = item
+        return array.reshape([self._is(int, n) for n in node["shape"]])
 
     def _sparse(self, node: dict[str, Any]) -> Any:
-        first, *index = (self.value(part) for part in node["parts"])
+        first, *index = (self._is(np.ndarray, part) for part in node["parts"])
+        if first.dtype.kind not in "biufc" or any(part.dtype.kind != "i" or part.ndim != 1 for part in index):
+            raise ModelFileError(f"a sparse array of {first.dtype}")
         make = getattr(sparse, f"{node['format']}_{node['kind']}") if node["format"] in _SPARSE else None
         if make is None or node["kind"] not in ("array", "matrix"):
             raise ModelFileError(f"a sparse {node['kind']} of format {node['format']!r}")
         parts = (first, tuple(index)) if node["format"] == "coo" else (first, *index)
-        found = make(parts, shape=tuple(node["shape"]))
+        found = make(parts, shape=tuple(self._is(int, n) for n in node["shape"]))
         if hasattr(found, "check_format"):
             found.check_format(full_check=True)
         return found
@@ -306,16 +360,38 @@ class _Reader:
             raise ModelFileError(f"an object of unknown class {node['class']!r}")
         found: Any = object.__new__(cls)
         for key, item in node["state"].items():
-            if not key.isidentifier() or key.startswith("__"):
+            if not key.isidentifier() or key.startswith("__") or callable(getattr(cls, key, None)):
                 raise ModelFileError(f"an attribute named {key!r}")
             found.__dict__[key] = self.value(item)
-        missing = _parameters(cls) - found.__dict__.keys()
-        if missing:
-            raise ModelFileError(f"{node['class']} without {', '.join(sorted(missing))}")
+        if "routing" in node:
+            found.__dict__[_ROUTING] = _requests(self.value(node["routing"]), found)
+        _complete(found)
         return found
 
 
-def _parameters(cls: type) -> set[str]:
-    """Attributes that an object of a class cannot be without."""
-    names = getattr(cls, "_get_param_names", None)
-    return set(names()) if names else set(getattr(cls, "__dataclass_fields__", ()))
+def _requests(methods: dict[str, dict[str, Any]], owner: Any) -> MetadataRequest:
+    """What methods of an object asked for."""
+    made = MetadataRequest(owner=owner)
+    for method, requests in methods.items():
+        if method not in vars(made) or method == "owner":
+            raise ModelFileError(f"a request by the method {method!r}")
+        for name, alias in requests.items():
+            vars(made)[method].add_request(param=name, alias=alias)
+    return made
+
+
+def _complete(found: Any) -> None:
+    """Give an object the parameters that its class has got since it was written; an error if it cannot be without."""
+    cls: Any = type(found)
+    for name, default in _parameters(cls).items():
+        if name not in vars(found):
+            if default is inspect.Parameter.empty:
+                raise ModelFileError(f"{cls.__name__} without {name}")
+            found.__dict__[name] = default
+
+
+@cache
+def _parameters(cls: type) -> dict[str, Any]:
+    """What a class is made with, and the defaults."""
+    several = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    return {name: p.default for name, p in inspect.signature(cls).parameters.items() if p.kind not in several}
