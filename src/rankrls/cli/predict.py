@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets import RankingData
+from ..datasets import RankingData, trec
 from ..estimators import ConditionalRankRLS
 from ..estimators.pipelines import needs_queries, predicted, ranker_of, scalers_of
 from ..validation import check_queries
@@ -103,25 +103,11 @@ def _rows_at_a_time(model: Any) -> int:
 
 
 def _score_lines(part: Scored) -> Iterator[str]:
-    return (f"{score}\n" for score in _shortest(part.scores))
-
-
-def _shortest(scores: np.ndarray) -> Any:
-    """Numbers whose str() is the shortest text that reads back as them."""
-    return scores.tolist() if scores.dtype == np.float64 else scores
+    return (f"{score}\n" for score in trec.shortest(part.scores))
 
 
 def _run_lines(part: Scored, tag: str) -> Iterator[str]:
-    """Lines `qid Q0 docid rank score tag`, query after query, the best first."""
-    if not tag or tag.split() != [tag]:
-        raise ValueError(f"--tag must be one word, got {tag!r}")
-    queries = check_queries(part.qid, len(part.qid))
-    ranks, scores = queries.ranks(part.scores), _shortest(part.scores)
-    for i in np.lexsort((ranks, queries.codes)).tolist():
-        words = [str(part.qid[i]), str(part.docid[i])]
-        if any(word.split() != [word] for word in words):
-            raise ValueError(f"a TREC run has no blanks in query and document ids, got {words[0]!r} and {words[1]!r}")
-        yield f"{words[0]} Q0 {words[1]} {ranks[i]} {scores[i]} {tag}\n"
+    return trec.run_lines(part.scores, check_queries(part.qid, len(part.qid)), part.docid, tag)
 
 
 def _columns(part: Scored) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Data to rank: readers, downloads and generators.
+"""Data to rank: readers, writers, downloads and generators.
 
 Examples
 --------
@@ -17,6 +17,7 @@ from .letor import dump_letor, iter_letor, load_letor, read_svmlight
 from .records import RankingData
 from .relations import Games, Relation, make_relation, make_rock_paper_scissors
 from .scaling import per_query_minmax
+from .trec import to_qrels, to_trec_run
 
 __all__ = [
     "SEARCH_FEATURES",
@@ -40,4 +41,6 @@ __all__ = [
     "make_search",
     "per_query_minmax",
     "read_svmlight",
+    "to_qrels",
+    "to_trec_run",
 ]
