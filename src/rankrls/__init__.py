@@ -70,8 +70,11 @@ _HOME = {  # where a name comes from; the others are modules
 }
 
 
+_OPTIONAL = ("pyterrier",)  # modules that need more than the library itself does
+
+
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in __all__ and name not in _OPTIONAL:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(f".{_HOME.get(name, name)}", __name__)
     value = getattr(module, name) if name in _HOME else module

@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn import config_context
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from .. import bases, estimators, persistence
 from ..datasets import RankingData
-from ..estimators.pipelines import ranker_of
+from ..estimators.pipelines import learned, ranker_of
 from ..kernels import as_kernel
 from ..views import View
 from .data import complete
@@ -121,8 +120,8 @@ def fit(model: Any, data: RankingData) -> Any:
             "leave them out, or learn from them with --method co or transductive"
         )
     ranker = ranker_of(model)
-    with config_context(enable_metadata_routing=isinstance(model, Pipeline)), working("fitting", not ranker.verbose):
-        model.fit(data.X, data.y, qid=data.qid)
+    with working("fitting", not ranker.verbose):
+        learned(model, data.X, data.y, data.qid)
     ranker.verbose = False  # in the model file, too
     if data.feature_names is not None:
         names = np.array(data.feature_names, dtype=object)

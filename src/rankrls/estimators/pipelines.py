@@ -29,6 +29,12 @@ def needs_queries(model: Any) -> bool:
     return any(isinstance(step, PerQueryMinMax) for step in scalers_of(model))
 
 
+def learned(model: Any, X: Any, y: Any, qid: Any = None) -> Any:
+    """The model, fitted; query ids go to the steps that take them."""
+    with config_context(enable_metadata_routing=isinstance(model, Pipeline)):
+        return model.fit(X, y, qid=qid)
+
+
 def predicted(model: Any, X: Any, qid: Any = None) -> np.ndarray:
     """Scores of the rows of X."""
     with _quietly(model):
