@@ -346,6 +346,18 @@ def test_what_is_no_model_is_not_read_to_its_end():
         load("/dev/zero")
 
 
+@pytest.mark.parametrize(
+    ("part", "place", "value"), [("indptr", -1, -8), ("indptr", 3, 10**6), ("indices", 0, -1), ("indices", 5, 6)]
+)
+def test_sparse_rows_that_lead_outside_are_refused(part, place, value, tmp_path):
+    """Products of such rows read wherever the numbers lead."""
+    model = RankRLS(1.0, kernel="rbf", basis=9).fit(sparse.csr_array(X), y, qid=qid)
+    getattr(model.X_fit_, part)[place] = value
+    save(model, tmp_path / "m")
+    with pytest.raises(ModelFileError, match="not a valid model file"):
+        load(tmp_path / "m")
+
+
 def test_arrays_do_not_overlap(written, tmp_path):
     """Else a small file could ask for as many copies of itself as it names."""
     path = tmp_path / "m"

@@ -343,14 +343,19 @@ class _Reader:
 
     def _sparse(self, node: dict[str, Any]) -> Any:
         first, *index = (self._is(np.ndarray, part) for part in node["parts"])
-        if first.dtype.kind not in "biufc" or any(part.dtype.kind != "i" or part.ndim != 1 for part in index):
+        if first.dtype.kind not in "biufc" or any(part.dtype.kind != "i" for part in index):
             raise ModelFileError(f"a sparse array of {first.dtype}")
+        if any(part.ndim != 1 for part in (first, *index)):
+            raise ModelFileError("a sparse array of arrays that are not flat")
         make = getattr(sparse, f"{node['format']}_{node['kind']}") if node["format"] in _SPARSE else None
         if make is None or node["kind"] not in ("array", "matrix"):
             raise ModelFileError(f"a sparse {node['kind']} of format {node['format']!r}")
         parts = (first, tuple(index)) if node["format"] == "coo" else (first, *index)
         found = make(parts, shape=tuple(self._is(int, n) for n in node["shape"]))
-        if hasattr(found, "check_format"):
+        if node["format"] != "coo":
+            _, pointers = index
+            if (pointers[1:] < pointers[:-1]).any():  # check_format looks at this, but not if the last is negative
+                raise ModelFileError("a sparse array whose rows end before they begin")
             found.check_format(full_check=True)
         return found
 
