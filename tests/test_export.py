@@ -11,7 +11,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 
 from cases import problem
-from rankrls import ConditionalRankRLS, CoRankRLS, PerQueryMinMax, RankRLS, TransductiveRankRLS, View, export
+from rankrls import (
+    ConditionalRankRLS,
+    CoRankRLS,
+    PerQueryMinMax,
+    RankingPursuit,
+    RankRLS,
+    TransductiveRankRLS,
+    View,
+    export,
+)
 
 X, y, qid = problem()
 names = [f"feature{j}" for j in range(X.shape[1])]
@@ -37,6 +46,8 @@ MODELS = {
     "robust, not centred": lambda: scaled(RobustScaler(with_centering=False)),
     "several": lambda: scaled(StandardScaler(), MinMaxScaler(), RobustScaler(), MaxAbsScaler()),
     "transductive": lambda: TransductiveRankRLS(1.0).fit(X, unscored, qid=qid),
+    "pursuit": lambda: RankingPursuit(3, kernel=None, regression=0.5).fit(X, y, qid=qid),
+    "column twice": lambda: CoRankRLS(1.0, 1.0, views=[View([0, 1, 0]), View([2])]).fit(X, unscored, qid=qid),
     "views": lambda: CoRankRLS(1.0, 1.0, views=[View([0, 1]), View([1, 2, 5])]).fit(X, unscored, qid=qid),
 }
 
@@ -61,25 +72,39 @@ def read_svmrank(text):
 
 
 def read_opensearch(text):
-    model = json.loads(text)["model"]
-    assert model["name"] == "mine" and model["model"]["type"] == "model/linear"
-    return sum(w * X[:, names.index(name)] for name, w in json.loads(model["model"]["definition"]).items())
+    """As the plugin's parser does: an object of numbers, by names of the feature set, in single precision."""
+    body = json.loads(text)
+    assert body.keys() == {"model"} and body["model"].keys() == {"name", "model"}
+    model = body["model"]["model"]
+    assert body["model"]["name"] == "mine" and model.keys() == {"type", "definition"}
+    assert model["type"] == "model/linear" and isinstance(model["definition"], str)
+    weights = json.loads(model["definition"])
+    assert all(isinstance(w, float) for w in weights.values()) and weights.keys() <= set(names)
+    return sum(np.float32(w) * X[:, names.index(name)] for name, w in weights.items())
 
 
 def read_solr(text):
+    """A model of Solr's LTR module: every feature that is named has a weight, and none else."""
     model = json.loads(text)
+    assert model.keys() == {"class", "name", "features", "params"} and model["params"].keys() == {"weights"}
     assert model["class"] == "org.apache.solr.ltr.model.LinearModel" and model["name"] == "mine"
     weights = model["params"]["weights"]
     assert [feature["name"] for feature in model["features"]] == list(weights)
+    assert all(feature.keys() == {"name"} for feature in model["features"])
     return sum(w * X[:, names.index(name)] for name, w in weights.items())
 
 
-def read_vespa(text):
+def read_vespa(text, values=None):
+    """A rank profile whose expression is `number * feature + ... + number`, in the tokens of ranking expressions."""
     expression = re.fullmatch(
         r"rank-profile mine \{\s+first-phase \{\s+expression \{(.*?)\}\s+\}\s+\}", text, re.DOTALL
     )[1]
-    values = {name: X[:, j] for j, name in enumerate(names)}
-    return eval(" ".join(expression.split()), {"__builtins__": {}}, values)
+    number, feature = r"-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?", r"[A-Za-z_]\w*(?:\([\w,]*\))?(?:\.\w+)*"
+    values, scores = values or {name: X[:, j] for j, name in enumerate(names)}, 0.0
+    for term in " ".join(expression.split()).split(" + "):
+        weight, name = re.fullmatch(rf"({number})(?: \* ({feature}))?", term).groups()
+        scores = scores + float(weight) * (1.0 if name is None else values[name])
+    return scores
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -93,11 +118,26 @@ def test_exported_models_score_alike_but_for_a_constant(name):
         read_vespa(export.to_vespa(model, names, name="mine")),
     ):
         assert_allclose(scores, expected, rtol=rtol, atol=rtol)
-    for scores in (
-        read_opensearch(export.to_opensearch(model, names, name="mine")),
-        read_solr(export.to_solr(model, names, name="mine")),
+    for scores, tolerance in (
+        (read_solr(export.to_solr(model, names, name="mine")), rtol),
+        (read_opensearch(export.to_opensearch(model, names, name="mine")), 1e-5),
     ):
-        assert_allclose(scores - scores[0], expected - expected[0], rtol=rtol, atol=rtol)
+        assert_allclose(scores - scores[0], expected - expected[0], rtol=tolerance, atol=tolerance)
+
+
+def test_weights_of_any_size_are_numbers_of_vespa():
+    model = RankRLS(1.0).fit(X, y, qid=qid)
+    model.coef_[:] = [1e-5, -2e22, 1e-300, 3.0, -0.25, 0.0]
+    known = [
+        "bm25(title)",
+        "fieldMatch(body).proximity",
+        "attribute(clicks)",
+        "nativeRank(a,b)",
+        "freshness(t).logscale",
+    ]
+    text = export.to_vespa(model, [*known, "unused"], name="mine")
+    values = dict(zip(known, [1.0, 1e-22, 1e300, 1.0, 4.0], strict=True))
+    assert read_vespa(text, values) == pytest.approx(1e-5 - 2 + 1 + 3 - 1)
 
 
 def test_names_are_those_of_the_frame():
@@ -126,6 +166,9 @@ def test_features_without_weight_are_left_to_others():
         (lambda: RankRLS(1.0, tied_pairs=True).fit(X, np.column_stack([y, -y]), qid=qid), "2 targets"),
         (lambda: ConditionalRankRLS(1.0).fit(X[:5], np.arange(25.0).reshape(5, 5)), "pairs of objects"),
         (lambda: scaled(MinMaxScaler(clip=True)), "clip=True"),
+        (lambda: scaled(MaxAbsScaler(clip=True)), "MaxAbsScaler(clip=True) is not linear"),
+        (lambda: RankRLS(1.0, kernel="precomputed").fit(X @ X.T, y, qid=qid), "a precomputed kernel"),
+        (lambda: RankRLS(1.0, kernel=lambda A, B: A @ B.T).fit(X, y, qid=qid), "a Python function"),
         (lambda: scaled(Normalizer()), "Normalizer is no scaler"),
         (lambda: make_pipeline(PerQueryMinMax(), RankRLS(1.0)).fit(X, y), "within queries"),
         (lambda: RankRLS(1.0), "not fitted"),
