@@ -284,7 +284,10 @@ def _weights(ranker: Any) -> tuple[np.ndarray, float]:
     terms, intercept = terms_of(ranker)
     kernel = next((term.kernel for term in terms if term.kernel is not None), None)
     if kernel is not None:
-        raise ValueError(f"a kernel model ({kernel}) is not linear, and the format holds weights of features only")
+        raise ValueError(
+            f"a kernel model ({kernel}) is not linear, and the format holds weights of features only: take ONNX "
+            "(export.to_onnx, --to onnx)"
+        )
     if terms[0].coef.ndim > 1:
         raise ValueError(f"the model has {terms[0].coef.shape[1]} targets, the format holds one")
     weights = np.zeros(ranker.n_features_in_)
