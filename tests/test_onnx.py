@@ -29,7 +29,9 @@ from rankrls import (
     View,
     export,
     kernels,
+    persistence,
 )
+from rankrls.export.onnx import KERNELS
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -194,12 +196,19 @@ def test_arguments_are_checked(monkeypatch):
         export.to_onnx(model, dtype="float16")
     with pytest.raises(ValueError, match="6 features, got 1 names"):
         export.to_onnx(model, ["a"])
-    model.intercept_ = np.inf
-    with pytest.raises(ValueError, match="not finite"):
-        export.to_onnx(model)
+    model.intercept_ = 1e100
+    export.to_onnx(model)
+    with pytest.raises(ValueError, match="not finite, or not in this dtype"):
+        export.to_onnx(model, dtype="float32")
     monkeypatch.setattr("rankrls.export.onnx.LIMIT", 1000)
     with pytest.raises(ValueError, match="2 GiB"):
         export.to_onnx(ranker(kernel="rbf")())
+
+
+def test_every_kernel_can_be_written_and_kept():
+    known = set(kernels.SHORTHANDS.values())
+    assert set(KERNELS) == known - {kernels.Linear, kernels.Precomputed}
+    assert known <= set(persistence.CLASSES.values())
 
 
 def test_without_onnx_the_extra_is_named(monkeypatch):

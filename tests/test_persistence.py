@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn import config_context
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
+from sklearn.model_selection import GridSearchCV, GroupKFold, LeaveOneGroupOut
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     MaxAbsScaler,
@@ -215,6 +215,10 @@ def test_a_pipeline_with_scaling_by_query(tmp_path):
         (lambda: RankRLS(scoring=lambda y, s, q: 0.0), "RankRLS.scoring is a builtins.function"),
         (lambda: RankRLS(random_state=np.random.default_rng(0)), "random_state is a numpy.random"),
         (lambda: StandardScaler().fit(X) and object(), "save takes an estimator"),
+        (
+            lambda: GridSearchCV(RankRLS(), {"alpha": [1.0, 2.0]}, cv=2).fit(X, y),
+            "GridSearchCV: save its best_estimator_",
+        ),
     ],
 )
 def test_code_never_goes_into_a_file(make, words, tmp_path):

@@ -109,7 +109,8 @@ def save(model: Any, path: str | os.PathLike) -> None:
     True
     """
     if type(model).__name__ not in CLASSES or not hasattr(model, "get_params"):
-        raise TypeError(f"save takes an estimator of rankrls or a Pipeline of one, got {type(model).__name__}")
+        hint = ": save its best_estimator_" if hasattr(model, "best_estimator_") else ""
+        raise TypeError(f"save takes an estimator of rankrls or a Pipeline of one, got {type(model).__name__}{hint}")
     writer = _Writer()
     tree = writer.value(model, type(model).__name__)
     header = {"model": tree, "arrays": writer.places(), "written_by": {"scikit-learn": sklearn_version}}

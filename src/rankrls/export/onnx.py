@@ -116,7 +116,8 @@ class _Graph:
 
     def constant(self, value: Any, dtype: Any = None) -> str:
         """The name of a constant, by default of the type of the graph."""
-        array = np.ascontiguousarray(value, dtype=dtype or self.dtype).reshape(np.shape(value))
+        with np.errstate(over="ignore"):  # what is too large is found below
+            array = np.ascontiguousarray(value, dtype=dtype or self.dtype).reshape(np.shape(value))
         if not np.isfinite(array).all():
             raise ValueError("the model has numbers that are not finite, or not in this dtype; no graph can hold them")
         self.size += array.nbytes
