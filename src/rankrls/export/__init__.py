@@ -2,6 +2,15 @@
 
 `terms` says what a fitted model computes, `weights` and `onnx` write it down; what a format cannot express is refused
 with the reason.
+
+Examples
+--------
+>>> from rankrls import RankRLS, export
+>>> model = RankRLS(alpha=0.5).fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+>>> print(export.to_svmrank(model).splitlines()[-1])
+1 1:0.5 #
+>>> export.to_onnx(model).graph.output[0].name
+'scores'
 """
 
 from .onnx import to_onnx

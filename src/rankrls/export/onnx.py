@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 from sklearn import impute, preprocessing
 
+from ..estimators.pipelines import ranker_of
 from ..kernels import Cosine, Gaussian, Laplacian, Polynomial
-from .terms import Term, affine, dense, feature_names, steps_of, terms_of
+from .terms import Term, affine, dense, feature_names, scalers_of, terms_of
 
 OPSET, IR_VERSION = 17, 8  # read by onnxruntime from 1.12 on
 ROWS = "N"  # the dimension that may have any size
@@ -73,9 +74,9 @@ def to_onnx(model: Any, names: Sequence[str] | None = None, *, name: str = "rank
     onnx = _onnx()
     if dtype not in ("float64", "float32"):
         raise ValueError(f'dtype must be "float64" or "float32", got {dtype!r}')
-    scalers, ranker = steps_of(model)
+    scalers, ranker = scalers_of(model), ranker_of(model)
     terms, intercept = terms_of(ranker)
-    n = (scalers[0] if scalers else ranker).n_features_in_
+    n = [*scalers, ranker][0].n_features_in_
     graph = _Graph(onnx, dtype)
     x = "X"
     for step in scalers:

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn import preprocessing
-from sklearn.pipeline import Pipeline
 
-from ..estimators import ConditionalRankRLS, PerQueryMinMax
+from ..estimators import ConditionalRankRLS, PerQueryMinMax, pipelines
 from ..kernels import Function, Kernel, Linear, Precomputed
 
 
@@ -35,12 +34,9 @@ class Term:
         return Term(self.columns, None, None, np.asarray(self.points.T @ self.coef))
 
 
-def steps_of(model: Any) -> tuple[list[Any], Any]:
-    """The scalers of a pipeline, and the ranker after them."""
-    if not isinstance(model, Pipeline):
-        return [], model
-    *scalers, ranker = [step for _, step in model.steps]
-    return [step for step in scalers if step is not None and step != "passthrough"], ranker
+def scalers_of(model: Any) -> list[Any]:
+    """The steps of a pipeline that do something to the features."""
+    return [step for step in pipelines.scalers_of(model) if step is not None and step != "passthrough"]
 
 
 def terms_of(ranker: Any) -> tuple[list[Term], Any]:
@@ -101,7 +97,7 @@ def affine(step: Any) -> tuple[Any, Any]:
 
 def feature_names(model: Any, n: int, names: Sequence[str] | None) -> list[str]:
     """Names of n features: those given, those the model was fitted with, or f1, f2, ..."""
-    first = model.steps[0][1] if isinstance(model, Pipeline) else model
+    first = [*pipelines.scalers_of(model), pipelines.ranker_of(model)][0]
     if names is None:
         found = getattr(first, "feature_names_in_", None)
         names = [f"f{j}" for j in range(1, n + 1)] if found is None else list(found)

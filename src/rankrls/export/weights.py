@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from .terms import affine, feature_names, steps_of, terms_of
+from ..estimators.pipelines import ranker_of
+from .terms import affine, feature_names, scalers_of, terms_of
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,8 @@ def linear(model: Any, names: Sequence[str] | None = None) -> LinearModel:
     >>> bool(np.allclose(X @ raw.weights + raw.intercept, model.predict(X)))
     True
     """
-    scalers, ranker = steps_of(model)
-    weights, intercept = _weights(ranker)
-    for step in reversed(scalers):
+    weights, intercept = _weights(ranker_of(model))
+    for step in reversed(scalers_of(model)):
         scale, shift = _affine(step)
         intercept += float(weights @ np.broadcast_to(shift, weights.shape))
         weights = weights * scale
