@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -106,9 +107,13 @@ class QueryPreferences(LinearOperator):
         queries = Queries.of(self.queries.codes[rows])
         return QueryPreferences(queries, y, weighting=self.weighting, regression=self.beta, weights=u)
 
+    @cached_property
+    def _batches(self) -> list[Batch]:
+        return list(self.queries.batches())
+
     def tasks(self) -> list[Batch]:
         """Independent pieces of work for `factor`."""
-        return list(self.queries.batches())
+        return self._batches
 
     def factor(self, batch: Batch, read: Read, shift: np.ndarray | float = 0.0) -> Iterator[np.ndarray]:
         """Blocks R of rows, the sum of R'R being (V - 1 shift')'Lt (V - 1 shift') over the queries of a batch.

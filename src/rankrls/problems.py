@@ -35,7 +35,15 @@ from .ridge import (
     primal,
     primal_solution,
 )
-from .statistics import Preferences, Statistics, sparse_pair_statistics, sparse_statistics, statistics, targets
+from .statistics import (
+    Preferences,
+    Statistics,
+    sparse_pair_statistics,
+    sparse_statistics,
+    statistics,
+    target_mean_of,
+    targets,
+)
 
 
 @dataclass(frozen=True)
@@ -307,7 +315,7 @@ class Dual:
 
     @cached_property
     def target_mean(self) -> np.ndarray:
-        return targets(self.F, self.y)[1]
+        return target_mean_of(self.F, self.y)
 
     def model(self, alpha: float) -> Model:
         b = self.path.coef(alpha) if "path" in self.__dict__ else self.system.solution(alpha)

@@ -72,7 +72,7 @@ def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_colu
 
     `reader()` gives a thread its own function rows -> Phi[rows]; y is (m, t), or (p, t) margins for explicit pairs.
     """
-    target_mean = _target_mean(F, y)
+    target_mean = target_mean_of(F, y)
     T = y - target_mean
     centre = np.zeros(n_columns)
     if F.beta > 0:
@@ -158,11 +158,12 @@ def targets(F: Preferences, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """z = F (y - mean), and that mean (zero where there is no intercept)."""
     if isinstance(F, PairPreferences):
         return F.s[:, None] * y, np.zeros(y.shape[1])
-    mean = _target_mean(F, y)
+    mean = target_mean_of(F, y)
     return F @ (y - mean), mean
 
 
-def _target_mean(F: Preferences, y: np.ndarray) -> np.ndarray:
+def target_mean_of(F: Preferences, y: np.ndarray) -> np.ndarray:
+    """(t,) the mean of the targets where there is an intercept, else zero."""
     return np.average(y, axis=0, weights=F.u) if F.beta > 0 else np.zeros(y.shape[1])
 
 
