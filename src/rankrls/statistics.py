@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .parallel import share
+from .parallel import Scratch, share
 from .preferences import PairPreferences, QueryPreferences, Read, Rows
 from .queries import BATCH_ROWS
 
@@ -138,15 +138,12 @@ def sparse_pair_statistics(F: PairPreferences, X: sparse.csr_array, y: np.ndarra
 
 
 def _appended(read: Read, T: np.ndarray) -> Read:
-    """Rows of [V, T] in a buffer that is used again and again."""
-    buffer = np.empty((0, 0), dtype=T.dtype)
+    """Rows of [V, T], which may be overwritten."""
+    scratch = Scratch(T.dtype)
 
     def read_both(rows: Rows) -> np.ndarray:
-        nonlocal buffer
         V, t = read(rows), T[rows]
-        if len(V) > len(buffer):
-            buffer = np.empty((len(V), V.shape[1] + t.shape[1]), dtype=T.dtype)
-        both = buffer[: len(V)]
+        both = scratch(len(V), V.shape[1] + t.shape[1])
         both[:, : V.shape[1]] = V
         both[:, V.shape[1] :] = t
         return both
