@@ -53,7 +53,7 @@ def _pairs(y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def _levels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The labels of each query as integers 0, ..., l - 1 in their order (g, l), and the pairs they do not tie (g, 1)."""
+    """The labels of each query as integers 0 to l - 1 in their order (g, l), and the pairs they do not tie (g, 1)."""
     low, pairs = y.min(), y.shape[1] * (y.shape[1] - 1) // 2
     if y.max() - low < min(GRADES, y.shape[1]) and np.all(y == np.rint(y)):
         level = (y - low).astype(np.int64)
