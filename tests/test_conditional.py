@@ -193,7 +193,7 @@ def test_alpha_is_chosen_by_leaving_out_conditioning_objects():
 
 
 def test_single_precision_chooses_as_double_does(monkeypatch):
-    X, Z = objects(30, 5, 0), objects(40, 5, 3)
+    X, Z = objects(30, 5, 0), objects(40, 5, 3, twins=False)  # the order of twins is rounding in any precision
     Y = relation(X, Z)
     double = ConditionalRankRLS(kernel="rbf").fit(X, Y, Z)
     monkeypatch.setattr("rankrls.conditional.SINGLE_PRECISION", 1)
