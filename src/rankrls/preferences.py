@@ -35,6 +35,7 @@ from .queries import BATCH_ROWS, Batch, Queries
 Rows = slice | np.ndarray
 Read = Callable[[Rows], np.ndarray]  # rows -> a fresh (k, n) float array that may be overwritten
 
+BATCH_CELLS = 1 << 20  # of a batch that two threads can have in the cache
 WEIGHTINGS = ("pairs", "queries", "items")
 
 
@@ -108,12 +109,15 @@ class QueryPreferences(LinearOperator):
         return QueryPreferences(queries, y, weighting=self.weighting, regression=self.beta, weights=u)
 
     @cached_property
-    def _batches(self) -> list[Batch]:
-        return list(self.queries.batches())
+    def _batches(self) -> dict[int, list[Batch]]:
+        return {}
 
-    def tasks(self) -> list[Batch]:
-        """Independent pieces of work for `factor`."""
-        return self._batches
+    def tasks(self, width: int = BATCH_CELLS) -> list[Batch]:
+        """Independent pieces of work for `factor`, with twice as many rows where rows of so many columns are short."""
+        rows = 2 * BATCH_ROWS if 2 * BATCH_ROWS * width <= BATCH_CELLS else BATCH_ROWS
+        if rows not in self._batches:
+            self._batches[rows] = list(self.queries.batches(rows))
+        return self._batches[rows]
 
     def factor(self, batch: Batch, read: Read, shift: np.ndarray | float = 0.0) -> Iterator[np.ndarray]:
         """Blocks R of rows, the sum of R'R being (V - 1 shift')'Lt (V - 1 shift') over the queries of a batch.
@@ -313,7 +317,7 @@ class PairPreferences(LinearOperator):
         """Some of the pairs, among the same items."""
         return PairPreferences(self.pair[rows], self.shape[1], None if self.w is None else self.w[rows])
 
-    def tasks(self) -> list[slice]:
+    def tasks(self, width: int = 0) -> list[slice]:
         return [slice(i, i + BATCH_ROWS) for i in range(0, self.shape[0], BATCH_ROWS)]
 
     def factor(self, pairs: slice, read: Read, shift: Any = 0.0) -> Iterator[np.ndarray]:

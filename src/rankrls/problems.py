@@ -133,7 +133,7 @@ class Primal:
         if folds is not None:
             return self._leave_folds_out(folds, alphas)
         assert isinstance(self.F, QueryPreferences)
-        batches = self.F.tasks()
+        batches = self.F.tasks(self.features.n_columns)
         scores = self._leave_queries_out([b for b in batches if b.length <= 2 * BATCH_ROWS], alphas)
         long = [Fold(np.arange(self.F.shape[0])[b.rows]) for b in batches if b.length > 2 * BATCH_ROWS]
         if long:

@@ -93,7 +93,7 @@ def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_colu
         return total
 
     total = sum(
-        share(accumulate, F.tasks(), cost=float(F.shape[1]) * width, label="sums over rows"),
+        share(accumulate, F.tasks(width), cost=float(F.shape[1]) * width, label="sums over rows"),
         start=np.zeros((width, width)),
     )
     t = y.shape[1]
