@@ -16,14 +16,19 @@ import scipy
 import sklearn
 import threadpoolctl
 
+QUIET = 0.05  # share of the cores
+patience = 0.0  # seconds
+
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds (median of the runs), peak extra resident memory in MB, and the median ratio to something else."""
+    """Seconds (median of the runs), peak extra resident memory in MB, the median ratio to something else, and the
+    share of the cores that other processes took meanwhile."""
 
     seconds: float
     megabytes: float
     ratio: float | None = None
+    others: float = 0.0
 
 
 def resident() -> float:
@@ -35,8 +40,46 @@ def resident() -> float:
         return 0.0
 
 
+class Others:
+    """The share of the cores that other processes take (zero where the system does not tell)."""
+
+    def __init__(self) -> None:
+        self.wall, self.busy, self.own = time.perf_counter(), _busy(), _own()
+
+    def share(self) -> float:
+        wall = (time.perf_counter() - self.wall) * (os.cpu_count() or 1)
+        return 0.0 if wall < 0.2 else max(0.0, (_busy() - self.busy - _own() + self.own) / wall)
+
+
+def _busy() -> float:
+    """Seconds that the cores have not been idle."""
+    try:
+        with open("/proc/stat") as file:
+            ticks = [int(field) for field in file.readline().split()[1:9]]
+        return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):
+        return 0.0
+
+
+def _own() -> float:
+    return sum(os.times()[:4]) if _busy() else 0.0
+
+
+def wait_for_quiet() -> None:
+    """Wait, `patience` seconds at most, until other processes leave the cores alone."""
+    start = time.perf_counter()
+    while time.perf_counter() - start < patience:
+        others = Others()
+        time.sleep(0.5)
+        if others.share() < QUIET:
+            return
+
+
 def measure(call: Callable[[], object], repeat: int = 3, beside: Callable[[], object] | None = None) -> Measured:
-    """Run a call a few times, in turn with what it is compared to, so that both see the same machine."""
+    """Run a call a few times, in turn with what it is compared to, so that both see the same machine.
+
+    Where other processes took part of the cores, runs are repeated, up to three times as many; the quietest count.
+    """
     before, peak, done = resident(), 0.0, threading.Event()
     running = False
 
@@ -48,17 +91,22 @@ def measure(call: Callable[[], object], repeat: int = 3, beside: Callable[[], ob
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
-    seconds, other = [], []
-    for _ in range(repeat):
-        if beside is not None:
-            other.append(timed(beside))
+    runs: list[tuple[float, float, float]] = []  # share of others, seconds of the call, seconds beside
+    while len(runs) < repeat or (len(runs) < 3 * repeat and sum(run[0] < QUIET for run in runs) < repeat):
+        if not runs or runs[-1][0] >= QUIET:
+            wait_for_quiet()
+        others = Others()
+        other = timed(beside) if beside is not None else 0.0
         running = True
-        seconds.append(timed(call))
+        seconds = timed(call)
         running = False
+        runs.append((others.share(), seconds, other))
     done.set()
     watcher.join()
-    ratio = statistics.median(a / b for a, b in zip(seconds, other, strict=True)) if other else None
-    return Measured(statistics.median(seconds), max(0.0, peak - before), ratio)
+    runs = sorted(runs)[:repeat]
+    ratio = statistics.median(a / b for _, a, b in runs) if beside is not None else None
+    median = statistics.median(seconds for _, seconds, _ in runs)
+    return Measured(median, max(0.0, peak - before), ratio, statistics.median(share for share, _, _ in runs))
 
 
 def timed(call: Callable[[], object]) -> float:

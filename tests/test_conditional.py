@@ -193,7 +193,7 @@ def test_alpha_is_chosen_by_leaving_out_conditioning_objects():
 
 
 def test_single_precision_chooses_as_double_does(monkeypatch):
-    X, Z = objects(30, 5, 0), objects(40, 5, 3)
+    X, Z = objects(30, 5, 0), objects(40, 5, 3, twins=False)  # the order of twins is rounding in any precision
     Y = relation(X, Z)
     double = ConditionalRankRLS(kernel="rbf").fit(X, Y, Z)
     monkeypatch.setattr("rankrls.conditional.SINGLE_PRECISION", 1)
@@ -339,7 +339,7 @@ def test_ranked_objects_come_with_their_ids():
 
 
 def test_conditioning_on_the_target_ranks_the_sources():
-    X, Z = objects(6, 3), objects(8, 3, 4)
+    X, Z = objects(6, 3, twins=False), objects(8, 3, 4)  # the order of twins is rounding
     Y = relation(X, Z)
     by_target = ConditionalRankRLS(kernel="rbf", condition="target").fit(X, Y, Z)
     turned = ConditionalRankRLS(kernel="rbf").fit(Z, Y.T, X)

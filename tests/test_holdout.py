@@ -108,6 +108,56 @@ def test_high_leverage_folds_are_solved_directly():
         )
 
 
+@pytest.mark.parametrize(
+    ("tied", "beta", "weighted"), [(False, 0.0, False), (True, 0.0, False), (False, 0.0, True), (False, 0.4, True)]
+)
+def test_folds_of_small_leverage_are_exact_though_few_steps_are_taken(tied, beta, weighted):
+    X, y, qid = problem(m=500, n=4, n_queries=90)
+    u = weights(len(y)) if weighted else None
+    got = held_out("linear", X, y, qid, tied_pairs=tied, regression=beta, sample_weight=u)
+    folds = [np.flatnonzero(qid == q) for q in range(0, 90, 10)]
+    rows = np.concatenate(folds)
+    loss = {"tied": tied, "weighting": "items", "beta": beta, "u": u}
+    for k, alpha in enumerate(ALPHAS):
+        expected = oracles.refit_scores(X, y, qid, folds, alpha, **loss)[rows]
+        assert_allclose(got[rows, k], expected, atol=1e-10 * np.abs(expected).max())
+
+
+def test_one_query_of_high_leverage_among_many_of_small_leverage():
+    X, y, qid = problem(m=300, n=5, n_queries=60)
+    X[np.flatnonzero(qid == 7)[0]] *= 300
+    got = held_out("linear", X, y, qid)
+    folds = [np.flatnonzero(qid == q) for q in (6, 7, 8)]
+    rows = np.concatenate(folds)
+    for k, alpha in enumerate(ALPHAS):
+        expected = oracles.refit_scores(X, y, qid, folds, alpha, tied=False, weighting="items")
+        assert_allclose(got[rows, k], expected[rows], rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize(
+    "layout", [np.asfortranarray, lambda X: np.repeat(X, 2, axis=1)[:, ::2], lambda X: X[::-1][::-1]]
+)
+def test_the_layout_of_the_rows_in_memory_changes_nothing(tied, shuffle, layout):
+    X, y, qid = problem(m=200, n_queries=30, shuffle=shuffle)
+    if not shuffle:
+        qid = np.sort(qid)
+    before = X.copy()
+    plain, other = (RankRLS(tied_pairs=tied).fit(rows, y, qid=qid) for rows in (X, layout(X)))
+    assert_allclose(other.cv_predictions_, plain.cv_predictions_, rtol=1e-9, atol=1e-12)
+    assert_allclose(other.coef_, plain.coef_, rtol=1e-9, atol=1e-12)
+    assert_allclose(X, before, rtol=0, atol=0)  # read, never written
+
+
+def test_held_out_scores_in_single_precision():
+    X, y, qid = problem(m=400, n_queries=60)
+    alphas = np.array([0.3, 40.0])
+    plain, single = (RankRLS(alphas=alphas).fit(X.astype(dtype), y, qid=qid) for dtype in (np.float64, np.float32))
+    assert single.cv_predictions_.dtype == np.float32
+    assert_allclose(single.cv_predictions_, plain.cv_predictions_, atol=1e-4 * np.abs(plain.cv_predictions_).max())
+
+
 def test_long_queries_are_held_out_by_their_sums(monkeypatch):
     X, y, qid = problem(m=120, n_queries=4)
     expected = held_out("linear", X, y, qid)

@@ -218,6 +218,16 @@ def test_columns_of_scores_are_judged_one_by_one(name, dtype):
     np.testing.assert_array_equal(metric(y, np.asfortranarray(S), qid), together)
 
 
+@pytest.mark.parametrize("name", PAIR_METRICS)
+@pytest.mark.parametrize("grades", [[0, 1], [-3, 0, 9], [0, 20], [0.5, 0.25, 7], list(range(40))])
+@pytest.mark.parametrize("length", [2, 3, 50])
+def test_tied_scores_in_single_precision_and_labels_with_gaps(name, grades, length):
+    rng = np.random.default_rng(length)
+    y, s = rng.choice(np.array(grades, dtype=float), length), rng.integers(-4, 5, size=length) / 8
+    for dtype in (np.float32, np.float64):
+        np.testing.assert_allclose(value(name, y, s.astype(dtype)), slow_pair_metric(name, y, s), atol=1e-12)
+
+
 @pytest.mark.parametrize("name", ["pairwise_accuracy", "kendall_tau_b", "ndcg@10", "average_precision"])
 def test_threads_and_column_blocks_change_nothing(name, monkeypatch):
     y, S, qid = ranking_data(columns=7, sizes=range(1, 60))

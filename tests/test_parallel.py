@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from joblib import Parallel, delayed, parallel_config
 from numpy.testing import assert_allclose
 from threadpoolctl import threadpool_limits
 
@@ -27,6 +28,27 @@ def test_threaded_fits_equal_single_ones(params, monkeypatch):
 def test_limits_are_honoured():
     with threadpool_limits(1, user_api="blas"):
         assert parallel.n_threads() == 1
+
+
+def test_workers_of_joblib_that_share_the_cores_have_one_thread_each():
+    def without_pools():
+        from unittest import mock
+
+        return mock.patch.multiple("rankrls.parallel", WORTH_THREADS=0, ThreadPoolExecutor=None)
+
+    def fit(seed):
+        rng = np.random.default_rng(seed)
+        RankRLS().fit(rng.normal(size=(300, 5)), rng.normal(size=300), qid=np.repeat(np.arange(30), 10))
+        return parallel.n_threads()
+
+    def fit_in_a_process(seed):
+        with without_pools():
+            return fit(seed)
+
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        assert Parallel(n_jobs=2)(delayed(fit_in_a_process)(seed) for seed in range(4)) == [1] * 4
+    with threadpool_limits(1, user_api="blas"), without_pools():
+        assert Parallel(n_jobs=2, backend="threading")(delayed(fit)(seed) for seed in range(4)) == [1] * 4
 
 
 def test_fits_that_overlap_in_time_leave_the_limits_as_they_were(monkeypatch):

@@ -190,7 +190,7 @@ class Coregularised:
                 A = F.scale(Z, batch, mean)
                 B = np.concatenate([(A[:, block] @ V[block]).reshape(shape) for block in blocks], axis=1)
                 target_rows = np.tile(batch.stack(target), (1, len(blocks), 1))
-                held = held_out(B, S / len(blocks), target_rows, D, path.z, complete=False)
+                held = S @ held_out(B, target_rows, D, path.z, complete=False) / len(blocks)
                 scores[batch.rows] = held.reshape(-1, len(alphas))
 
         share(work, batches, cost=float(F.shape[0]) * V.size, label="held-out queries")

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from .kernels import Kernel
+from .parallel import Scratch
 from .preferences import Read, Rows
 from .ridge import whitening
 
@@ -33,7 +34,7 @@ class Features(Protocol):
         """(n, r) with ||W^-1 w||^2 the penalty; None where it is ||w||^2."""
 
     def reader(self, X: Any) -> Callable[[], Read]:
-        """A factory of functions rows -> Phi[rows], one for each thread; the array given may be overwritten."""
+        """A factory of functions rows -> Phi[rows], one for each thread: to be read, until the next call."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Identity:
     def reader(self, X: Any) -> Callable[[], Read]:
         if sparse.issparse(X):
             return lambda: lambda rows: X[rows]
-        return lambda: _buffered(X)
+        return lambda: _dense(X)
 
 
 @dataclass(frozen=True)
@@ -71,22 +72,20 @@ class Nystroem:
         return lambda: lambda rows: self.kernel(X[rows].astype(np.float64), points)
 
 
-def _buffered(X: np.ndarray) -> Read:
-    """Rows of a dense array copied into a buffer that is used again and again."""
-    buffer = np.empty((0, X.shape[1]), dtype=X.dtype)
+def _dense(X: np.ndarray) -> Read:
+    """Rows of a dense array: a view where each is contiguous and they lie together, else a copy."""
+    scratch, contiguous = Scratch(X.dtype), X.strides[1] == X.itemsize
 
     def read(rows: Rows) -> np.ndarray:
-        nonlocal buffer
-        block = X[rows] if isinstance(rows, slice) else rows
-        if len(block) > len(buffer):
-            buffer = np.empty((len(block), X.shape[1]), dtype=X.dtype)
-        out = buffer[: len(block)]
         if isinstance(rows, slice):
+            block = X[rows]
+            if contiguous:
+                return block
+            out = scratch(*block.shape)
             np.copyto(out, block)
-        elif X.flags.c_contiguous:
-            np.take(X, rows, axis=0, out=out, mode="clip")
-        else:
-            np.copyto(out, X[rows])
-        return out
+            return out
+        if not X.flags.c_contiguous:
+            return X[rows]
+        return np.take(X, rows, axis=0, out=scratch(len(rows), X.shape[1]), mode="clip")
 
     return read

@@ -178,7 +178,7 @@ class Kronecker:
 
         Of alpha and j this depends by x = log(s_j / alpha) alone: a smooth function of one number for each row h,
         whose logarithm is analytic in the strip |Im x| < pi. Where there are more eigenvalues than a Chebyshev
-        interpolant needs nodes for twelve digits, it is evaluated at the nodes.
+        interpolant needs nodes for twelve digits (seven in single precision), it is evaluated at the nodes.
         """
         square = self.V**2
         rest = np.zeros(len(square)) if self._full else np.maximum(0, 1 - square.sum(axis=1))
@@ -187,7 +187,9 @@ class Kronecker:
         log_s = np.log(self.s)
         low = max(flat, log_s.min(initial=0) - np.log(alphas.max()))
         high = log_s.max(initial=0) - np.log(alphas.min())
-        nodes = Chebyshev.on(low, high, strip=np.pi) if high > low and len(self.g) > INTERPOLATED else None
+        digits = 13.0 if dtype == np.float64 else 8.0
+        many = high > low and len(self.g) > INTERPOLATED
+        nodes = Chebyshev.on(low, high, strip=np.pi, digits=digits) if many else None
         values: Any = None if nodes is None else np.log(at(nodes.x, slice(None))).astype(dtype)
         for alpha in alphas:
             x = np.maximum(log_s - np.log(alpha), flat)
@@ -235,7 +237,7 @@ class Chebyshev:
     x: np.ndarray  # (n,) nodes
 
     @classmethod
-    def on(cls, low: float, high: float, *, strip: float, digits: float = 13.0) -> Chebyshev:
+    def on(cls, low: float, high: float, *, strip: float, digits: float) -> Chebyshev:
         """Nodes enough for functions that are analytic up to a distance `strip` from the real axis."""
         rate = np.arcsinh(2 * strip / (high - low))  # a Chebyshev series decays like exp(-rate n)
         n = int(np.ceil(digits * np.log(10) / rate)) + 2

@@ -1,4 +1,4 @@
-"""Threads over batches, and word of how far they are.
+"""Threads over batches, the memory each of them uses again, and word of how far they are.
 
 NumPy releases the interpreter lock in everything a batch does, so Python threads with one BLAS thread each beat
 one Python thread with a threaded BLAS: the centring of one batch overlaps with the matrix product of another.
@@ -6,6 +6,7 @@ one Python thread with a threaded BLAS: the centring of one batch overlaps with 
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
@@ -35,6 +37,20 @@ def _blas() -> ThreadpoolController:
 def n_threads() -> int:
     """As many threads as BLAS may use now; honours threadpoolctl limits and joblib's inner limits."""
     return max((library["num_threads"] for library in _blas().info()), default=1)
+
+
+class Scratch:
+    """Memory for an array that every round of a loop writes anew: touching fresh memory costs more than most sums."""
+
+    def __init__(self, dtype: Any):
+        self._flat = np.empty(0, dtype=dtype)
+
+    def __call__(self, *shape: int) -> np.ndarray:
+        """An array of any content, in the place of the one before."""
+        size = math.prod(shape)
+        if size > len(self._flat):
+            self._flat = np.empty(size, dtype=self._flat.dtype)
+        return self._flat[:size].reshape(shape)
 
 
 @dataclass

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from .queries import BATCH_ROWS, Batch, Queries
 Rows = slice | np.ndarray
 Read = Callable[[Rows], np.ndarray]  # rows -> a fresh (k, n) float array that may be overwritten
 
+BATCH_CELLS = 1 << 20  # of a batch that two threads can have in the cache
 WEIGHTINGS = ("pairs", "queries", "items")
 
 
@@ -106,9 +108,16 @@ class QueryPreferences(LinearOperator):
         queries = Queries.of(self.queries.codes[rows])
         return QueryPreferences(queries, y, weighting=self.weighting, regression=self.beta, weights=u)
 
-    def tasks(self) -> list[Batch]:
-        """Independent pieces of work for `factor`."""
-        return list(self.queries.batches())
+    @cached_property
+    def _batches(self) -> dict[int, list[Batch]]:
+        return {}
+
+    def tasks(self, width: int = BATCH_CELLS) -> list[Batch]:
+        """Independent pieces of work for `factor`, with twice as many rows where rows of so many columns are short."""
+        rows = 2 * BATCH_ROWS if 2 * BATCH_ROWS * width <= BATCH_CELLS else BATCH_ROWS
+        if rows not in self._batches:
+            self._batches[rows] = list(self.queries.batches(rows))
+        return self._batches[rows]
 
     def factor(self, batch: Batch, read: Read, shift: np.ndarray | float = 0.0) -> Iterator[np.ndarray]:
         """Blocks R of rows, the sum of R'R being (V - 1 shift')'Lt (V - 1 shift') over the queries of a batch.
@@ -126,46 +135,43 @@ class QueryPreferences(LinearOperator):
             self._scale_items(piece.V, piece.batch)
             yield piece.V
 
-    def centre(self, V: np.ndarray, batch: Batch) -> np.ndarray:
-        """Subtract the query means from the rows V of a batch, in place; returns the (g, n) means."""
+    def centre(self, V: np.ndarray, batch: Batch, out: np.ndarray | None = None) -> np.ndarray:
+        """Subtract the query means from the rows V of a batch, in place or into `out`; returns the (g, n) means."""
         V3 = V.reshape(-1, batch.length, V.shape[1])
         if self.u is None:
             weights = np.full((1, 1, batch.length), 1 / batch.length, dtype=V.dtype)
         else:
             weights = (batch.stack(self.u) / self.S[batch.queries][:, None]).astype(V.dtype)[:, None]
         mean = weights @ V3
-        V3 -= mean
+        np.subtract(V3, mean, out=(V if out is None else out).reshape(V3.shape))
         return mean[:, 0]
 
-    def scale(self, V: np.ndarray, batch: Batch, mean: np.ndarray) -> np.ndarray:
-        """F of rows that `centre` has centred, in place; `mean` (g, n) is what it took off."""
-        return self._rows_of_F(Piece(batch, V, mean, *self._level_means(V, batch)))
+    def scale(self, V: np.ndarray, batch: Batch, mean: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """F of rows that `centre` has centred, in place or into `out`; `mean` (g, n) is what it took off."""
+        return self._rows_of_F(Piece(batch, V, mean, *self._level_means(V, batch)), out)
 
-    def _rows_of_F(self, piece: Piece) -> np.ndarray:
-        V, batch = piece.V, piece.batch
-        self._scale_items(V, batch)
+    def _rows_of_F(self, piece: Piece, out: np.ndarray | None = None) -> np.ndarray:
+        batch = piece.batch
+        V = self._scale_items(piece.V, batch, out)
         if piece.level_mean is not None:
             excess = np.repeat(self.between[batch.queries], batch.length) - batch.take(self.within)
             if self.s is not None:
                 excess *= batch.take(self.s)
-            V += excess[:, None].astype(V.dtype) * piece.level_mean[piece.level]
+            shape, one_each = (len(V), len(piece.level_mean)), np.arange(len(V) + 1)
+            V += sparse.csr_array((excess.astype(V.dtype), piece.level, one_each), shape=shape) @ piece.level_mean
         if self.beta > 0:
             root = np.sqrt(self.beta) * (np.ones(len(V)) if self.s is None else batch.take(self.s))
             V += root[:, None].astype(V.dtype) * np.repeat(piece.mean, batch.length, axis=0)
         return V
 
-    def _scale_items(self, V: np.ndarray, batch: Batch) -> None:
-        """sqrt(u) within (V - mean), in place."""
-        if self.within is None and self.s is None:
-            between = self.between[batch.queries]
-            if np.any(between != 1):
-                V3 = V.reshape(-1, batch.length, V.shape[1])
-                V3 *= between[:, None, None].astype(V.dtype)
-            return
+    def _scale_items(self, V: np.ndarray, batch: Batch, out: np.ndarray | None = None) -> np.ndarray:
+        """sqrt(u) within (V - mean), in place or into `out`."""
+        if self.within is None and self.s is None and out is None and np.all(self.between[batch.queries] == 1):
+            return V
         scale = np.repeat(self.between[batch.queries], batch.length) if self.within is None else batch.take(self.within)
         if self.s is not None:
             scale = scale * batch.take(self.s)
-        V *= scale[:, None].astype(V.dtype)
+        return np.multiply(V, scale[:, None].astype(V.dtype), out=V if out is None else out)
 
     def _level_means(self, V: np.ndarray, batch: Batch) -> tuple[np.ndarray | None, np.ndarray | None]:
         """For each row of a batch its place among the tie levels there, and the means over these levels."""
@@ -311,7 +317,7 @@ class PairPreferences(LinearOperator):
         """Some of the pairs, among the same items."""
         return PairPreferences(self.pair[rows], self.shape[1], None if self.w is None else self.w[rows])
 
-    def tasks(self) -> list[slice]:
+    def tasks(self, width: int = 0) -> list[slice]:
         return [slice(i, i + BATCH_ROWS) for i in range(0, self.shape[0], BATCH_ROWS)]
 
     def factor(self, pairs: slice, read: Read, shift: Any = 0.0) -> Iterator[np.ndarray]:

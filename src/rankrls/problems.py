@@ -22,7 +22,7 @@ from scipy import sparse
 
 from .features import Features
 from .iterative import Solution, multishift_cg, warn_if_stopped_early
-from .parallel import share
+from .parallel import Scratch, share
 from .preferences import PairPreferences, QueryPreferences, Read, Rows
 from .queries import BATCH_ROWS, Batch
 from .ridge import (
@@ -35,7 +35,15 @@ from .ridge import (
     primal,
     primal_solution,
 )
-from .statistics import Preferences, Statistics, sparse_pair_statistics, sparse_statistics, statistics, targets
+from .statistics import (
+    Preferences,
+    Statistics,
+    sparse_pair_statistics,
+    sparse_statistics,
+    statistics,
+    target_mean_of,
+    targets,
+)
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,7 @@ class Primal:
         if folds is not None:
             return self._leave_folds_out(folds, alphas)
         assert isinstance(self.F, QueryPreferences)
-        batches = self.F.tasks()
+        batches = self.F.tasks(self.features.n_columns)
         scores = self._leave_queries_out([b for b in batches if b.length <= 2 * BATCH_ROWS], alphas)
         long = [Fold(np.arange(self.F.shape[0])[b.rows]) for b in batches if b.length > 2 * BATCH_ROWS]
         if long:
@@ -147,16 +155,19 @@ class Primal:
         rotate = self.rotation(basis, sums.mean.astype(self.dtype))
 
         def work(share_of_batches: Sequence[Batch]) -> None:
-            read = rotate()
+            read, scratch, r = rotate(), Scratch(self.dtype), basis.shape[1]
             for batch in share_of_batches:
                 V, mean = read(batch)
-                S = V.reshape(len(batch.queries), batch.length, -1) + mean[:, None]
-                B = F.scale(V, batch, mean).reshape(S.shape)
+                B, shape = scratch(len(V), len(D)), (len(batch.queries), batch.length, -1)
+                F.scale(V, batch, mean, out=B[:, :r])
                 if F.beta > 0:
-                    s = np.ones(B.shape[:2]) if F.s is None else batch.stack(F.s)
-                    B = np.concatenate([B, (s / np.sqrt(sums.weight))[..., None].astype(B.dtype)], axis=2)
-                    S = np.concatenate([S, np.full_like(S[..., :1], 1 / np.sqrt(F.beta * sums.weight))], axis=2)
-                held = held_out(B, S, batch.stack(target).astype(self.dtype), D, z, complete=False)
+                    B[:, r] = (1.0 if F.s is None else batch.take(F.s)) / np.sqrt(sums.weight)
+                target_rows = batch.stack(target).astype(self.dtype)
+                C = held_out(B.reshape(shape), target_rows, D, z, complete=False)
+                held = V.reshape(shape) @ C[:, :r]
+                held += mean[:, None] @ C[:, :r]
+                if F.beta > 0:
+                    held += C[:, r:] / np.sqrt(F.beta * sums.weight)
                 scores[batch.rows] = held.reshape(-1, *scores.shape[1:])
 
         share(work, batches, cost=float(F.shape[0]) * basis.size, label="held-out queries")
@@ -177,12 +188,13 @@ class Primal:
         reader = self.features.reader(X)
 
         def dense() -> Callable[[Batch], tuple[np.ndarray, np.ndarray]]:
-            read = reader()
+            read, centred, rotated = reader(), Scratch(basis.dtype), Scratch(basis.dtype)
 
             def rotation(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-                V = read(batch.rows)
-                query_mean = F.centre(V, batch)
-                return V @ basis, (query_mean - mean) @ basis
+                Phi = read(batch.rows)
+                V = centred(*Phi.shape)
+                query_mean = F.centre(Phi, batch, out=V)
+                return np.matmul(V, basis, out=rotated(len(V), basis.shape[1])), (query_mean - mean) @ basis
 
             return rotation
 
@@ -307,7 +319,7 @@ class Dual:
 
     @cached_property
     def target_mean(self) -> np.ndarray:
-        return targets(self.F, self.y)[1]
+        return target_mean_of(self.F, self.y)
 
     def model(self, alpha: float) -> Model:
         b = self.path.coef(alpha) if "path" in self.__dict__ else self.system.solution(alpha)
@@ -335,7 +347,8 @@ class Dual:
         for batch, factor in parts:
             B, S_U, target = (batch.stack(array) for array in (path.basis, S, self.system.z))
             D = path.inverse(alphas * factor)
-            held = held_out(B, S_U, target, D, path.z, complete=True)
+            held = S_U @ held_out(B, target, D, path.z, complete=True)
+            held = held.reshape(*S_U.shape[:2], *scores.shape[1:])
             if F.beta > 0:  # the mean of y - f over the rows that stay; over all rows both have mean zero
                 u = np.ones(B.shape[:2]) if F.u is None else batch.stack(F.u)
                 left = np.einsum("gl,glkt->gkt", u, held - batch.stack(centred)[:, :, None])

@@ -148,51 +148,57 @@ def linear_dual_system(F: QueryPreferences, X: np.ndarray, y: np.ndarray) -> Dua
     return DualSystem(KF, FKF, _project(F @ y, v), v)
 
 
-def held_out(
-    B: np.ndarray, S: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *, complete: bool
-) -> np.ndarray:
-    """(g, l, k, t) scores of g folds of l rows under the models that never saw them, for k alphas.
+def held_out(B: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *, complete: bool) -> np.ndarray:
+    """(g, r, k t) the solutions without each of g folds, for k alphas; columns run over alphas, then targets.
 
-    In the path's coordinates B (g, b, r) are the loss rows of the folds, target (g, b, t) what they should be, and
-    S (g, l, r) the rows to score; D (r, k), z (r, t).
+    In the path's coordinates B (g, b, r) are the loss rows of the folds and target (g, b, t) what they should be;
+    D (r, k), z (r, t).
     """
     k, t = D.shape[1], z.shape[1]
-    Dz = np.repeat(D, t, axis=1)  # (r, k t): columns run over alphas, then targets
+    Dz = np.repeat(D, t, axis=1)  # (r, k t)
     c = Dz * np.tile(z, k)
     if complete:
-        C = _direct(B, target, D, z, complete=True)
-    else:
-        R = np.tile(target, k)
-        R -= B @ c
-        T, done = _conjugate_gradients(B, R, Dz)
-        C = c - Dz * (B.transpose(0, 2, 1) @ T)
-        if not np.all(done):
-            C[~done] = _direct(B[~done], target[~done], D, z, complete=False)
-    return (S @ C).reshape(*S.shape[:2], k, t)
+        return _direct(B, target, D, z, complete=True)
+    R = np.tile(target, k)
+    R -= B @ c
+    C, done = _conjugate_gradients(B, R, Dz)
+    np.subtract(c, C, out=C)
+    if not np.all(done):
+        C[~done] = _direct(B[~done], target[~done], D, z, complete=False)
+    return C
 
 
 def _conjugate_gradients(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Solve (I - B D B') T = R for all folds and columns at once; fast as the folds' leverage is small.
+    """D B'T with (I - B D B') T = R, for all folds and columns at once; fast as the folds' leverage is small.
 
-    Returns T and, for each fold, whether every column converged.
+    What a residual still changes in the scores B D B'T is smaller than itself by the leverage ||B D B'P|| / ||P||,
+    for which ten times the largest seen is taken. Also tells for each fold whether every column converged.
+    Overwrites R.
     """
-    Bt = B.transpose(0, 2, 1)
-    tol = 1e-11 if R.dtype == np.float64 else 1e-5
-    T, P = np.zeros_like(R), R.copy()
-    rho = np.einsum("glk,glk->gk", R, R)
+    Bt, dot = B.transpose(0, 2, 1), lambda V, W: np.einsum("glk,glk->gk", V, W)
+    tol = 1e-10 if R.dtype == np.float64 else 1e-5
+    P, total = R.copy(), np.zeros((len(B), *D.shape), dtype=R.dtype)
+    rho, leverage = dot(R, R), np.zeros((len(B), D.shape[1]), dtype=R.dtype)
     bound = tol**2 * rho
     tiny = np.finfo(R.dtype).tiny
     for _ in range(20):
-        Q = P - B @ (D * (Bt @ P))
-        step = rho / np.maximum(np.einsum("glk,glk->gk", P, Q), tiny)
-        T += step[:, None] * P
-        R -= step[:, None] * Q
-        old, rho = rho, np.einsum("glk,glk->gk", R, R)
-        if np.all(rho <= bound):
+        U = Bt @ P
+        U *= D
+        Q = B @ U
+        np.maximum(leverage, dot(Q, Q) / np.maximum(dot(P, P), tiny), out=leverage)
+        left = np.minimum(1, 100 * leverage)  # squares
+        np.subtract(P, Q, out=Q)
+        step = rho / np.maximum(dot(P, Q), tiny)
+        U *= step[:, None]
+        total += U
+        Q *= step[:, None]
+        R -= Q
+        old, rho = rho, dot(R, R)
+        if np.all(left * rho <= bound):
             break
         P *= (rho / np.maximum(old, tiny))[:, None]
         P += R
-    return T, np.all(rho <= bound, axis=1)
+    return total, np.all(left * rho <= bound, axis=1)
 
 
 def _direct(B: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *, complete: bool) -> np.ndarray:

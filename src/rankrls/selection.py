@@ -72,14 +72,17 @@ def choose(
 
     `unit` is what alpha is divided by inside the problem.
     """
-    predictions = np.full((groups.n_rows, len(alphas), problem.y.shape[1]), np.nan)
+    predictions: Any = None
     layers: list[Any] = [folds] if folds is None or _disjoint(folds) else [[fold] for fold in folds]
     scores, of_groups, undefined = [], [], None
     for layer in layers:
         held = problem.leave_out(layer, alphas / unit)
         rows = slice(None) if layer is None else np.sort(np.concatenate([fold.rows for fold in layer]))
         part = groups if layer is None else Queries.of(groups.codes[rows])
-        predictions[rows] = held[rows]
+        if predictions is None:
+            predictions = held  # NaN outside the folds
+        else:
+            predictions[rows] = held[rows]
         try:
             judged = [metric.judge(problem.y[rows, t], held[rows, :, t], part) for t in range(held.shape[2])]
             scores.append(np.mean([mean for mean, _ in judged], axis=0))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .parallel import share
+from .parallel import Scratch, share
 from .preferences import PairPreferences, QueryPreferences, Read, Rows
 from .queries import BATCH_ROWS
 
@@ -72,7 +72,7 @@ def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_colu
 
     `reader()` gives a thread its own function rows -> Phi[rows]; y is (m, t), or (p, t) margins for explicit pairs.
     """
-    target_mean = _target_mean(F, y)
+    target_mean = target_mean_of(F, y)
     T = y - target_mean
     centre = np.zeros(n_columns)
     if F.beta > 0:
@@ -93,7 +93,7 @@ def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_colu
         return total
 
     total = sum(
-        share(accumulate, F.tasks(), cost=float(F.shape[1]) * width, label="sums over rows"),
+        share(accumulate, F.tasks(width), cost=float(F.shape[1]) * width, label="sums over rows"),
         start=np.zeros((width, width)),
     )
     t = y.shape[1]
@@ -138,15 +138,12 @@ def sparse_pair_statistics(F: PairPreferences, X: sparse.csr_array, y: np.ndarra
 
 
 def _appended(read: Read, T: np.ndarray) -> Read:
-    """Rows of [V, T] in a buffer that is used again and again."""
-    buffer = np.empty((0, 0), dtype=T.dtype)
+    """Rows of [V, T], which may be overwritten."""
+    scratch = Scratch(T.dtype)
 
     def read_both(rows: Rows) -> np.ndarray:
-        nonlocal buffer
         V, t = read(rows), T[rows]
-        if len(V) > len(buffer):
-            buffer = np.empty((len(V), V.shape[1] + t.shape[1]), dtype=T.dtype)
-        both = buffer[: len(V)]
+        both = scratch(len(V), V.shape[1] + t.shape[1])
         both[:, : V.shape[1]] = V
         both[:, V.shape[1] :] = t
         return both
@@ -158,11 +155,12 @@ def targets(F: Preferences, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """z = F (y - mean), and that mean (zero where there is no intercept)."""
     if isinstance(F, PairPreferences):
         return F.s[:, None] * y, np.zeros(y.shape[1])
-    mean = _target_mean(F, y)
+    mean = target_mean_of(F, y)
     return F @ (y - mean), mean
 
 
-def _target_mean(F: Preferences, y: np.ndarray) -> np.ndarray:
+def target_mean_of(F: Preferences, y: np.ndarray) -> np.ndarray:
+    """(t,) the mean of the targets where there is an intercept, else zero."""
     return np.average(y, axis=0, weights=F.u) if F.beta > 0 else np.zeros(y.shape[1])
 
 

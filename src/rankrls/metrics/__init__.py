@@ -20,7 +20,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -289,15 +289,20 @@ def _each_query(kernel: Kernel, y: np.ndarray, S: np.ndarray, queries: Queries) 
 
 def _kernel(name: str, options: dict[str, Any]) -> Kernel:
     """The kernel of a metric, with the defaults of its public function."""
-    function, kernel = METRICS[name]
-    parameters = inspect.signature(function).parameters.values()
-    known = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    known, kernel = dict(_defaults(name)), METRICS[name][1]
     for option in options.keys() - known.keys():
         raise ValueError(f"{name} has no option {option!r}; its options are: {', '.join(known) or 'none'}")
     known.update(options)
     if known.get("k", 1) in (None, inspect.Parameter.empty) and name in ("precision", "recall"):
         raise ValueError(f'{name} needs a cutoff: k=10, or the name "{name}@10"')
     return kernel(**known)
+
+
+@cache
+def _defaults(name: str) -> dict[str, Any]:
+    """The options of a metric's public function."""
+    parameters = inspect.signature(METRICS[name][0]).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
 # ---------------------------------------------------------------- metrics by name
