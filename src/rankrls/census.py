@@ -91,6 +91,10 @@ class Counts:
     def growth(self) -> int:
         return len(self.label)
 
+    @property
+    def n_queries(self) -> int:
+        return int(self._first().sum())
+
     def _merged(self) -> Counts:
         """One entry for each query and label, sorted by both."""
         label, code = np.unique(self.label, return_inverse=True)
