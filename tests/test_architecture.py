@@ -27,7 +27,7 @@ LAYERS = [
     {"sources"},
     {"outofcore"},
     {"estimators"},
-    {"export", "persistence", "plotting"},
+    {"distributed", "export", "persistence", "plotting"},
     {"demo"},
     {"cli"},
     {"__main__"},

@@ -151,7 +151,8 @@ class Table(Source):
     def block(self, batch: tuple[int, Any]) -> Block:
         start, arrow = batch
         where = f"{self.table.what}, rows {start} to {start + arrow.num_rows - 1}"
-        return checked(*self.arrays(arrow), where, self.names)
+        X, y, qid, weights = self.arrays(arrow)
+        return checked(X, y, qid, weights, where, self.names)
 
     def arrays(self, arrow: Any) -> tuple[Any, ...]:
         """X, y, qid and weights of a record batch as they are; None where a column is not in it."""

@@ -61,8 +61,8 @@ class Rows:
         counts = self.counts[tied]
         if sums.n_rows != counts.size.sum():
             raise ValueError(
-                f"there were {counts.size.sum()} rows in the first pass and {sums.n_rows} in the next one: the rows must "
-                "be the same in every pass. Write them to files first, or keep them in memory"
+                f"there were {counts.size.sum()} rows in the first pass and {sums.n_rows} in the next one: the rows "
+                "must be the same in every pass. Write them to files first, or keep them in memory"
             )
         moved = sums.n_queries != counts.n_queries
         if moved:
