@@ -36,8 +36,11 @@ class Reader:
         if self.rows != "labelled":
             missing = np.isnan(np.asarray(y, dtype=np.float64))
             keep = np.ones(len(y), dtype=bool) if self.rows == "any" else missing == (self.rows == "unscored")
+            X = X.toarray() if sparse.issparse(X) else X  # views have no use for zeros
             X, y, qid, weights = (None if part is None else part[keep] for part in (X, y, qid, weights))
-            y = y if self.rows == "scored" else np.zeros(len(y))
+            y = y if self.rows == "scored" else np.zeros(int(keep.sum()))
+        if not len(y):
+            return Block(X, np.empty((0, 1)), np.empty(0, dtype=np.int64))
         return checked(X, y, qid, weights, f"partition {number}", names)
 
     def _arrays(self, partition: Iterable[Any]) -> Any:
