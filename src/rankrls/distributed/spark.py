@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -14,7 +15,7 @@ from .scoring import model_features, score_frame, side_by_side
 
 T = TypeVar("T")
 
-REDUCERS = 16  # sums that come to the driver; before, as many tasks add up those of the partitions
+DIRECT = 16  # sums that come to the driver as they are; more are added up by tasks before
 
 
 def fit(
@@ -85,6 +86,8 @@ def predict(model: Any, frame: Any, column: str = "score", features: Any = None)
     F = _spark()
     import pandas as pd
 
+    if column in frame.columns:
+        raise ValueError(f"the frame has a column {column!r} already: name another by column=")
     names = model_features(model, frame.columns, features)
     vectors = [_is_vector(frame.schema[name].dataType) for name in names]
 
@@ -108,6 +111,7 @@ class SparkParts(Partitions):
     def __init__(self, frame: Any, *about: Any):
         super().__init__(*about)
         self.frame = frame
+        self.n_partitions = 0  # that were not empty, once labels have been read
 
     def only(self, rows: str) -> SparkParts:
         about = replace(self.reader, rows=rows), self.n_columns, self.dtype, self.names, self.n_targets
@@ -116,7 +120,11 @@ class SparkParts(Partitions):
     def run(self, task: Callable[[int, Any], Any], *, labels: bool = False) -> Any:
         assert self.reader.table is not None
         columns = [_quoted(name) for name in self.reader.table.columns.labels]
-        return self._added(task, self.frame.select(*columns) if labels else self.frame)
+        if not labels:
+            return self._added(task, self.frame)
+        found = self._values(task, self.frame.select(*columns)).collect()
+        self.n_partitions = len(found)
+        return _sum(found)
 
     def sum_by_query(self, function: Callable[[Block], T], census: Census | None, label: str) -> T:
         """All rows are shuffled by query: Spark may cut a frame in another way each time it is asked for."""
@@ -126,6 +134,18 @@ class SparkParts(Partitions):
         return some_rows(self._added(Task(self.reader, function), frame))
 
     def _added(self, task: Callable[[int, Any], Any], frame: Any) -> Any:
+        """The sum of what a task gives of all partitions, by way of as many tasks as the root of their number."""
+
+        def add(batches: Iterable[Any]) -> Iterator[Any]:
+            yield from packed(added(pickle.loads(value) for b in batches for value in b.column(0).to_pylist()))
+
+        values = self._values(task, frame)
+        if self.n_partitions > DIRECT:
+            values = values.repartition(math.isqrt(self.n_partitions)).mapInArrow(add, "value binary")
+        return _sum(values.collect())
+
+    def _values(self, task: Callable[[int, Any], Any], frame: Any) -> Any:
+        """A frame with what a task gives of each partition."""
         assert self.reader.table is not None
         schema = self.reader.table.table.schema
 
@@ -137,11 +157,11 @@ class SparkParts(Partitions):
             value = task(0 if here is None else here.partitionId(), batches) if batches else None
             yield from packed(value)
 
-        def add(batches: Iterable[Any]) -> Iterator[Any]:
-            yield from packed(added(pickle.loads(value) for b in batches for value in b.column(0).to_pylist()))
+        return frame.mapInArrow(run, "value binary")
 
-        sums = frame.mapInArrow(run, "value binary").repartition(REDUCERS).mapInArrow(add, "value binary")
-        return added(pickle.loads(row.value) for row in sums.collect())
+
+def _sum(found: list[Any]) -> Any:
+    return added(pickle.loads(row.value) for row in found)
 
 
 def packed(value: Any) -> Iterator[Any]:
