@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from .partitions import Partitions, Reader, Task, added, columns_of, some_rows, 
 from .scoring import check_model, model_features, rows_for, score_array, score_frame
 
 T = TypeVar("T")
+OnEach = Callable[[Callable[[int, Any], Any]], list[Any]]
 
 FAN_IN = 8  # sums that one task adds
 SHUFFLED_BYTES = 128 * 2**20  # of a partition of rows that were moved
@@ -100,7 +102,7 @@ def predict(model: Any, frame: Any, features: Any = None) -> Any:
     True
     """
     dask = _dask()
-    shipped = dask.delayed(model, pure=False, traverse=False)
+    shipped = _shipped(model)
     if isinstance(frame, dask.array.Array):
         frame = frame.rechunk({1: -1})
         shape, dtype = check_model(model, np.zeros((1, frame.shape[1]), dtype=frame.dtype))
@@ -122,18 +124,18 @@ def predict(model: Any, frame: Any, features: Any = None) -> Any:
 
 
 class DaskParts(Partitions):
-    """Partitions as delayed objects, with all columns and with labels only."""
+    """Partitions with all columns and with labels only: functions from a task to what it gives of each, delayed."""
 
-    def __init__(self, rows: Sequence[Any], labels: Sequence[Any], *about: Any):
+    def __init__(self, on_rows: OnEach, on_labels: OnEach, *about: Any):
         super().__init__(*about)
-        self.delayed_rows, self.delayed_labels = rows, labels
+        self.on_rows, self.on_labels = on_rows, on_labels
 
     def only(self, rows: str) -> DaskParts:
         about = replace(self.reader, rows=rows), self.n_columns, self.dtype, self.names, self.n_targets
-        return DaskParts(self.delayed_rows, self.delayed_labels, *about)
+        return DaskParts(self.on_rows, self.on_labels, *about)
 
     def run(self, task: Callable[[int, Any], Any], *, labels: bool = False) -> Any:
-        return _compute(_on_each(task, self.delayed_labels if labels else self.delayed_rows))
+        return _compute(self.on_labels(task) if labels else self.on_rows(task))
 
     def sum_by_query(self, function: Callable[[Block], T], census: Census | None, label: str) -> T:
         """Whole queries where they are, and rows of the others by a shuffle, in one pass."""
@@ -141,12 +143,12 @@ class DaskParts(Partitions):
             return self.sum(function, label)
         dask = _dask()
         carrier = Carrier(census, self.n_columns, self.n_targets, np.dtype(self.dtype).name)
-        pairs = _on_each(DivideTask(self.reader, function, carrier), self.delayed_rows)
+        pairs = self.on_rows(DivideTask(self.reader, function, carrier))
         moved = dask.dataframe.from_delayed([pair[1] for pair in pairs], meta=carrier.frame(None), verify_meta=False)
         size = int(census.size.sum()) * (self.n_columns + 3) * np.dtype(self.dtype).itemsize
         n = min(len(pairs), 1 + size // SHUFFLED_BYTES)
         moved = moved.shuffle("code", npartitions=n)
-        rest = _on_each(CarriedTask(function, carrier), moved.to_delayed())
+        rest = _on_frame(moved, CarriedTask(function, carrier))
         return some_rows(_compute([pair[0] for pair in pairs] + rest))
 
 
@@ -203,8 +205,7 @@ class CarriedTask:
     function: Callable[[Block], Any]
     carrier: Carrier
 
-    def __call__(self, number: int, partition: Iterable[Any]) -> Any:
-        (frame,) = partition
+    def __call__(self, number: int, frame: Any) -> Any:
         with one_thread_each:
             return self.function(self.carrier.block(frame)) if len(frame) else None
 
@@ -222,24 +223,36 @@ def _dask() -> Any:
     return dask
 
 
-def _on_each(task: Callable[[int, Any], Any], partitions: Sequence[Any]) -> list[Any]:
-    """A delayed task for each partition. The task travels in the graph: what is scattered is lost with its worker."""
-    dask = _dask()
-    shipped = dask.delayed(task, pure=False, traverse=False)
-    call = dask.delayed(_call, pure=False)
-    return [call(shipped, number, partition) for number, partition in enumerate(partitions)]
+def _shipped(thing: Any) -> Any:
+    """Something that travels in the graph, once: what is scattered is lost with its worker."""
+    return _dask().delayed(thing, pure=False, traverse=False)
 
 
-def _call(task: Callable[[int, Any], Any], number: int, partition: Any) -> Any:
-    if hasattr(partition, "columns"):  # a pandas frame
-        partition = [partition] if isinstance(task, CarriedTask) else _batches(partition)
-    return task(number, partition)
+def _on_frame(frame: Any, task: Callable[[int, Any], Any]) -> list[Any]:
+    """What a task gives of each partition; it is read and worked on in one go, so that no rows are moved between."""
+    given = frame.map_partitions(_call, _shipped(task), meta=(None, object), enforce_metadata=False)
+    # columns that are left out must not make Dask read several files as one partition: queries would be cut elsewhere
+    with _dask().config.set({"optimization.tune.active": False}):
+        return given.to_delayed()
 
 
-def _batches(frame: Any) -> list[Any]:
+def _on_arrays(partitions: Sequence[Any], task: Callable[[int, Any], Any]) -> list[Any]:
+    """What a task gives of each list of chunks."""
+    call, shipped = _dask().delayed(_call_arrays, pure=False), _shipped(task)
+    return [call(shipped, number, chunks) for number, chunks in enumerate(partitions)]
+
+
+def _call(frame: Any, task: Callable[[int, Any], Any], partition_info: Any = None) -> Any:
     import pyarrow as pa
 
-    return [pa.RecordBatch.from_pandas(frame, preserve_index=False)]
+    number = 0 if partition_info is None else partition_info["number"]
+    if isinstance(task, CarriedTask):
+        return task(number, frame)
+    return task(number, [pa.RecordBatch.from_pandas(frame, preserve_index=False)])
+
+
+def _call_arrays(task: Callable[[int, Any], Any], number: int, chunks: Any) -> Any:
+    return task(number, chunks)
 
 
 def _compute(values: list[Any]) -> Any:
@@ -270,10 +283,8 @@ def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any) -
     columns, names = columns_of(list(frame.columns), y, qid, sample_weight, features)
     wanted = frame[[*columns.labels, *names]]
     table = table_of(pa.Schema.from_pandas(wanted._meta, preserve_index=False), columns)
-    # columns that are left out must not make Dask read several files as one partition: queries would be cut elsewhere
-    with dask.config.set({"optimization.tune.active": False}):
-        rows, only_labels = wanted.to_delayed(), frame[columns.labels].to_delayed()
-    return DaskParts(rows, only_labels, Reader(table), table.n_columns, table.dtype, table.names, 1)
+    on_rows, on_labels = partial(_on_frame, wanted), partial(_on_frame, frame[columns.labels])
+    return DaskParts(on_rows, on_labels, Reader(table), table.n_columns, table.dtype, table.names, 1)
 
 
 def _of_arrays(X: Any, y: Any, qid: Any, sample_weight: Any) -> DaskParts:
@@ -287,7 +298,8 @@ def _of_arrays(X: Any, y: Any, qid: Any, sample_weight: Any) -> DaskParts:
     rows = [list(part) for part in zip(*blocks, strict=True)]
     only_labels = [[None, *part[1:]] for part in rows]
     dtype = np.float32 if X.dtype == np.float32 else np.float64
-    return DaskParts(rows, only_labels, Reader(), X.shape[1], dtype, None, n_targets)
+    on_rows, on_labels = partial(_on_arrays, rows), partial(_on_arrays, only_labels)
+    return DaskParts(on_rows, on_labels, Reader(), X.shape[1], dtype, None, n_targets)
 
 
 def _like(X: Any, name: str, values: Any) -> Any:
