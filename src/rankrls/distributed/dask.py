@@ -1,4 +1,17 @@
-"""Dask: data frames and arrays in any number of partitions."""
+"""Dask: data frames and arrays in any number of partitions.
+
+Examples
+--------
+>>> import dask.array as da
+>>> from rankrls import RankRLS
+>>> from rankrls.datasets import make_search
+>>> from rankrls.distributed import dask
+>>> data = make_search(30, random_state=0)
+>>> X = da.from_array(data.X, chunks=(100, -1))
+>>> model = dask.fit(RankRLS(), X, y=data.y, qid=data.qid)
+>>> dask.predict(model, X).compute().shape == data.y.shape
+True
+"""
 
 from __future__ import annotations
 
@@ -16,6 +29,8 @@ from ..parallel import one_thread_each
 from .fitting import fit as fit_partitions
 from .partitions import Partitions, Reader, Task, added, columns_of, some_rows, table_of
 from .scoring import check_model, model_features, rows_for, score_array, score_frame
+
+__all__ = ["fit", "predict"]
 
 T = TypeVar("T")
 OnEach = Callable[[Callable[[int, Any], Any]], list[Any]]

@@ -1,4 +1,12 @@
-"""Spark: data frames, by `mapInArrow`."""
+"""Spark: data frames, by `mapInArrow`.
+
+Examples
+--------
+>>> from rankrls import RankRLS
+>>> from rankrls.distributed import spark
+>>> frame = session.read.parquet("train")  # doctest: +SKIP
+>>> scored = spark.predict(spark.fit(RankRLS(), frame), frame)  # doctest: +SKIP
+"""
 
 from __future__ import annotations
 
@@ -12,6 +20,8 @@ from ..census import Block, Census
 from .fitting import fit as fit_partitions
 from .partitions import Partitions, Reader, Task, added, columns_of, some_rows, table_of
 from .scoring import model_features, score_frame, side_by_side
+
+__all__ = ["fit", "predict"]
 
 T = TypeVar("T")
 
