@@ -27,7 +27,7 @@ LAYERS = [
     {"sources"},
     {"outofcore"},
     {"estimators"},
-    {"export", "persistence", "plotting", "pyterrier"},
+    {"distributed", "export", "persistence", "plotting", "pyterrier"},
     {"demo"},
     {"cli"},
     {"__main__"},

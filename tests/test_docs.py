@@ -17,6 +17,7 @@ BLOCKS = [
     for number, block in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL))
 ]
 PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "```python\n" in page.read_text()]
+MODULES += [rankrls.distributed.dask, rankrls.distributed.spark]
 PUBLIC = [(module, name) for module in MODULES for name in module.__all__]
 
 
@@ -48,7 +49,7 @@ def test_public_name_has_an_example_and_is_in_the_reference(module, name):
     if not callable(thing) and not inspect.ismodule(thing):
         return  # a list of names
     assert re.search(r"^Examples\n-+\n(?s:.*)^ *>>> ", inspect.getdoc(thing) or "", re.MULTILINE), "no example"
-    where = f".. module:: rankrls.{name}\n" if inspect.ismodule(thing) else f"   {name}\n"
+    where = f".. module:: {thing.__name__}\n" if inspect.ismodule(thing) else f"   {name}\n"
     assert where in (ROOT / "docs" / "api.rst").read_text()
 
 

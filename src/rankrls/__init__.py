@@ -6,7 +6,8 @@ With F such that F'F is the Laplacian of the preference graph, ranking is ridge 
 - `statistics` adds up what a fit needs of the data;
 - `ridge` solves for every regularisation at once, and holds out queries exactly;
 - `kronecker` does the same for relations between objects;
-- `estimators` put these together behind scikit-learn's interface.
+- `estimators` put these together behind scikit-learn's interface;
+- `distributed` fits them on a cluster.
 
 Names are imported when they are first used, so that `import rankrls` and the command line start at once.
 """
@@ -15,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import bases, datasets, export, kernels, metrics, plotting, selection
+    from . import bases, datasets, distributed, export, kernels, metrics, plotting, selection
     from .estimators import (
         ConditionalRankRLS,
         CoRankRLS,
@@ -43,6 +44,7 @@ __all__ = [
     "View",
     "bases",
     "datasets",
+    "distributed",
     "export",
     "kernels",
     "load",

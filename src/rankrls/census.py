@@ -91,6 +91,10 @@ class Counts:
     def growth(self) -> int:
         return len(self.label)
 
+    @property
+    def n_queries(self) -> int:
+        return int(self._first().sum())
+
     def _merged(self) -> Counts:
         """One entry for each query and label, sorted by both."""
         label, code = np.unique(self.label, return_inverse=True)
@@ -162,6 +166,16 @@ class Census:
     def whole(self, code: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Whether so many rows of a query are all there are; so they are of queries that are not here."""
         return (code < 0) | (self.size[code] == sizes) if len(self) else np.ones(len(code), dtype=bool)
+
+    def divide(self, block: Block) -> tuple[Block, Block | None]:
+        """The queries that are whole in a block, and the rows of the others (their ids are numbers of the census)."""
+        queries = Queries.of(as_labels(block.qid))
+        code = self.find(queries.labels)
+        inside = self.whole(code, queries.sizes)[queries.codes]
+        if inside.all():
+            return block, None
+        rows = np.flatnonzero(~inside)
+        return block.take(np.flatnonzero(inside)), replace(block.take(rows), qid=code[queries.codes[rows]])
 
     def factor(self, loss: Loss) -> np.ndarray:
         """(q,) c."""

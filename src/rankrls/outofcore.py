@@ -19,11 +19,10 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from .census import Block, Census, Counts, as_labels
+from .census import Block, Census, Counts
 from .datasets.files import replacing
 from .parallel import in_order, progress
 from .parts import Folded, Gathered, Held, TreeSum
-from .queries import Queries
 from .sources import BATCH, Source
 from .statistics import Statistics
 
@@ -92,7 +91,7 @@ class SourceParts:
             rows = len(block)
             rest = None
             if kept is not None and rows:
-                block, rest = kept.divide(block)
+                block, rest = kept.census.divide(block)
             return rows, function(block) if len(block) else None, rest
 
         for number, (rows, value, rest) in enumerate(in_order(work, _after(batches, state.done)), start=state.done):
@@ -146,21 +145,8 @@ class Kept:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def divide(self, block: Block) -> tuple[Block, Block | None]:
-        """The queries that are whole in a block, and the rows of the others (their ids are numbers of the census)."""
-        queries = Queries.of(as_labels(block.qid))
-        code = self.census.find(queries.labels)
-        inside = self.census.whole(code, queries.sizes)[queries.codes]
-        if inside.all():
-            return block, None
-        rows = np.flatnonzero(~inside)
-        rest = block.take(rows)
-        number = code[queries.codes[rows]]
-        rest = Block(rest.X.copy(), rest.y, number, rest.weights)  # the block itself is not kept
-        return block.take(np.flatnonzero(inside)), rest
-
     def add(self, rest: Block) -> None:
-        self.rows.append(rest)
+        self.rows.append(replace(rest, X=rest.X.copy()))  # the block that it is of is not kept
         self._bytes += rest.X.nbytes
         if self._bytes > HELD_BYTES:
             self._spill()

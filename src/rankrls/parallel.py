@@ -53,6 +53,29 @@ class Scratch:
         return self._flat[:size].reshape(shape)
 
 
+class _OneThread:
+    """BLAS keeps to one thread from the first caller that enters until the last one leaves."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._limit = _blas().limit(limits=1)
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limit.restore_original_limits()
+
+
+one_thread_each = _OneThread()  # for tasks that something else runs side by side
+
+
 @dataclass
 class Progress:
     """Tells on standard error how much of a pass is done, once it has taken a second."""

@@ -151,11 +151,20 @@ class Table(Source):
     def block(self, batch: tuple[int, Any]) -> Block:
         start, arrow = batch
         where = f"{self.table.what}, rows {start} to {start + arrow.num_rows - 1}"
-        column = lambda name: None if name is None else arrow.column(name).to_numpy(zero_copy_only=False)
+        X, y, qid, weights = self.arrays(arrow)
+        return checked(X, y, qid, weights, where, self.names)
+
+    def arrays(self, arrow: Any) -> tuple[Any, ...]:
+        """X, y, qid and weights of a record batch as they are; None where a column is not in it."""
+        column = lambda name: None if name is None else _plain(arrow.column(name)).to_numpy(zero_copy_only=False)
         features = [name for name in self.fields if name in arrow.schema.names]
         X = _row_major(arrow.select(features), self.dtype) if features else None
-        y, weights = column(self.columns.y), column(self.columns.weight)
-        return _checked(X, y, column(self.columns.qid), weights, where, self.names)
+        return X, column(self.columns.y), column(self.columns.qid), column(self.columns.weight)
+
+
+def _plain(column: Any) -> Any:
+    """A column without a dictionary, as categories have."""
+    return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
 
 
 def _pandas_index(schema: Any) -> list[str]:
@@ -380,7 +389,7 @@ class Batches(Source):
         if X.ndim != 2 or (hasattr(self, "n_columns") and X.shape[1] != self.n_columns):
             raise ValueError(f"{where} has X of shape {X.shape}: all blocks need the same columns")
         X = X.astype(np.float32 if X.dtype == np.float32 else np.float64, copy=False)
-        return _checked(X, y, qid, weights, where, None)
+        return checked(X, y, qid, weights, where, None)
 
     def _of_frame(self, item: Any, where: str) -> tuple[Any, ...]:
         frame = as_frame(item)
@@ -398,7 +407,7 @@ class Batches(Source):
         return np.asarray(frame), *parts
 
 
-def _checked(X: Any, y: Any, qid: Any, weights: Any, where: str, columns: Sequence[str] | None) -> Block:
+def checked(X: Any, y: Any, qid: Any, weights: Any, where: str, columns: Sequence[str] | None) -> Block:
     """Finite numbers with one label, query id and weight per row; rows of weight zero are left out."""
     m = len(y) if X is None else X.shape[0]
     try:

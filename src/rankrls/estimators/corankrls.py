@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,15 @@ from ..queries import BATCH_ROWS
 from ..views import as_views, fitted_views
 from .base import Ranker
 from .training import Setup, Training, preferences_among
+
+
+@dataclass(frozen=True)
+class Unscored:
+    """What is asked of the unscored rows: S = Z'G'G Z, and how many rows and pairs there are."""
+
+    S: np.ndarray  # (R, R)
+    n_rows: int
+    n_pairs: int
 
 
 class CoRankRLS(Ranker):
@@ -184,26 +194,33 @@ class CoRankRLS(Ranker):
             raise ValueError(f"none of the {X.shape[0]} rows is scored (y is NaN, or weighs nothing): score some")
 
         among = partial(preferences_among, queries, u, weighting=self.weighting)
-        of_scored, of_unscored = among(scored), among(unscored)
-        validation.check_comparable(y[scored, None], of_scored.queries)
+        G = among(unscored)
         views = as_views(self.views, self.kernel, self.basis)
         names = getattr(self, "feature_names_in_", None)
         stack = Stack.of(fitted_views(views, X, names, u, self.random_state), X)
-        if not of_unscored.n_pairs and len(stack.views) > 1:
+        S = agreement(stack, X, unscored, G) if G.n_pairs else np.zeros((stack.n_columns,) * 2)
+        data = Training(X, y[:, None], queries, u, n_given=X.shape[0])
+        return self._fit_scored(data, scored, stack, Unscored(S, len(unscored), G.n_pairs))
+
+    def _fit_scored(self, rows: Training, scored: np.ndarray, stack: Stack, unscored: Unscored):
+        """Learn from some rows, given what the views have to agree on, wherever that was added up."""
+        among = partial(preferences_among, rows.queries, rows.weights, scored, weighting=self.weighting)
+        queries, y = among().queries, rows.y[:, 0]
+        validation.check_comparable(rows.y[scored], queries)
+        if not unscored.n_pairs and len(stack.views) > 1:
             warnings.warn(
-                f"no query has two of the {len(unscored)} unscored rows: the views have nothing to agree on and learn "
-                "each by itself; unscored rows are those where y is NaN",
+                f"no query has two of the {unscored.n_rows} unscored rows: the views have nothing to agree on and "
+                "learn each by itself; unscored rows are those where y is NaN",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=4,
             )
-        S = agreement(stack, X, unscored, of_unscored) if of_unscored.n_pairs else np.zeros((stack.n_columns,) * 2)
-        data = Training(X, y[scored, None], of_scored.queries, kept=scored, n_given=X.shape[0])
+        data = Training(rows.X, rows.y[scored], queries, kept=scored, n_given=rows.n_given)
         nus = self._values("nu", self.nus, zero=True)
         problems = [
-            Coregularised(among(scored, None if tied else y), stack, X, scored, data.y, S, nus)
+            Coregularised(among(None if tied else y), stack, rows.X, scored, data.y, unscored.S, nus)
             for tied in self._tied_options
         ]
-        self._learn(problems, data, len(unscored))
+        self._learn(problems, data, unscored.n_rows)
         return self
 
     def predict(self, X):

@@ -6,9 +6,11 @@ Where the parts are (blocks of a file, partitions of a cluster) is the affair of
 from __future__ import annotations
 
 import json
+import operator
 import warnings
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,16 +39,35 @@ class Rows:
     """Rows in parts, and what has been learned of their queries so far."""
 
     parts: Parts
-    censuses: dict[bool, Census | None]
+    counts: dict[bool, Counts] = field(default_factory=dict)
+    censuses: dict[bool, Census] = field(default_factory=dict)
 
     def census(self, tied: bool) -> Census | None:
         """What parts must know of each other; None where no query is in two of them."""
         if self.parts.whole:
             return None
         if tied not in self.censuses:
-            counts = self.parts.labels(partial(Counts.of, tied=tied))
-            self.censuses[tied] = Census.of(counts, tied=tied, split=self.parts.stable)
+            self.counts[tied] = self.parts.labels(partial(Counts.of, tied=tied))
+            self.censuses[tied] = Census.of(self.counts[tied], tied=tied, split=self.parts.stable)
         return self.censuses[tied]
+
+    def moved(self, tied: bool, sums: Statistics) -> bool:
+        """Whether parts have changed since the census: a query was cut where it had been whole, and counted twice.
+
+        If so, the census is of all queries from now on, and right for any parts.
+        """
+        if self.parts.whole:
+            return False
+        counts = self.counts[tied]
+        if sums.n_rows != counts.size.sum():
+            raise ValueError(
+                f"there were {counts.size.sum()} rows in the first pass and {sums.n_rows} in the next one: the rows "
+                "must be the same in every pass. Write them to files first, or keep them in memory"
+            )
+        moved = sums.n_queries != counts.n_queries
+        if moved:
+            self.censuses[tied] = Census.of(counts, tied=tied)
+        return moved
 
 
 @dataclass(frozen=True)
@@ -62,6 +83,10 @@ class Candidate:
     @cached_property
     def folds(self) -> list[Statistics]:
         """The sums of each fold, or of all rows."""
+        found = self._folds()
+        return self._folds() if self.rows.moved(self.loss.tied, total(found)) else found
+
+    def _folds(self) -> list[Statistics]:
         census = self.rows.census(self.loss.tied)
         gather = Gather(self.features, census, self.loss, self.dtype)
         if self.n_folds is None:
@@ -76,11 +101,8 @@ class Candidate:
     @cached_property
     def problem(self) -> Primal:
         """Solved from the sums; it has no rows."""
-        sums = self.folds[0]
-        for part in self.folds[1:]:
-            sums = sums + part
         problem = Primal(None, self.features, np.empty((0, 0)), np.empty((0, 0)), self.dtype)  # type: ignore[arg-type]
-        problem.__dict__["sums"] = sums
+        problem.__dict__["sums"] = total(self.folds)
         return problem
 
     def held_out(self, alphas: np.ndarray, metric: Metric) -> Held:
@@ -116,6 +138,11 @@ class Candidate:
         return found
 
 
+def total(folds: Sequence[Statistics]) -> Statistics:
+    """The sums of all folds."""
+    return reduce(operator.add, folds)
+
+
 def fit_source(model: RankRLS, source: Source, checkpoint: Any) -> RankRLS:
     """Fit a model to a source that is read in blocks."""
     about = {"source": source.describe(), "model": repr(model), **{k: repr(v) for k, v in model.get_params().items()}}
@@ -127,7 +154,7 @@ def fit_source(model: RankRLS, source: Source, checkpoint: Any) -> RankRLS:
 
 def fit_parts(model: RankRLS, parts: Parts) -> RankRLS:
     """Fit a model to rows in parts."""
-    rows, n_folds = Rows(parts, {}), _n_folds(model)
+    rows, n_folds = Rows(parts), _n_folds(model)
     if parts.n_targets > 1 and model.tied_pairs is not True:
         validation.check_targets(np.empty((1, parts.n_targets)), tied_pairs=model.tied_pairs)
     ties = (True, False) if model.tied_pairs == "auto" else (bool(model.tied_pairs),)
@@ -200,7 +227,7 @@ def more_sums(model: RankRLS, source: Source) -> tuple[Statistics, Training]:
     if source.n_columns != model.n_features_in_:
         raise ValueError(f"the model has {model.n_features_in_} features, these rows have {source.n_columns}")
     loss = Loss(model.weighting, float(model.regression), model.tied_pairs_)
-    rows = Rows(SourceParts(source), {})
+    rows = Rows(SourceParts(source))
     return Candidate(rows, data, features_of(data, source.n_columns), loss, None).problem.sums, data
 
 

@@ -1,0 +1,335 @@
+"""Dask: data frames and arrays in any number of partitions.
+
+Examples
+--------
+>>> import dask.array as da
+>>> from rankrls import RankRLS
+>>> from rankrls.datasets import make_search
+>>> from rankrls.distributed import dask
+>>> data = make_search(30, random_state=0)
+>>> X = da.from_array(data.X, chunks=(100, -1))
+>>> model = dask.fit(RankRLS(), X, y=data.y, qid=data.qid)
+>>> dask.predict(model, X).compute().shape == data.y.shape
+True
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from ..census import Block, Census
+from ..parallel import one_thread_each
+from .fitting import fit as fit_partitions
+from .partitions import Partitions, Reader, Task, added, columns_of, some_rows, table_of
+from .scoring import check_model, model_features, rows_for, score_array, score_frame
+
+__all__ = ["fit", "predict"]
+
+T = TypeVar("T")
+OnEach = Callable[[Callable[[int, Any], Any]], list[Any]]
+
+FAN_IN = 8  # sums that one task adds
+SHUFFLED_BYTES = 128 * 2**20  # of a partition of rows that were moved
+
+
+def fit(
+    estimator: Any, frame: Any, y: Any = "y", qid: Any = "qid", features: Any = None, sample_weight: Any = None
+) -> Any:
+    """Fit an estimator to a Dask data frame or array; it learns what it would from all rows in memory.
+
+    Parameters
+    ----------
+    estimator : RankRLS or CoRankRLS
+        RankRLS is linear, or has a kernel and a `basis`. Of CoRankRLS the unscored rows, where y is missing, stay on
+        the cluster, and the scored ones, which are few, come here.
+    frame : dask.dataframe.DataFrame or dask.array.Array
+        Rows in any partitions; those of a query may lie anywhere. A partition must fit into the memory of a worker.
+        Several passes are made: `persist()` what takes long to read and fits into the memory of the cluster.
+    y, qid, sample_weight : str, or array if `frame` is one
+        Columns of labels, of query ids (None is one query) and of weights. For an array: arrays of Dask or NumPy with
+        an entry for each row.
+    features : list of str, default=None
+        Columns of features, all others by default.
+
+    Returns
+    -------
+    estimator
+        The one given, fitted. `cv_predictions_` is not kept.
+
+    Notes
+    -----
+    Runs on the current `distributed.Client`, else in threads. One pass reads the labels, one adds up the sums, and one
+    holds out queries where alpha is to be chosen; for that rows of queries that lie in several partitions are
+    moved, and only these. Basis points are drawn from a sample of 20,000 rows.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> from rankrls import RankRLS
+    >>> from rankrls.datasets import make_search
+    >>> from rankrls.distributed import dask
+    >>> data = make_search(30, random_state=0)
+    >>> frame = pd.DataFrame(data.X, columns=data.feature_names).assign(y=data.y, qid=data.qid)
+    >>> model = dask.fit(RankRLS(), dd.from_pandas(frame, npartitions=3))
+    >>> local = RankRLS().fit(data.X, data.y, qid=data.qid)
+    >>> bool(abs(model.coef_ - local.coef_).max() < 1e-10), model.alpha_ == local.alpha_
+    (True, True)
+    """
+    return fit_partitions(estimator, _parts_of(frame, y, qid, features, sample_weight))
+
+
+def predict(model: Any, frame: Any, features: Any = None) -> Any:
+    """Scores of a fitted model for the rows of a Dask data frame or array, computed where these are.
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline
+        Anything whose `predict` gives a number for each row, by itself.
+    frame : dask.dataframe.DataFrame or dask.array.Array
+        Rows.
+    features : list of str, default=None
+        Columns of a data frame in the order of the model's features; by default those the model knows by name, and else
+        all columns.
+
+    Returns
+    -------
+    scores : dask.dataframe.Series or dask.array.Array
+        Lazy, with the partitions and the index of the frame.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from rankrls import RankRLS
+    >>> from rankrls.distributed import dask
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0], [0.0, 3.0]])
+    >>> model = RankRLS(alpha=0.1).fit(X, [1, 0, 2, 0], qid=["a", "a", "b", "b"])
+    >>> scores = dask.predict(model, da.from_array(X, chunks=(2, 2))).compute()
+    >>> bool((abs(scores - model.predict(X)) < 1e-12).all())
+    True
+    """
+    dask = _dask()
+    shipped = _shipped(model)
+    if isinstance(frame, dask.array.Array):
+        frame = frame.rechunk({1: -1})
+        shape, dtype = check_model(model, np.zeros((1, frame.shape[1]), dtype=frame.dtype))
+        wide = {"chunks": (frame.chunks[0], shape)} if shape else {"drop_axis": 1, "chunks": (frame.chunks[0],)}
+        return frame.map_blocks(
+            score_array, shipped, dtype=dtype, meta=np.empty((0,) * (1 + len(shape)), dtype), **wide
+        )
+    _check_frame(frame)
+    columns = model_features(model, list(frame.columns), features)
+    meta = frame._meta_nonempty[columns]
+    shape, dtype = check_model(model, rows_for(model, meta))
+    if shape:
+        raise ValueError(f"the model gives {shape[0]} scores for each row: a column has one. Predict a Dask array")
+    rows = frame[columns]
+    return rows.map_partitions(score_frame, shipped, meta=meta.iloc[:0, 0].rename("score").astype(dtype))
+
+
+# ---------------------------------------------------------------- the parts
+
+
+class DaskParts(Partitions):
+    """Partitions with all columns and with labels only: functions from a task to what it gives of each, delayed."""
+
+    def __init__(self, on_rows: OnEach, on_labels: OnEach, *about: Any):
+        super().__init__(*about)
+        self.on_rows, self.on_labels = on_rows, on_labels
+
+    def only(self, rows: str) -> DaskParts:
+        about = replace(self.reader, rows=rows), self.n_columns, self.dtype, self.names, self.n_targets
+        return DaskParts(self.on_rows, self.on_labels, *about)
+
+    def run(self, task: Callable[[int, Any], Any], *, labels: bool = False) -> Any:
+        return _compute(self.on_labels(task) if labels else self.on_rows(task))
+
+    def sum_by_query(self, function: Callable[[Block], T], census: Census | None, label: str) -> T:
+        """Whole queries where they are, and rows of the others by a shuffle, in one pass."""
+        if census is None or not len(census):
+            return self.sum(function, label)
+        dask = _dask()
+        carrier = Carrier(census, self.n_columns, self.n_targets, np.dtype(self.dtype).name)
+        pairs = self.on_rows(DivideTask(self.reader, function, carrier))
+        moved = dask.dataframe.from_delayed([pair[1] for pair in pairs], meta=carrier.frame(None), verify_meta=False)
+        size = int(census.size.sum()) * (self.n_columns + 3) * np.dtype(self.dtype).itemsize
+        n = min(len(pairs), 1 + size // SHUFFLED_BYTES)
+        moved = moved.shuffle("code", npartitions=n)
+        rest = _on_frame(moved, CarriedTask(function, carrier))
+        return some_rows(_compute([pair[0] for pair in pairs] + rest))
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """Rows of cut queries as a data frame, which Dask can move: X, y, the weight and the query's number."""
+
+    census: Census
+    n_columns: int
+    n_targets: int
+    dtype: str
+
+    def frame(self, block: Block | None) -> Any:
+        """The data frame of a block whose query ids are numbers of the census; empty without one."""
+        import pandas as pd
+
+        if block is None:
+            none = np.empty((0, self.n_columns), dtype=self.dtype)
+            block = Block(none, np.empty((0, self.n_targets)), np.empty(0, dtype=np.int64), np.empty(0))
+        X = block.X.toarray() if sparse.issparse(block.X) else block.X
+        weight = np.ones(len(block)) if block.weights is None else block.weights
+        other = pd.DataFrame(np.column_stack([block.y, weight])).add_prefix("y")
+        return pd.concat([pd.DataFrame(X).add_prefix("x"), other], axis=1).assign(code=block.qid.astype(np.int64))
+
+    def block(self, frame: Any) -> Block:
+        values = frame.iloc[:, self.n_columns : -1].to_numpy(np.float64)
+        X = np.ascontiguousarray(frame.iloc[:, : self.n_columns].to_numpy(self.dtype))
+        return Block(X, values[:, :-1], self.census.label[frame["code"].to_numpy()], values[:, -1])
+
+
+@dataclass(frozen=True)
+class DivideTask:
+    """A partition -> what a function gives of its whole queries, and a data frame of its other rows."""
+
+    read: Reader
+    function: Callable[[Block], Any]
+    carrier: Carrier
+
+    def __call__(self, number: int, partition: Iterable[Any]) -> tuple[Any, Any]:
+        found: list[Block | None] = [None]
+
+        def whole(block: Block) -> Any:
+            inside, found[0] = self.carrier.census.divide(block)
+            return self.function(inside) if len(inside) else None
+
+        value = Task(self.read, whole)(number, partition)
+        return value, self.carrier.frame(found[0])
+
+
+@dataclass(frozen=True)
+class CarriedTask:
+    """A data frame of rows that were moved -> what a function gives of them."""
+
+    function: Callable[[Block], Any]
+    carrier: Carrier
+
+    def __call__(self, number: int, frame: Any) -> Any:
+        with one_thread_each:
+            return self.function(self.carrier.block(frame)) if len(frame) else None
+
+
+# ---------------------------------------------------------------- Dask
+
+
+def _dask() -> Any:
+    try:
+        import dask
+        import dask.array
+        import dask.dataframe
+    except ImportError as error:
+        raise ImportError(f"Dask is needed: pip install 'rankrls[dask]' ({error})") from None
+    return dask
+
+
+def _shipped(thing: Any) -> Any:
+    """Something that travels in the graph, once: what is scattered is lost with its worker."""
+    return _dask().delayed(thing, pure=False, traverse=False)
+
+
+def _on_frame(frame: Any, task: Callable[[int, Any], Any]) -> list[Any]:
+    """What a task gives of each partition; it is read and worked on in one go, so that no rows are moved between."""
+    given = frame.map_partitions(_call, _shipped(task), meta=(None, object), enforce_metadata=False)
+    # columns that are left out must not make Dask read several files as one partition: queries would be cut elsewhere
+    with _dask().config.set({"optimization.tune.active": False}):
+        return given.to_delayed()
+
+
+def _on_arrays(partitions: Sequence[Any], task: Callable[[int, Any], Any]) -> list[Any]:
+    """What a task gives of each list of chunks."""
+    call, shipped = _dask().delayed(_call_arrays, pure=False), _shipped(task)
+    return [call(shipped, number, chunks) for number, chunks in enumerate(partitions)]
+
+
+def _call(frame: Any, task: Callable[[int, Any], Any], partition_info: Any = None) -> Any:
+    import pyarrow as pa
+
+    number = 0 if partition_info is None else partition_info["number"]
+    if isinstance(task, CarriedTask):
+        return task(number, frame)
+    return task(number, [pa.RecordBatch.from_pandas(frame, preserve_index=False)])
+
+
+def _call_arrays(task: Callable[[int, Any], Any], number: int, chunks: Any) -> Any:
+    return task(number, chunks)
+
+
+def _compute(values: list[Any]) -> Any:
+    """The sum of delayed values, in a tree."""
+    dask = _dask()
+    add = dask.delayed(added, pure=False)
+    while len(values) > 1:
+        values = [add(values[i : i + FAN_IN]) for i in range(0, len(values), FAN_IN)]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
+        return dask.compute(values[0])[0]
+
+
+def _check_frame(frame: Any) -> None:
+    if not isinstance(frame, _dask().dataframe.DataFrame):
+        raise TypeError(f"frame must be a Dask data frame or array, got {type(frame).__name__}")
+
+
+def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any) -> DaskParts:
+    dask = _dask()
+    import pyarrow as pa  # comes with Dask's data frames
+
+    if isinstance(frame, dask.array.Array):
+        if features is not None:
+            raise ValueError("features names columns of a data frame; of an array, take its columns: X[:, columns]")
+        return _of_arrays(frame, y, qid, sample_weight)
+    _check_frame(frame)
+    columns, names = columns_of(list(frame.columns), y, qid, sample_weight, features)
+    wanted = frame[[*columns.labels, *names]]
+    table = table_of(pa.Schema.from_pandas(wanted._meta, preserve_index=False), columns)
+    on_rows, on_labels = partial(_on_frame, wanted), partial(_on_frame, frame[columns.labels])
+    return DaskParts(on_rows, on_labels, Reader(table), table.n_columns, table.dtype, table.names, 1)
+
+
+def _of_arrays(X: Any, y: Any, qid: Any, sample_weight: Any) -> DaskParts:
+    X = X.rechunk({1: -1})
+    names = ("y", "qid", "sample_weight")
+    labels = [_like(X, name, value) for name, value in zip(names, (y, qid, sample_weight), strict=True)]
+    if labels[0] is None:
+        raise ValueError("y is missing: give an array with a label for each row of X")
+    n_targets = 1 if labels[0].ndim == 1 else labels[0].shape[1]
+    blocks = [[None] * X.numblocks[0] if a is None else a.to_delayed().ravel().tolist() for a in (X, *labels)]
+    rows = [list(part) for part in zip(*blocks, strict=True)]
+    only_labels = [[None, *part[1:]] for part in rows]
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    on_rows, on_labels = partial(_on_arrays, rows), partial(_on_arrays, only_labels)
+    return DaskParts(on_rows, on_labels, Reader(), X.shape[1], dtype, None, n_targets)
+
+
+def _like(X: Any, name: str, values: Any) -> Any:
+    """Labels in the chunks of X's rows."""
+    if values is None:
+        return None
+    if isinstance(values, str):
+        raise TypeError(f"X is an array without column names: {name} must be an array too, or None, got {values!r}")
+    array = _dask().array
+    if not isinstance(values, array.Array):
+        values = array.from_array(np.asarray(values), chunks=-1)
+    if np.isnan(X.shape[0]) or np.isnan(values.shape[0]):  # known when they are computed
+        if values.numblocks[0] != X.numblocks[0]:
+            raise ValueError(f"{name} has {values.numblocks[0]} chunks of rows and X has {X.numblocks[0]}")
+        return values
+    if values.shape[0] != X.shape[0]:
+        raise ValueError(f"{name} has {values.shape[0]} entries for {X.shape[0]} rows of X")
+    return values.rechunk({0: X.chunks[0], **({1: -1} if values.ndim > 1 else {})})

@@ -1,0 +1,105 @@
+"""Estimators that are sums over rows, fitted to the partitions of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..bases import CANDIDATES, Basis
+from ..census import Loss
+from ..coregularised import Stack
+from ..estimators import CoRankRLS, RankRLS
+from ..estimators.corankrls import Unscored
+from ..estimators.streaming import Candidate, Rows, fit_parts
+from ..estimators.training import Training
+from ..parallel import reporting
+from ..preferences import Read
+from ..queries import Queries
+from ..views import FittedView, View, as_views, fitted_views, is_count
+from .partitions import Partitions
+
+
+def fit(estimator: Any, parts: Partitions) -> Any:
+    """Fit an estimator to partitions."""
+    if not isinstance(estimator, (RankRLS, CoRankRLS)):
+        raise TypeError(
+            f"{type(estimator).__name__} is not fitted on a cluster: RankRLS is, linear or with a kernel and basis=, "
+            "and CoRankRLS. Fit others on rows in memory; predict works on a cluster for all of them"
+        )
+    estimator._check_params()
+    with reporting(estimator.verbose):
+        return fit_parts(estimator, parts) if isinstance(estimator, RankRLS) else _coregularised(estimator, parts)
+
+
+def _coregularised(model: CoRankRLS, parts: Partitions) -> CoRankRLS:
+    """Scored rows come here; of the unscored ones S = Z'G'G Z does."""
+    unscored = parts.only("unscored")
+    scored = parts.only("scored").collect()
+    if scored is None:
+        raise ValueError("no row is scored (y is missing, or weighs nothing, in all of them): score some")
+    views = _views(model, parts)
+    stack = Stack.of(views, scored.X)
+    found = _agreement(model, unscored, stack)
+    model.n_features_in_ = parts.n_columns
+    model.__dict__.pop("feature_names_in_", None)
+    if parts.names is not None:
+        model.feature_names_in_ = np.array(parts.names, dtype=object)
+    m = len(scored)
+    data = Training(scored.X, scored.y, Queries.of(scored.qid), scored.weights, n_given=m)
+    model._fit_scored(data, np.arange(m), stack, found)
+    model.__dict__.pop("cv_predictions_", None)  # of rows in no order
+    return model
+
+
+def _views(model: CoRankRLS, parts: Partitions) -> list[FittedView]:
+    """Views with everything fixed, from rows drawn at random where they need some."""
+    views = as_views(model.views, model.kernel, model.basis)
+    for number, view in enumerate(views):
+        if view.kernel is not None and not _has_points(view) and not _draws_points(view):
+            raise ValueError(
+                f"view {number}: a kernel on a cluster is expanded in a few points: pass basis= a number, an object of "
+                f"rankrls.bases or the points themselves; got {view.basis!r}"
+            )
+    X = np.empty((1, parts.n_columns), dtype=parts.dtype)
+    if any(_draws_points(view) or isinstance(getattr(view.kernel, "gamma", view.kernel), str) for view in views):
+        seed = model.random_state
+        seed = seed.randint(2**31) if isinstance(seed, np.random.RandomState) else seed
+        X = parts.only("any").sample(CANDIDATES, np.random.default_rng(seed))
+    return fitted_views(views, X, parts.names, None, model.random_state)
+
+
+def _draws_points(view: View) -> bool:
+    return is_count(view.basis) or isinstance(view.basis, Basis)
+
+
+def _has_points(view: View) -> bool:
+    return view.basis is not None and np.ndim(view.basis) == 2
+
+
+def _agreement(model: CoRankRLS, unscored: Partitions, stack: Stack) -> Unscored:
+    n = stack.n_columns
+    if not unscored.n_rows():
+        return Unscored(np.zeros((n, n)), 0, 0)
+    none = np.empty(0, dtype=np.intp)
+    nothing = Training(np.empty((0, unscored.n_columns)), np.empty((0, 1)), Queries(none, none))
+    loss = Loss(model.weighting, 0.0, True)
+    sums = Candidate(Rows(unscored), nothing, StackFeatures(stack), loss, None).problem.sums
+    return Unscored(sums.gram, sums.n_rows, sums.n_pairs)
+
+
+@dataclass(frozen=True)
+class StackFeatures:
+    """The columns of all views side by side, as features."""
+
+    stack: Stack
+    W = None
+
+    @property
+    def n_columns(self) -> int:
+        return self.stack.n_columns
+
+    def reader(self, X: Any) -> Callable[[], Read]:
+        return self.stack.reader(X, np.arange(X.shape[0]))

@@ -1,0 +1,209 @@
+"""Parts of a sum that are partitions of a frame on a cluster: what a worker does with one.
+
+An engine runs a task on every partition and adds what they give, in a tree; tasks have no effects and draw no random
+numbers but from a seed of their own, so that one may run again wherever a worker was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from ..census import Block, Census
+from ..parallel import one_thread_each
+from ..parts import TreeSum
+from ..sources import Columns, Opened, Table, checked
+
+T = TypeVar("T")
+
+# ---------------------------------------------------------------- what the rows are
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Arrays of a partition, or record batches if there is a table to say what their columns are -> its block."""
+
+    table: Table | None = None
+    rows: str = "labelled"  # every one must be; or those that are "scored", "unscored", or "any"
+
+    def __call__(self, number: int, partition: Iterable[Any]) -> Block:
+        X, y, qid, weights = self._arrays(partition)
+        names = None if self.table is None else self.table.names
+        if self.rows != "labelled":
+            missing = np.isnan(np.asarray(y, dtype=np.float64))
+            keep = np.ones(len(y), dtype=bool) if self.rows == "any" else missing == (self.rows == "unscored")
+            X = X.toarray() if sparse.issparse(X) else X  # views have no use for zeros
+            X, y, qid, weights = (None if part is None else part[keep] for part in (X, y, qid, weights))
+            y = y if self.rows == "scored" else np.zeros(int(keep.sum()))
+        if not len(y):
+            return Block(X, np.empty((0, 1)), np.empty(0, dtype=np.int64))
+        return checked(X, y, qid, weights, f"partition {number}", names)
+
+    def _arrays(self, partition: Iterable[Any]) -> Any:
+        if self.table is None:
+            X, *labels = partition
+            if X is not None:
+                X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
+                X = X.astype(np.float32 if X.dtype == np.float32 else np.float64, copy=False)
+            return X, *(None if values is None else np.asarray(values) for values in labels)
+        found = [self.table.arrays(batch) for batch in partition]
+        return tuple(
+            None if parts[0] is None else parts[0] if len(parts) == 1 else np.concatenate(parts)
+            for parts in zip(*found, strict=True)
+        )
+
+
+def columns_of(have: list[Any], y: Any, qid: Any, sample_weight: Any, features: Any) -> tuple[Columns, list[Any]]:
+    """The columns of labels, and those of features: the ones named, or all others."""
+    columns = Columns(y, qid, sample_weight)
+    columns.check()
+    columns = columns.among(have, "the frame")
+    if features is None:
+        return columns, [name for name in have if name not in columns.labels]
+    return columns, features_among(have, features)
+
+
+def features_among(have: list[Any], features: Any) -> list[Any]:
+    """Columns by name, which must be there."""
+    wanted = [features] if isinstance(features, str) else list(features)
+    missing = [name for name in wanted if name not in have]
+    if missing:
+        names = ", ".join(map(str, have[:20])) + (" ..." if len(have) > 20 else "")
+        raise ValueError(f"the frame has no column {missing[0]!r}, which is to be a feature; it has {names}")
+    return wanted
+
+
+def table_of(schema: Any, columns: Columns) -> Table:
+    """What the columns of an Arrow schema are; there is nothing to read from."""
+    return Table(Opened("the frame", schema, _no_batches), columns)
+
+
+def _no_batches(names: list[str]) -> Iterable[Any]:
+    return ()
+
+
+# ---------------------------------------------------------------- what a task does
+
+
+@dataclass(frozen=True)
+class Task:
+    """A partition -> what a function gives of its block; None if that is empty."""
+
+    read: Reader
+    function: Callable[[Block], Any]
+
+    def __call__(self, number: int, partition: Iterable[Any]) -> Any:
+        with one_thread_each:
+            block = self.read(number, partition)
+            return self.function(block) if len(block) else None
+
+
+@dataclass(frozen=True)
+class DrawTask:
+    """A partition -> rows of X drawn at random, each with the same chance."""
+
+    read: Reader
+    size: int
+    chance: float
+    seed: int
+
+    def __call__(self, number: int, partition: Iterable[Any]) -> Any:
+        block = self.read(number, partition)
+        key = np.random.default_rng([self.seed, number]).random(len(block))
+        rows = np.flatnonzero(key < self.chance)
+        return Drawn(self.size, key[rows], block.X[rows]) if len(rows) else None
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Rows with a random number each; at most so many are kept, those with the smallest numbers."""
+
+    size: int
+    key: np.ndarray  # (k,)
+    X: Any  # (k, n)
+
+    def __add__(self, other: Drawn) -> Drawn:
+        key = np.concatenate([self.key, other.key])
+        X: Any = (sparse.vstack if sparse.issparse(self.X) else np.concatenate)([self.X, other.X])
+        X = X.tocsr() if sparse.issparse(X) else X
+        rows = np.argsort(key, kind="stable")[: self.size]
+        return Drawn(self.size, key[rows], X[rows])
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Rows that are brought together."""
+
+    blocks: tuple[Block, ...]
+
+    @classmethod
+    def of(cls, block: Block) -> Collected:
+        return cls((block,))
+
+    def __add__(self, other: Collected) -> Collected:
+        return Collected(self.blocks + other.blocks)
+
+
+def added(values: Iterable[Any]) -> Any:
+    """The sum of what partitions gave; None if all were empty."""
+    sums = TreeSum[Any]()
+    with one_thread_each:
+        for value in values:
+            if value is not None:
+                sums.add(value)
+        return sums.total() if sums else None
+
+
+# ---------------------------------------------------------------- the parts
+
+
+class Partitions:
+    """Parts of a sum, as `Parts`; engines say how a task runs on all partitions."""
+
+    whole, stable, once = False, True, False
+
+    def __init__(self, reader: Reader, n_columns: int, dtype: Any, names: list[str] | None, n_targets: int):
+        self.reader, self.n_columns, self.dtype = reader, n_columns, dtype
+        self.names, self.n_targets = names, n_targets
+
+    def run(self, task: Callable[[int, Any], Any], *, labels: bool = False) -> Any:
+        """The sum of what a task gives of all partitions, without features if only `labels` are asked for."""
+        raise TypeError("abstract")
+
+    def sum_by_query(self, function: Callable[[Block], T], census: Census | None, label: str) -> T:
+        raise TypeError("abstract")
+
+    def only(self, rows: str) -> Partitions:
+        """The same partitions with some of their rows."""
+        raise TypeError("abstract")
+
+    def labels(self, function: Callable[[Block], T]) -> T:
+        return some_rows(self.run(Task(self.reader, function), labels=True))
+
+    def sum(self, function: Callable[[Block], T], label: str) -> T:
+        return some_rows(self.run(Task(self.reader, function)))
+
+    def n_rows(self) -> int:
+        """How many there are."""
+        return self.run(Task(self.reader, len), labels=True) or 0
+
+    def sample(self, size: int, rng: np.random.Generator) -> Any:
+        """Rows of X drawn at random, all of them if there are fewer; about as many travel as are wanted."""
+        m = max(1, self.n_rows())
+        enough = size + 6 * np.sqrt(size) + 10
+        return some_rows(self.run(DrawTask(self.reader, size, enough / m, int(rng.integers(2**62))))).X
+
+    def collect(self) -> Block | None:
+        """All rows, here."""
+        found = self.run(Task(self.reader, Collected.of))
+        return None if found is None else Block.join(found.blocks)
+
+
+def some_rows(value: Any) -> Any:
+    if value is None:
+        raise ValueError("there are no rows to learn from: every partition is empty, or all weights are zero")
+    return value

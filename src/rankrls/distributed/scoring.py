@@ -1,0 +1,70 @@
+"""Scores of a partition by a fitted model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..parallel import one_thread_each
+from .partitions import features_among
+
+
+def check_model(model: Any, row: Any) -> tuple[tuple[int, ...], np.dtype]:
+    """What a model gives of a row, beyond its length, and in which precision; errors come here, not on a worker."""
+    found = np.asarray(model.predict(row))
+    if found.shape[:1] != (len(row),):
+        raise ValueError(
+            f"{type(model).__name__} gives an array of shape {found.shape} for {len(row)} rows: on a cluster a model "
+            "scores every row by itself"
+        )
+    return found.shape[1:], found.dtype
+
+
+def model_features(model: Any, have: list[Any], features: Any) -> list[Any]:
+    """The columns a model takes: those named, or those it knows by name, or all there are."""
+    known = getattr(model, "feature_names_in_", None)
+    if features is None:
+        features = have if known is None else list(known)
+    return features_among(have, features)
+
+
+def rows_for(model: Any, frame: Any) -> Any:
+    """Rows of a pandas frame as the model wants them: by name only if it knows names."""
+    return frame if hasattr(model, "feature_names_in_") else frame.to_numpy()
+
+
+def score_array(X: np.ndarray, model: Any) -> np.ndarray:
+    """The scores of some rows."""
+    if not len(X):
+        shape, dtype = check_model(model, np.zeros((1, X.shape[1]), dtype=X.dtype))
+        return np.empty((0, *shape), dtype=dtype)
+    with one_thread_each:
+        return np.asarray(model.predict(X))
+
+
+def score_frame(frame: Any, model: Any) -> Any:
+    """The scores of a pandas frame, as a column with its index."""
+    import pandas as pd
+
+    scores: Any = np.empty(0)
+    if len(frame):
+        with one_thread_each:
+            scores = np.asarray(model.predict(rows_for(model, frame)))
+    if scores.ndim > 1:
+        raise ValueError(f"the model gives {scores.shape[1]} scores for each row: a column has one")
+    return pd.Series(scores, index=frame.index, name="score")
+
+
+def side_by_side(frame: Any, names: list[str]) -> Any:
+    """A pandas frame under the names given; entries of arrays become columns of their own."""
+    import pandas as pd
+
+    parts = []
+    for (_, column), name in zip(frame.items(), names, strict=True):
+        if column.dtype == object and len(column) and isinstance(column.iloc[0], (np.ndarray, list)):
+            values = np.stack([np.asarray(entry) for entry in column])
+            parts.append(pd.DataFrame(values, index=frame.index).add_prefix(f"{name}_"))
+        else:
+            parts.append(column.rename(name))
+    return pd.concat(parts, axis=1)

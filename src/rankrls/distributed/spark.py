@@ -1,0 +1,249 @@
+"""Spark: data frames, by `mapInArrow`.
+
+Examples
+--------
+>>> from rankrls import RankRLS
+>>> from rankrls.distributed import spark
+>>> frame = session.read.parquet("train")  # doctest: +SKIP
+>>> scored = spark.predict(spark.fit(RankRLS(), frame), frame)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ..census import Block, Census
+from .fitting import fit as fit_partitions
+from .partitions import Partitions, Reader, Task, added, columns_of, some_rows, table_of
+from .scoring import model_features, score_frame, side_by_side
+
+__all__ = ["fit", "predict"]
+
+T = TypeVar("T")
+
+DIRECT = 16  # sums that come to the driver as they are; more are added up by tasks before
+
+
+def fit(
+    estimator: Any, frame: Any, y: str = "y", qid: Any = "qid", features: Any = None, sample_weight: Any = None
+) -> Any:
+    """Fit an estimator to a Spark data frame; it learns what it would from all rows in memory.
+
+    Parameters
+    ----------
+    estimator : RankRLS or CoRankRLS
+        RankRLS is linear, or has a kernel and a `basis`. Of CoRankRLS the unscored rows, where y is null or NaN, stay
+        on the cluster, and the scored ones, which are few, come to the driver.
+    frame : pyspark.sql.DataFrame
+        Rows in any partitions; those of a query may lie anywhere. A partition must fit into the memory of a Python
+        worker. Several passes are made: `cache()` what takes long to read.
+    y, qid, sample_weight : str
+        Columns of labels, of query ids (None is one query) and of weights.
+    features : list of str, default=None
+        Columns of features, all others by default: numbers, arrays of one length, or vectors of Spark ML.
+
+    Returns
+    -------
+    estimator
+        The one given, fitted. `cv_predictions_` is not kept.
+
+    Notes
+    -----
+    One pass reads the labels, one adds up the sums, and one, after a shuffle by query, holds out queries where alpha is
+    to be chosen. Basis points are drawn from a sample of 20,000 rows. rankrls must be installed where the Python
+    workers run.
+
+    Examples
+    --------
+    >>> from rankrls import RankRLS
+    >>> from rankrls.distributed import spark
+    >>> frame = session.read.parquet("train")  # doctest: +SKIP
+    >>> model = spark.fit(RankRLS(), frame, y="grade", qid="query")  # doctest: +SKIP
+    """
+    return fit_partitions(estimator, _parts_of(frame, y, qid, features, sample_weight))
+
+
+def predict(model: Any, frame: Any, column: str = "score", features: Any = None) -> Any:
+    """A Spark data frame with the scores of a fitted model, computed where the rows are.
+
+    Parameters
+    ----------
+    model : fitted estimator or pipeline
+        Anything whose `predict` gives a number for each row, by itself.
+    frame : pyspark.sql.DataFrame
+        Rows.
+    column : str, default="score"
+        The name of the column that is added.
+    features : list of str, default=None
+        Columns in the order of the model's features; by default those the model knows by name, and else all columns.
+
+    Returns
+    -------
+    frame : pyspark.sql.DataFrame
+        Lazy, with a column of doubles more.
+
+    Examples
+    --------
+    >>> from rankrls import RankRLS
+    >>> from rankrls.distributed import spark
+    >>> scored = spark.predict(model, frame)  # doctest: +SKIP
+    >>> scored.orderBy("query", scored.score.desc()).show()  # doctest: +SKIP
+    """
+    F = _spark()
+    import pandas as pd
+
+    if column in frame.columns:
+        raise ValueError(f"the frame has a column {column!r} already: name another by column=")
+    names = model_features(model, frame.columns, features)
+    vectors = [_is_vector(frame.schema[name].dataType) for name in names]
+
+    def scores(rows):
+        return score_frame(side_by_side(rows, names), model).astype(float)
+
+    scores.__annotations__ = {"rows": pd.DataFrame, "return": pd.Series}  # tell Spark what kind of function it is
+    columns = [
+        _entries(frame, name) if vector else F.col(_quoted(name)) for name, vector in zip(names, vectors, strict=True)
+    ]
+    rows = F.struct(*(column.alias(str(i)) for i, column in enumerate(columns)))
+    return frame.withColumn(column, F.pandas_udf(scores, "double")(rows))
+
+
+# ---------------------------------------------------------------- the parts
+
+
+class SparkParts(Partitions):
+    """Partitions of a Spark frame that has the columns wanted and no others."""
+
+    def __init__(self, frame: Any, *about: Any):
+        super().__init__(*about)
+        self.frame = frame
+        self.n_partitions = 0  # that were not empty, once labels have been read
+
+    def only(self, rows: str) -> SparkParts:
+        about = replace(self.reader, rows=rows), self.n_columns, self.dtype, self.names, self.n_targets
+        return SparkParts(self.frame, *about)
+
+    def run(self, task: Callable[[int, Any], Any], *, labels: bool = False) -> Any:
+        assert self.reader.table is not None
+        columns = [_quoted(name) for name in self.reader.table.columns.labels]
+        if not labels:
+            return self._added(task, self.frame)
+        found = self._values(task, self.frame.select(*columns)).collect()
+        self.n_partitions = len(found)
+        return _sum(found)
+
+    def sum_by_query(self, function: Callable[[Block], T], census: Census | None, label: str) -> T:
+        """All rows are shuffled by query: Spark may cut a frame in another way each time it is asked for."""
+        assert self.reader.table is not None
+        qid = self.reader.table.columns.qid
+        frame = self.frame if qid is None else self.frame.repartition(_quoted(qid))
+        return some_rows(self._added(Task(self.reader, function), frame))
+
+    def _added(self, task: Callable[[int, Any], Any], frame: Any) -> Any:
+        """The sum of what a task gives of all partitions, by way of as many tasks as the root of their number."""
+
+        def add(batches: Iterable[Any]) -> Iterator[Any]:
+            yield from packed(added(pickle.loads(value) for b in batches for value in b.column(0).to_pylist()))
+
+        values = self._values(task, frame)
+        if self.n_partitions > DIRECT:
+            values = values.repartition(math.isqrt(self.n_partitions)).mapInArrow(add, "value binary")
+        return _sum(values.collect())
+
+    def _values(self, task: Callable[[int, Any], Any], frame: Any) -> Any:
+        """A frame with what a task gives of each partition."""
+        assert self.reader.table is not None
+        schema = self.reader.table.table.schema
+
+        def run(batches: Iterable[Any]) -> Iterator[Any]:
+            from pyspark import TaskContext
+
+            here = TaskContext.get()
+            batches = [fixed_width(batch, schema) for batch in batches if batch.num_rows]
+            value = task(0 if here is None else here.partitionId(), batches) if batches else None
+            yield from packed(value)
+
+        return frame.mapInArrow(run, "value binary")
+
+
+def _sum(found: list[Any]) -> Any:
+    return added(pickle.loads(row.value) for row in found)
+
+
+def packed(value: Any) -> Iterator[Any]:
+    """A record batch of one value; none of None."""
+    import pyarrow as pa
+
+    if value is not None:
+        array = pa.array([pickle.dumps(value, protocol=5)], type=pa.binary())
+        yield pa.RecordBatch.from_arrays([array], names=["value"])
+
+
+def fixed_width(batch: Any, schema: Any) -> Any:
+    """A record batch whose arrays have the width that the schema says."""
+    for i, name in enumerate(batch.schema.names):
+        field = schema.field(name)
+        if hasattr(field.type, "list_size"):
+            column = batch.column(i)
+            lengths = column.value_lengths()
+            if column.null_count or not set(lengths.unique().to_pylist()) <= {field.type.list_size}:
+                raise ValueError(
+                    f"column {name!r} must hold {field.type.list_size} numbers in every row, as in the first one"
+                )
+            batch = batch.set_column(i, field, column.cast(field.type))
+    return batch
+
+
+# ---------------------------------------------------------------- Spark
+
+
+def _spark() -> Any:
+    try:
+        from pyspark.sql import functions
+    except ImportError as error:
+        raise ImportError(f"PySpark is needed: pip install 'rankrls[spark]' ({error})") from None
+    return functions
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _is_vector(kind: Any) -> bool:
+    return kind.typeName() == "array" or type(kind).__name__ == "VectorUDT"
+
+
+def _entries(frame: Any, name: str) -> Any:
+    """A column of arrays, or of vectors as arrays."""
+    column = _spark().col(_quoted(name))
+    if frame.schema[name].dataType.typeName() == "array":
+        return column
+    from pyspark.ml.functions import vector_to_array
+
+    return vector_to_array(column)
+
+
+def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any) -> SparkParts:
+    F = _spark()
+    if not hasattr(frame, "mapInArrow"):
+        raise TypeError(f"frame must be a Spark data frame, got {type(frame).__name__}")
+    import pyarrow as pa
+
+    columns, names = columns_of(list(frame.columns), y, qid, sample_weight, features)
+    vectors = [name for name in names if _is_vector(frame.schema[name].dataType)]
+    numbers = [F.col(_quoted(name)).cast("double").alias(name) for name in columns.labels if name != columns.qid]
+    labels = [*numbers, *([F.col(_quoted(columns.qid))] if columns.qid is not None else [])]
+    wanted = [_entries(frame, name).alias(name) if name in vectors else F.col(_quoted(name)) for name in names]
+    chosen = frame.select(*labels, *wanted)
+    schema = chosen.limit(0).toArrow().schema
+    if vectors:
+        first = chosen.select(*(F.size(_quoted(name)) for name in vectors)).first()
+        for name, width in zip(vectors, some_rows(first), strict=True):
+            at = schema.get_field_index(name)
+            schema = schema.set(at, pa.field(name, pa.list_(schema.field(at).type.value_type, width)))
+    table = table_of(schema, columns)
+    return SparkParts(chosen, Reader(table), table.n_columns, table.dtype, table.names, 1)
