@@ -365,6 +365,14 @@ def test_blocks_that_cannot_be_learned_from(tmp_path):
         RankRLS(cv=[([0], [1])]).fit(iter([(X, y, qid)]))
 
 
+@pytest.mark.parametrize("scattered", [False, True])
+def test_weights_that_make_no_pair(scattered, tmp_path):
+    X, y, qid, _ = rows(scattered=scattered)
+    path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid, np.full(len(y), 1e-3))))
+    with pytest.raises(ValueError, match="less than one pair"):
+        RankRLS(1.0, weighting="queries", tied_pairs=True).fit(path, sample_weight="w")
+
+
 # ---------------------------------------------------------------- interruptions
 
 SCRIPT = """

@@ -28,6 +28,7 @@ from .preferences import QueryPreferences
 from .problems import Model, Primal
 from .queries import Queries
 from .statistics import Statistics
+from .validation import check_copies, check_query_mass
 
 T = TypeVar("T")
 
@@ -152,11 +153,16 @@ class Gather:
         return _join(found) if found else nothing
 
     def _closed(self, block: Block, queries: Queries) -> Statistics:
+        if self.loss.tied:
+            check_query_mass(queries, block.weights, self.loss.weighting)
         F = self.loss.preferences(queries, block.y, block.weights)
         return Primal(F, self.features, block.X, block.y, self.dtype).sums
 
     def _fragments(self, block: Block, code: np.ndarray) -> Gathered:
         assert self.census is not None
+        if self.loss.tied:
+            here, of = np.unique(code), self.census
+            check_copies(of.label[here], of.size[here], of.weight[here], self.loss.weighting)
         group = self.census.groups(code, np.zeros(0) if self.loss.tied else block.y[:, 0])
         Phi: Any = self.features.reader(block.X)()(slice(0, len(block)))
         V = np.hstack([Phi.toarray() if sparse.issparse(Phi) else Phi, block.y.astype(self.dtype)])

@@ -120,14 +120,18 @@ def check_weights(values: Any, m: int, *, name: str = "sample_weight", unit: str
 
 def check_query_mass(queries: Queries, weights: np.ndarray | None, weighting: str) -> None:
     """Weights count copies, so a query needs more than one copy in all to have a pair to be divided by."""
-    if weights is None or weighting != "queries":
-        return
-    thin = (queries.sizes > 1) & (queries.sum(weights) <= 1)
-    if thin.any():
+    if weights is not None:
+        check_copies(queries.labels, queries.sizes, queries.sum(weights), weighting)
+
+
+def check_copies(labels: np.ndarray, sizes: np.ndarray, copies: np.ndarray, weighting: str) -> None:
+    """The same for queries of so many rows, and copies of them."""
+    thin = (sizes > 1) & (copies <= 1)
+    if weighting == "queries" and thin.any():
         q = int(np.argmax(thin))
         raise ValueError(
-            f"sample_weight counts copies of a row, and the rows of query {queries.labels[q]!r} sum to "
-            f"{queries.sum(weights)[q]:.3g}, less than one pair: multiply all weights by a constant, "
+            f"sample_weight counts copies of a row, and the rows of query {labels[q]!r} sum to "
+            f"{copies[q]:.3g}, less than one pair: multiply all weights by a constant, "
             'or use weighting="items"'
         )
 
