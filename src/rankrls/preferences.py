@@ -157,8 +157,9 @@ class QueryPreferences(LinearOperator):
             excess = np.repeat(self.between[batch.queries], batch.length) - batch.take(self.within)
             if self.s is not None:
                 excess *= batch.take(self.s)
-            shape, one_each = (len(V), len(piece.level_mean)), np.arange(len(V) + 1)
-            V += sparse.csr_array((excess.astype(V.dtype), piece.level, one_each), shape=shape) @ piece.level_mean
+            means = piece.level_mean[piece.level]
+            means *= excess[:, None].astype(V.dtype)
+            V += means
         if self.beta > 0:
             root = np.sqrt(self.beta) * (np.ones(len(V)) if self.s is None else batch.take(self.s))
             V += root[:, None].astype(V.dtype) * np.repeat(piece.mean, batch.length, axis=0)
