@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -24,6 +29,44 @@ class Measured:
     seconds: float
     megabytes: float
     ratio: float | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what was run, and the ratio to what it ran in turn with."""
+
+    what: str
+    measured: Measured
+    beside: str = ""
+    target: str = ""
+    head: ClassVar[list[str]] = ["", "seconds", "extra MB", "beside", "target"]
+
+    def cells(self) -> list[str]:
+        ratio = "" if self.measured.ratio is None else f"{self.measured.ratio:.2f}x {self.beside}"
+        digits = 3 if self.measured.seconds > 0.05 else 5
+        return [
+            self.what,
+            f"{self.measured.seconds:.{digits}f}",
+            f"{self.measured.megabytes:.0f}",
+            ratio,
+            self.target,
+        ]
+
+
+class StoppedError(Exception):
+    """A process of its own that did not get to its end; the reason in a line."""
+
+
+def alone(module: str, *arguments: str, limit: float | None = None, python: str | None = None) -> dict[str, Any]:
+    """What `python -m module arguments` prints as JSON on its last line: nothing but the module is in its memory."""
+    command = [python or sys.executable, "-m", module, *arguments]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        raise StoppedError(f"stopped after {limit:.0f} s") from None
+    if done.returncode:
+        raise StoppedError((done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1])
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def resident() -> float:
@@ -84,4 +127,6 @@ def machine() -> str:
     packages = {"NumPy": np, "SciPy": scipy, "scikit-learn": sklearn}
     versions = [f"Python {platform.python_version()}"]
     versions += [f"{name} {package.__version__}" for name, package in packages.items()]
-    return f"{datetime.now(UTC):%Y-%m-%d}; {cpu}, {os.cpu_count()} cores; {', '.join([*versions, *sorted(blas)])}"
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+    where = f"{cpu}, {os.cpu_count()} cores, load {load:.1f}"
+    return f"{datetime.now(UTC):%Y-%m-%d}; {where}; {', '.join([*versions, *sorted(blas)])}"

@@ -1,0 +1,151 @@
+"""rankrls beside bare BLAS, scikit-learn, LightGBM, XGBoost, CatBoost and RLScore: time, memory and quality.
+
+Every contender has a process of its own, so that its peak memory is its own, and its defaults (100 trees). Quality is
+that of queries nobody has learned from. RLScore is looked for in the interpreter that RLSCORE_PYTHON names.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from benchmarks.contenders import PACKAGES
+from benchmarks.generated import Rows, interacting_data, search_data
+from benchmarks.measure import StoppedError, alone
+from benchmarks.published import published
+from rankrls import metrics
+
+LIMIT = 300.0  # seconds for a contender, its imports and predictions included
+OURS = "RankRLS()"
+TREES = ["LightGBM", "XGBoost", "CatBoost"]
+LINEAR = ["X.T @ X", "RankRLS(alpha=1)", OURS, *TREES, "sklearn Ridge", "RLScore QueryRankRLS"]
+CURVED = [OURS, "RankRLS(alpha=1), 500 points", "RankRLS(), 500 points", "sklearn Nystroem + Ridge", *TREES]
+KERNEL = ["RankRLS(alpha=1), Gaussian", "RankRLS(), Gaussian", "sklearn KernelRidge", "RLScore QueryRankRLS, Gaussian"]
+CONDITIONAL = ["NumPy, two eigh", "ConditionalRankRLS(alpha=1)", "ConditionalRankRLS()", "RLScore KronRLS (regression)"]
+REAL = [OURS, "RankRLS(), 500 points", "sklearn Ridge", *TREES, "RLScore QueryRankRLS"]
+
+Fold = tuple[Rows, Rows]  # rows to learn from, rows of other queries
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One line of the table."""
+
+    data: str
+    model: str
+    seconds: float
+    ratio: float | None  # to the first of ours that chooses alpha
+    megabytes: float
+    quality: tuple[float, float] | None
+    head: ClassVar[list[str]] = [
+        "data",
+        "model",
+        "seconds",
+        "time of ours, alpha chosen",
+        "peak MB",
+        "NDCG@10",
+        "pairwise accuracy",
+    ]
+
+    def cells(self) -> list[str]:
+        ratio = "" if self.ratio is None else f"{self.ratio:.{2 if self.ratio < 9.95 else 0}f}x"
+        quality = ["", ""] if self.quality is None else [f"{value:.4f}" for value in self.quality]
+        seconds = f"{self.seconds:.{3 if self.seconds > 0.05 else 5}f}"
+        return [self.data, self.model, seconds, ratio, f"{self.megabytes:.0f}", *quality]
+
+
+def peers(quick: bool) -> Iterator[Peer | str]:
+    """Other rankers on the same rows: seconds, peak memory of the process, quality on held-out queries."""
+    few, many = (2_000, 10_000) if quick else (10_000, 100_000)
+    missing: dict[str, str] = {}
+    run = lambda name, folds, models, unit: _compared(name, folds, models, unit, missing)
+
+    yield from run("300 x 30", [_split(search_data(1_300, 30, documents=10), 300)], LINEAR, OURS)
+    for m, n in [(few, 136), (many, 46)] + ([] if quick else [(many, 136), (1_000_000, 136)]):
+        yield from run(f"linear signal, {m:,} x {n}", [_split(search_data(m + 20_000, n), m)], LINEAR, OURS)
+    for m in (few, many) if quick else (few, many, 1_000_000):
+        folds = [_split(interacting_data(m + 20_000, 46), m)]
+        extra = ["RLScore QueryRankRLS, 500 points"] if m <= many else []
+        yield from run(f"interactions, {m:,} x 46", folds, CURVED + extra, OURS)
+    m = 1_000 if quick else 4_000
+    yield from run(f"interactions, {m:,} x 46", [_split(interacting_data(m + 20_000, 46), m)], KERNEL, KERNEL[1])
+    p = 300 if quick else 2_000
+    yield from run(f"{p:,} objects, {p * p:,} edges", [_relation(p)], CONDITIONAL, CONDITIONAL[2])
+    for name, folds in published(1 if quick else 5):
+        if isinstance(folds, str):
+            yield f"Skipped {name}: {folds}."
+        else:
+            yield from run(name, folds, REAL, OURS)
+    yield from (f"Skipped {package}: {reason}." for package, reason in missing.items())
+
+
+def _compared(
+    name: str, folds: list[Fold], models: list[str], unit: str, missing: dict[str, str]
+) -> Iterator[Peer | str]:
+    """A line for each model; what cannot be imported is remembered in `missing`, and not tried again."""
+    unit_seconds = None
+    with tempfile.TemporaryDirectory() as folder:
+        folders = [_written(Path(folder) / str(k), *fold) for k, fold in enumerate(folds)]
+        answers = [(new[1], new[2]) for _, new in folds]
+        folds.clear()  # a million rows need not be in memory twice
+        for model in sorted(models, key=lambda model: model != unit):
+            package = PACKAGES[model]
+            if package in missing:
+                continue
+            python = os.environ.get("RLSCORE_PYTHON") if package == "rlscore" else None
+            try:
+                found = alone("benchmarks.contenders", model, *map(str, folders), limit=LIMIT, python=python)
+            except StoppedError as failure:
+                if "ModuleNotFoundError" in str(failure) or "ImportError" in str(failure):
+                    missing[package] = str(failure)
+                else:
+                    yield f"{name}: {model}: {failure}."
+                continue
+            if model == unit:
+                unit_seconds = found["seconds"]
+            quality = None if model == "X.T @ X" else _quality(folders, answers)
+            ratio = found["seconds"] / unit_seconds if unit_seconds else None
+            yield Peer(name, model, found["seconds"], ratio, found["megabytes"], quality)
+
+
+def _quality(folders: list[Path], answers: list[tuple[np.ndarray, np.ndarray]]) -> tuple[float, float]:
+    """NDCG@10 and pairwise accuracy, means over queries, then over folds."""
+    values = []
+    for folder, (y, qid) in zip(folders, answers, strict=True):
+        scores = np.load(folder / "scores.npy").ravel()
+        values.append((metrics.ndcg(y, scores, qid, k=10), metrics.pairwise_accuracy(y, scores, qid)))
+    ndcg, accuracy = np.mean(values, axis=0)
+    return float(ndcg), float(accuracy)
+
+
+def _split(rows: Rows, m: int) -> Fold:
+    """The first m rows, and the rest."""
+    X, y, qid = rows
+    return (X[:m], y[:m], qid[:m]), (X[m:], y[m:], qid[m:])
+
+
+def _relation(p: int) -> Fold:
+    """Objects of 20 groups; of two objects the relation is a bilinear form and noise, in five grades."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(p + 500, 30))
+    X += rng.normal(size=(20, 30))[rng.integers(0, 20, p + 500)]
+    Y = np.clip(np.round(X @ rng.normal(size=(30, 30)) @ X.T / 30 + rng.normal(size=(p + 500, p + 500)) + 1), 0, 4)
+    new = np.repeat(np.arange(500), 500)
+    return (X[:p], Y[:p, :p], np.zeros(0)), (X[p:], Y[p:, p:].ravel(), new)
+
+
+def _written(folder: Path, rows: Rows, new: Rows) -> Path:
+    """A folder as a contender reads it, queries numbered in their order."""
+    folder.mkdir()
+    X, y, qid = rows
+    first, inverse = np.unique(qid, return_index=True, return_inverse=True)[1:]
+    arrays = {"X": X, "y": y, "qid": np.argsort(np.argsort(first))[inverse], "new": new[0]}
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    return folder
