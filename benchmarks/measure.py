@@ -60,8 +60,10 @@ class StoppedError(Exception):
 def alone(module: str, *arguments: str, limit: float | None = None, python: str | None = None) -> dict[str, Any]:
     """What `python -m module arguments` prints as JSON on its last line: nothing but the module is in its memory."""
     command = [python or sys.executable, "-m", module, *arguments]
+    patient = os.environ | {"OMP_WAIT_POLICY": "PASSIVE"}  # else a machine that others use slows trees many times over
+    options: dict[str, Any] = {"cwd": Path(__file__).parents[1], "env": patient, "timeout": limit}
     try:
-        done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=limit)
+        done = subprocess.run(command, capture_output=True, text=True, **options)
     except subprocess.TimeoutExpired:
         raise StoppedError(f"stopped after {limit:.0f} s") from None
     if done.returncode:
@@ -119,14 +121,12 @@ def machine() -> str:
             cpu = next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
     except (OSError, StopIteration):
         pass
-    blas = {
-        f"{info['internal_api']} {info['version']}"
-        for info in threadpoolctl.threadpool_info()
-        if info["user_api"] == "blas"
-    }
+    libraries = [info for info in threadpoolctl.threadpool_info() if info["user_api"] == "blas"]
+    blas = {f"{info['internal_api']} {info['version']}" for info in libraries}
+    threads = max((info["num_threads"] for info in libraries), default=1)
     packages = {"NumPy": np, "SciPy": scipy, "scikit-learn": sklearn}
     versions = [f"Python {platform.python_version()}"]
     versions += [f"{name} {package.__version__}" for name, package in packages.items()]
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
-    where = f"{cpu}, {os.cpu_count()} cores, load {load:.1f}"
+    where = f"{cpu}, {os.cpu_count()} cores, {threads} threads, load {load:.1f}"
     return f"{datetime.now(UTC):%Y-%m-%d}; {where}; {', '.join([*versions, *sorted(blas)])}"
