@@ -48,6 +48,7 @@ class Line:
     data: str
     model: str
     seconds: str
+    cores: str
     ratio: str
     megabytes: str
     ndcg: str
