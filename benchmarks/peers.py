@@ -101,7 +101,7 @@ def _targets(rows: list[Peer]) -> Iterator[str]:
         ours, theirs = ([row for row in rows if (row.data, row.model) == (data, model)] for model in (OURS, "LightGBM"))
         if ours and theirs:
             ratio, cores = theirs[0].seconds / ours[0].seconds, theirs[0].cores / ours[0].cores
-            yield f"LightGBM beside {OURS}, {data}: {ratio:.1f}x the time, {cores:.1f}x that of all cores (target >= 10x)."
+            yield f"LightGBM takes {ratio:.1f}x the time of {OURS}, {cores:.1f}x of all cores: {data} (target >= 10x)."
 
 
 def _compared(
