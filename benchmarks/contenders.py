@@ -248,7 +248,7 @@ def run(fit: Fit, folder: Path) -> tuple[float, float]:
     X, y, qid = (np.load(folder / f"{name}.npy") for name in ("X", "y", "qid"))
     seconds: list[float] = []
     cores: list[float] = []
-    while len(seconds) < MOST and sum(seconds) < (10.0 if len(seconds) < LEAST else 1.0):
+    while len(seconds) < MOST and sum(seconds) < (4.0 if len(seconds) < LEAST else 1.0):
         gc.collect()
         start, busy = time.perf_counter(), time.process_time()
         predict = fit(X, y, qid)
