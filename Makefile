@@ -17,6 +17,10 @@ BIN := .venv/bin
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot]"
 	@touch $@
 
+.venv/.bench: .venv/.base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
+	@touch $@
+
 demo: .venv/.demo  ## train, choose alpha by exact hold-out, compare, show rankings; writes demo-digits.png
 	$(BIN)/python -m rankrls.demo
 
@@ -36,7 +40,7 @@ docs: .venv/.docs  ## build/docs/index.html; runs the examples; a warning or a b
 	$(BIN)/python -m sphinx -W --keep-going -E -q -j auto docs build/docs
 	@echo "the documentation is build/docs/index.html"
 
-bench: .venv/.base  ## ratios against bare BLAS and scikit-learn, in one run
+bench: .venv/.bench  ## time, memory and quality beside bare BLAS, scikit-learn and other rankers, in one run
 	$(BIN)/python -m benchmarks.run
 
 clean:

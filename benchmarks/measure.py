@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -29,6 +34,46 @@ class Measured:
     megabytes: float
     ratio: float | None = None
     others: float = 0.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what was run, and the ratio to what it ran in turn with."""
+
+    what: str
+    measured: Measured
+    beside: str = ""
+    target: str = ""
+    head: ClassVar[list[str]] = ["", "seconds", "extra MB", "beside", "target"]
+
+    def cells(self) -> list[str]:
+        ratio = "" if self.measured.ratio is None else f"{self.measured.ratio:.2f}x {self.beside}"
+        digits = 3 if self.measured.seconds > 0.05 else 5
+        return [
+            self.what,
+            f"{self.measured.seconds:.{digits}f}",
+            f"{self.measured.megabytes:.0f}",
+            ratio,
+            self.target,
+        ]
+
+
+class StoppedError(Exception):
+    """A process of its own that did not get to its end; the reason in a line."""
+
+
+def alone(module: str, *arguments: str, limit: float | None = None, python: str | None = None) -> dict[str, Any]:
+    """What `python -m module arguments` prints as JSON on its last line: nothing but the module is in its memory."""
+    command = [python or sys.executable, "-m", module, *arguments]
+    patient = os.environ | {"OMP_WAIT_POLICY": "PASSIVE"}  # else a machine that others use slows trees many times over
+    options: dict[str, Any] = {"cwd": Path(__file__).parents[1], "env": patient, "timeout": limit}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, **options)
+    except subprocess.TimeoutExpired:
+        raise StoppedError(f"stopped after {limit:.0f} s") from None
+    if done.returncode:
+        raise StoppedError((done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1])
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def resident() -> float:
@@ -124,12 +169,12 @@ def machine() -> str:
             cpu = next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
     except (OSError, StopIteration):
         pass
-    blas = {
-        f"{info['internal_api']} {info['version']}"
-        for info in threadpoolctl.threadpool_info()
-        if info["user_api"] == "blas"
-    }
+    libraries = [info for info in threadpoolctl.threadpool_info() if info["user_api"] == "blas"]
+    blas = {f"{info['internal_api']} {info['version']}" for info in libraries}
+    threads = max((info["num_threads"] for info in libraries), default=1)
     packages = {"NumPy": np, "SciPy": scipy, "scikit-learn": sklearn}
     versions = [f"Python {platform.python_version()}"]
     versions += [f"{name} {package.__version__}" for name, package in packages.items()]
-    return f"{datetime.now(UTC):%Y-%m-%d}; {cpu}, {os.cpu_count()} cores; {', '.join([*versions, *sorted(blas)])}"
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+    where = f"{cpu}, {os.cpu_count()} cores, {threads} threads, load {load:.1f}"
+    return f"{datetime.now(UTC):%Y-%m-%d}; {where}; {', '.join([*versions, *sorted(blas)])}"

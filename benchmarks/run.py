@@ -1,4 +1,4 @@
-"""`make bench`: times as ratios to bare BLAS and to scikit-learn on the same data in the same run.
+"""`make bench`: times as ratios to bare BLAS, scikit-learn and other rankers on the same data in the same run.
 
     python -m benchmarks.run [--quick] [--patience SECONDS] [name ...]
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,10 @@ from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
 import benchmarks.measure
-from benchmarks.measure import Measured, machine, measure
+from benchmarks.generated import ragged, search_data
+from benchmarks.measure import Measured, Row, machine, measure
+from benchmarks.outofcore import outofcore
+from benchmarks.peers import peers
 from rankrls import ConditionalRankRLS, RankingPursuit, RankRLS, View, metrics
 from rankrls.atoms import Columns, KernelAtoms, Whitened
 from rankrls.bases import RandomRows
@@ -37,41 +40,6 @@ from rankrls.preferences import QueryPreferences
 from rankrls.queries import Queries
 
 RESULTS = Path(__file__).parent / "results"
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table: what was run, and the ratio to what it ran in turn with."""
-
-    what: str
-    measured: Measured
-    beside: str = ""
-    target: str = ""
-
-    def cells(self) -> list[str]:
-        ratio = "" if self.measured.ratio is None else f"{self.measured.ratio:.2f}x {self.beside}"
-        digits = 3 if self.measured.seconds > 0.05 else 5
-        return [
-            self.what,
-            f"{self.measured.seconds:.{digits}f}",
-            f"{self.measured.megabytes:.0f}",
-            ratio,
-            self.target,
-        ]
-
-
-def search_data(m: int, n: int, documents: int = 100, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gaussian features, five grades, queries of equal length."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(m, n))
-    y = np.clip(np.round(X @ rng.normal(size=n) / np.sqrt(n) + rng.normal(size=m) + 1), 0, 4)
-    return X, y, np.repeat(np.arange(-(-m // documents)), documents)[:m]
-
-
-def ragged(m: int, seed: int = 1) -> np.ndarray:
-    """Query ids with log-normal query lengths, 100 on average."""
-    sizes = np.maximum(1, np.random.default_rng(seed).lognormal(np.log(84), 0.6, m // 50).astype(int))
-    return np.repeat(np.arange(len(sizes)), sizes)[:m]
 
 
 def linear(quick: bool) -> Iterator[Row]:
@@ -332,7 +300,7 @@ def reading(quick: bool) -> Iterator[Row]:
         yield Row("dump_letor", measure(lambda: dump_letor(data, again), 1, dump), "sklearn dump_svmlight_file")
 
 
-SUITES: dict[str, Callable[[bool], Iterator[Row]]] = {
+SUITES: dict[str, Callable[[bool], Iterator]] = {
     "linear": linear,
     "small": small,
     "kernel": kernel,
@@ -342,6 +310,8 @@ SUITES: dict[str, Callable[[bool], Iterator[Row]]] = {
     "scoring": scoring,
     "conditional": conditional,
     "reading": reading,
+    "peers": peers,
+    "outofcore": outofcore,
 }
 
 
@@ -357,18 +327,29 @@ def main() -> None:
         parser.error(f"unknown suite {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
     print(machine(), flush=True)
     for name in arguments.names or SUITES:
-        lines = [f"## {name}: {SUITES[name].__doc__}", "", machine(), ""]
-        lines += ["| | seconds | extra MB | beside | target |", "|---|---|---|---|---|"]
-        print(f"\n{lines[0]}\n\n{lines[-2]}\n{lines[-1]}", flush=True)
-        others = []
-        for row in SUITES[name](arguments.quick):
-            lines.append("| " + " | ".join(row.cells()) + " |")
-            others.append(row.measured.others)
-            print(lines[-1], f"<!-- others {others[-1]:.0%} -->", flush=True)
-        lines += ["", f"Other processes took {np.median(others):.0%} of the cores, {max(others):.0%} at most."]
+        lines = table(name, arguments.quick)
         if not arguments.quick:
             RESULTS.mkdir(exist_ok=True)
             (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n")
+
+
+def table(name: str, quick: bool) -> list[str]:
+    """Lines of the table of a suite, printed as they come; what a suite has to say in words stands below it."""
+    lines, notes, others = [f"## {name}: {SUITES[name].__doc__.splitlines()[0]}", "", machine(), ""], [], []
+    print(f"\n{lines[0]}\n", flush=True)
+    for row in SUITES[name](quick):
+        if isinstance(row, str):
+            notes.append(row)
+            print(row, file=sys.stderr, flush=True)
+            continue
+        new = [row.cells()] if lines[-1] else [row.head, ["---"] * len(row.head), row.cells()]
+        lines += ["| " + " | ".join(cells) + " |" for cells in new]
+        print("\n".join(lines[-len(new) :]), flush=True)
+        if isinstance(row, Row):
+            others.append(row.measured.others)
+    if any(others):
+        notes.append(f"Other processes took {np.median(others):.0%} of the cores, {max(others):.0%} at most.")
+    return [*lines, *(text for note in notes for text in ("", note))]
 
 
 if __name__ == "__main__":
