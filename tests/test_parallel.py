@@ -80,3 +80,18 @@ def test_long_passes_report_their_progress(monkeypatch, capsys):
     assert "sums over rows: 100 %" in printed and "held-out queries: 100 %" in printed
     RankRLS().fit(X, y, qid=qid)
     assert capsys.readouterr().err == ""
+
+
+def test_tasks_that_others_run_side_by_side_leave_the_limits_as_they_were():
+    before = parallel.n_threads()
+
+    def task(_):
+        with parallel.one_thread_each:
+            assert parallel.n_threads() == 1
+
+    for _ in range(20):
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(task, range(12)))
+        assert parallel.n_threads() == before
+    with threadpool_limits(1, user_api="blas"):
+        assert parallel.n_threads() == 1

@@ -54,23 +54,36 @@ class Scratch:
 
 
 class _OneThread:
-    """BLAS keeps to one thread from the first caller that enters until the last one leaves."""
+    """BLAS keeps to one thread from the first caller that enters until the last one leaves.
+
+    Callers are threads of somebody else, and a limit must be lifted by the thread that set it: one of our own does both.
+    """
 
     def __init__(self) -> None:
         self._lock, self._inside = threading.Lock(), 0
-        self._limit: Any = None
+        self._limited, self._over = threading.Event(), threading.Event()
+        self._keeper: Any = None
 
     def __enter__(self) -> None:
         with self._lock:
             self._inside += 1
             if self._inside == 1:
-                self._limit = _blas().limit(limits=1)
+                self._limited, self._over = threading.Event(), threading.Event()
+                self._keeper = threading.Thread(target=self._keep, daemon=True)
+                self._keeper.start()
+                self._limited.wait()
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._inside -= 1
             if not self._inside:
-                self._limit.restore_original_limits()
+                self._over.set()
+                self._keeper.join()
+
+    def _keep(self) -> None:
+        with _blas().limit(limits=1):
+            self._limited.set()
+            self._over.wait()
 
 
 one_thread_each = _OneThread()  # for tasks that something else runs side by side
