@@ -56,7 +56,7 @@ class Scratch:
 class _OneThread:
     """BLAS keeps to one thread from the first caller that enters until the last one leaves.
 
-    Callers are threads of somebody else, and a limit must be lifted by the thread that set it: one of our own does both.
+    Callers are threads of somebody else, and a limit must be lifted by the thread that set it: one of ours does both.
     """
 
     def __init__(self) -> None:
