@@ -46,6 +46,10 @@ class Row:
     target: str = ""
     head: ClassVar[list[str]] = ["", "seconds", "extra MB", "beside", "target"]
 
+    @property
+    def others(self) -> float:
+        return self.measured.others
+
     def cells(self) -> list[str]:
         ratio = "" if self.measured.ratio is None else f"{self.measured.ratio:.2f}x {self.beside}"
         digits = 3 if self.measured.seconds > 0.05 else 5
@@ -63,17 +67,22 @@ class StoppedError(Exception):
 
 
 def alone(module: str, *arguments: str, limit: float | None = None, python: str | None = None) -> dict[str, Any]:
-    """What `python -m module arguments` prints as JSON on its last line: nothing but the module is in its memory."""
+    """What `python -m module arguments` prints as JSON on its last line: nothing but the module is in its memory.
+
+    "others" is added, the share of the cores that other processes took meanwhile.
+    """
     command = [python or sys.executable, "-m", module, *arguments]
     patient = os.environ | {"OMP_WAIT_POLICY": "PASSIVE"}  # else a machine that others use slows trees many times over
     options: dict[str, Any] = {"cwd": Path(__file__).parents[1], "env": patient, "timeout": limit}
+    wait_for_quiet()
+    others = Others()
     try:
         done = subprocess.run(command, capture_output=True, text=True, **options)
     except subprocess.TimeoutExpired:
         raise StoppedError(f"stopped after {limit:.0f} s") from None
     if done.returncode:
         raise StoppedError((done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1])
-    return json.loads(done.stdout.splitlines()[-1])
+    return {**json.loads(done.stdout.splitlines()[-1]), "others": others.share()}
 
 
 def resident() -> float:
@@ -175,6 +184,5 @@ def machine() -> str:
     packages = {"NumPy": np, "SciPy": scipy, "scikit-learn": sklearn}
     versions = [f"Python {platform.python_version()}"]
     versions += [f"{name} {package.__version__}" for name, package in packages.items()]
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
-    where = f"{cpu}, {os.cpu_count()} cores, {threads} threads, load {load:.1f}"
+    where = f"{cpu}, {os.cpu_count()} cores, {threads} threads"
     return f"{datetime.now(UTC):%Y-%m-%d}; {where}; {', '.join([*versions, *sorted(blas)])}"

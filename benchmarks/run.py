@@ -344,11 +344,9 @@ def table(name: str, quick: bool) -> list[str]:
             continue
         new = [row.cells()] if lines[-1] else [row.head, ["---"] * len(row.head), row.cells()]
         lines += ["| " + " | ".join(cells) + " |" for cells in new]
-        print("\n".join(lines[-len(new) :]), flush=True)
-        if isinstance(row, Row):
-            others.append(row.measured.others)
-    if any(others):
-        notes.append(f"Other processes took {np.median(others):.0%} of the cores, {max(others):.0%} at most.")
+        others.append(row.others)
+        print("\n".join(lines[-len(new) :]), f"<!-- others {row.others:.0%} -->", flush=True)
+    notes.append(f"Other processes took {np.median(others):.0%} of the cores, {max(others):.0%} at most.")
     return [*lines, *(text for note in notes for text in ("", note))]
 
 
