@@ -256,6 +256,7 @@ def test_what_is_read_once_is_judged_by_its_held_out_loss(regression):
             losses[k] += r @ Lt @ r
     assert_allclose(model.cv_scores_, -losses / len(np.unique(qid)))
     assert model.alpha_ == alphas[int(np.argmin(losses))]
+    assert model.cv_criterion_ == "minus the loss"
 
 
 def test_leave_query_out_needs_a_second_pass():

@@ -103,6 +103,8 @@ class RankRLS(Ranker):
     cv_errors_ : ndarray of shape (n_alphas,)
         The standard error of each entry of `cv_scores_` over the held-out queries (over the folds of items of a single
         query). NaN where there is no telling: `scoring` is a function of yours, or the model was fitted on pairs.
+    cv_criterion_ : str
+        What `cv_scores_` are where they are not `scoring`: the loss, for rows that could be read only once.
     cv_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         Held-out scores of the training rows at `alpha_`; NaN for rows of weight zero or in no fold.
     tied_pairs_ : bool
@@ -518,7 +520,7 @@ class RankRLS(Ranker):
         return isinstance(self.alpha, str)
 
     def _forget_selection(self) -> None:
-        for name in ("alphas_", "cv_scores_", "cv_errors_", "cv_predictions_"):
+        for name in ("alphas_", "cv_scores_", "cv_errors_", "cv_criterion_", "cv_predictions_"):
             self.__dict__.pop(name, None)
 
     def _check_params(self) -> None:

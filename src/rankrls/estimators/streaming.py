@@ -178,6 +178,8 @@ def fit_parts(model: RankRLS, parts: Parts) -> RankRLS:
     _store(model, candidate, parts, alpha)
     if model._auto:
         model.alphas_, model.cv_scores_, model.cv_errors_ = selected
+        if parts.once:
+            model.cv_criterion_ = "minus the loss" if metric.greater_is_better else "loss"
     return model
 
 

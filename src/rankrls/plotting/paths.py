@@ -54,7 +54,8 @@ def curve_of(model: Any) -> Curve | None:
 
 def scoring_name(ranker: Any) -> str:
     """The metric by which a ranker chose."""
-    return get_metric(getattr(ranker, "inductive_", ranker).scoring).name
+    ranker = getattr(ranker, "inductive_", ranker)
+    return getattr(ranker, "cv_criterion_", None) or get_metric(ranker.scoring).name
 
 
 class HoldOutDisplay:
