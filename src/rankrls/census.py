@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .preferences import QueryPreferences, query_factor
+from .preferences import QueryPreferences, grades, query_factor
 from .queries import Queries
 
 
@@ -79,8 +79,18 @@ class Counts:
         queries = Queries.of(as_labels(block.qid))
         y = np.zeros(len(block)) if tied else block.y[:, 0]
         weights = np.ones(len(block)) if block.weights is None else block.weights
-        one = np.ones(len(block), dtype=np.int64)
-        counts = cls(queries.labels[queries.codes], y, one, weights, np.zeros(len(block)))._merged()
+        grade = grades(y)
+        n = int(grade.max(initial=0)) + 1
+        if len(queries) * n <= 4 * len(block):  # few labels: a table of all queries and labels is small
+            cell, value = queries.codes * n + grade, np.empty(len(queries) * n)
+            size, value[cell] = np.bincount(cell, minlength=len(value)), y
+            at = np.flatnonzero(size)
+            weight = np.bincount(cell, weights=weights, minlength=len(value))
+            rows = cls(queries.labels[at // n], value[at], size[at], weight[at], np.zeros(len(at)))
+        else:
+            one = np.ones(len(block), dtype=np.int64)
+            rows = cls(queries.labels[queries.codes], y, one, weights, np.zeros(len(block)))
+        counts = rows._merged()
         return replace(counts, met=counts._first().astype(float))
 
     def __add__(self, other: Counts) -> Counts:

@@ -256,7 +256,7 @@ class Ties:
     @classmethod
     def of(cls, queries: Queries, y: np.ndarray, u: np.ndarray | None) -> Ties | None:
         """The ties of labels y; None where there are none."""
-        grade = _grades(y)
+        grade = grades(y)
         key = queries.codes * (int(grade.max()) + 1) + grade
         if len(queries) * (int(grade.max()) + 1) <= 4 * len(y):
             size = np.bincount(key, minlength=len(queries) * (int(grade.max()) + 1))
@@ -359,7 +359,7 @@ class PairPreferences(LinearOperator):
         return sparse.csr_array((value, (np.repeat(p, 2), self.pair.ravel())), shape=self.shape)
 
 
-def _grades(y: np.ndarray) -> np.ndarray:
+def grades(y: np.ndarray) -> np.ndarray:
     """Labels as numbers 0, 1, ... that are equal where the labels are."""
     low = y.min()
     if y.max() - low < 1000 and np.all(y == np.rint(y)):
