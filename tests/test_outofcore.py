@@ -490,3 +490,19 @@ def test_command_line(tmp_path, capsys):
     ):
         assert main(["train", str(path), *words, "-o", str(model)]) != 0
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("params", [{}, {"alpha": 5.0}, {"cv": 3, "alpha": 5.0}, {"scoring": "disagreement_error"}])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_chosen_besides_alpha_is_what_memory_chooses(params, seed, tmp_path):
+    X, y, qid, _ = rows(m=200, n_queries=12, seed=seed)
+    path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid)))
+    folds = fold_of(qid, 3)
+    splits = (
+        {"cv": [(np.flatnonzero(folds != f), np.flatnonzero(folds == f)) for f in range(3)]} if "cv" in params else {}
+    )
+    for choice in ({"tied_pairs": "auto"}, {"kernel": Gaussian(gamma="auto"), "basis": X[:20]}):
+        expected = RankRLS(**choice, **params | splits).fit(X, y, qid=qid)
+        model = RankRLS(**choice, **params).fit(path)
+        assert model.tied_pairs_ == expected.tied_pairs_ and model.alpha_ == pytest.approx(expected.alpha_)
+        assert_allclose(model.predict(frame(X, y, qid).drop(columns="y")), expected.predict(X), rtol=1e-5, atol=1e-6)

@@ -121,9 +121,7 @@ class Candidate:
         for sums, models in zip(self.folds, self._fold_models(alphas), strict=True):
             for k, model in enumerate(models):
                 w = model.coef
-                loss = (
-                    sums.square - 2 * np.einsum("it,it->t", w, sums.cross) + np.einsum("it,ij,jt->t", w, sums.gram, w)
-                )
+                loss = sums.square - np.einsum("it,it->t", w, 2 * sums.cross - sums.gram @ w)
                 shift = sums.target_mean - sums.mean @ w - model.intercept
                 losses[k] += np.sum(loss + sums.beta * sums.weight * shift**2)
         return losses
@@ -154,27 +152,27 @@ def fit_source(model: RankRLS, source: Source, checkpoint: Any) -> RankRLS:
 
 def fit_parts(model: RankRLS, parts: Parts) -> RankRLS:
     """Fit a model to rows in parts."""
-    rows, n_folds = Rows(parts), _n_folds(model)
     if parts.n_targets > 1 and model.tied_pairs is not True:
         validation.check_targets(np.empty((1, parts.n_targets)), tied_pairs=model.tied_pairs)
     ties = (True, False) if model.tied_pairs == "auto" else (bool(model.tied_pairs),)
+    kernels = _with_kernels(model, parts)
+    to_choose = model._auto or len(kernels) * len(ties) > 1
+    rows, n_folds = Rows(parts), _n_folds(model.cv) if to_choose else None
     metric = get_metric(model.scoring)
     sign = 1 if metric.greater_is_better else -1
     best: Any = None
-    for data in _with_kernels(model, parts):
-        features = features_of(data, parts.n_columns)
+    for data in kernels:
         for tied in ties:
             loss = Loss(model.weighting, float(model.regression), tied)
-            candidate = Candidate(rows, data, features, loss, n_folds)
+            candidate = Candidate(rows, data, features_of(data, parts.n_columns), loss, n_folds)
             _check_sums(candidate.problem.sums)
-            if not model._auto:
-                alphas, scores, errors = np.array([float(model.alpha)]), np.zeros(1), np.zeros(1)
-            else:
-                alphas, scores, errors = _judge(model, candidate, metric)
+            alphas, scores, errors = np.array([model.alpha]), np.zeros(1), np.zeros(1)
+            if to_choose:
+                alphas, scores, errors = _judge(candidate, model.alphas if model._auto else alphas, metric)
             at = selection.best(sign * scores, alphas)
-            if best is None or sign * scores[at] > sign * best[3][at]:
-                best = candidate, float(alphas[at]), alphas, scores, errors
-    candidate, alpha, *selected = best
+            if best is None or sign * scores[at] > best[0]:
+                best = sign * scores[at], candidate, float(alphas[at]), alphas, scores, errors
+    _, candidate, alpha, *selected = best
     _store(model, candidate, parts, alpha)
     if model._auto:
         model.alphas_, model.cv_scores_, model.cv_errors_ = selected
@@ -183,15 +181,14 @@ def fit_parts(model: RankRLS, parts: Parts) -> RankRLS:
     return model
 
 
-def _judge(model: RankRLS, candidate: Candidate, metric: Metric) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The grid of alphas, the mean held-out score of each, and the standard error over queries."""
+def _judge(candidate: Candidate, given: Any, metric: Metric) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The alphas (None: a grid fitted to the data), the mean held-out score of each, and its error over queries."""
     problem, parts = candidate.problem, candidate.rows.parts
     if problem.sums.n_queries < 2:
         raise ValueError(
-            'alpha="auto" holds out whole queries, and there is only one: name the column of query ids by qid=, or '
-            "give a number for alpha"
+            'what is "auto" is chosen by holding out whole queries, and there is only one: name the column of query '
+            "ids by qid=, or leave nothing to choose"
         )
-    given = model.alphas
     alphas = selection.default_alphas(problem.spread) if given is None else validation.check_grid("alphas", given)
     if candidate.n_folds is not None and parts.once:
         warnings.warn(
@@ -274,18 +271,14 @@ def _no_rows(n_targets: int) -> tuple[np.ndarray, Queries]:
     return np.empty((0, n_targets)), Queries(nothing, nothing)
 
 
-def _n_folds(model: RankRLS) -> int | None:
+def _n_folds(cv: Any) -> int | None:
     """Folds of queries; None leaves out each query in turn."""
-    if isinstance(model.cv, str):
-        validation.check_choice("cv", model.cv, ("leave-query-out",))
+    if isinstance(cv, str):
+        validation.check_choice("cv", cv, ("leave-query-out",))
         return None
-    if not model._auto:
-        return None
-    if isinstance(model.cv, bool) or not isinstance(model.cv, (int, np.integer)) or model.cv < 2:
-        raise ValueError(
-            f'rows read in parts are held out by cv="leave-query-out" or by a number of folds, got {model.cv!r}'
-        )
-    return int(model.cv)
+    if isinstance(cv, bool) or not isinstance(cv, (int, np.integer)) or cv < 2:
+        raise ValueError(f'rows read in parts are held out by cv="leave-query-out" or by a number of folds, got {cv!r}')
+    return int(cv)
 
 
 def _check_sums(sums: Statistics) -> None:
