@@ -20,7 +20,7 @@ import urllib.error
 import urllib.request
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -157,15 +157,17 @@ def _owned(part: Path) -> Iterator[Any]:
         if fcntl is None:
             break
         fcntl.flock(file, fcntl.LOCK_EX)
-        if part.exists() and os.path.samestat(os.fstat(file.fileno()), os.stat(part)):
-            break
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(part)):
+                break
         file.close()  # while we waited, the other process finished it
     try:
         with file:
             yield file
     finally:
-        if part.exists() and part.stat().st_size == 0:
-            part.unlink()
+        with suppress(FileNotFoundError):
+            if part.stat().st_size == 0:
+                part.unlink()
 
 
 class _response:  # noqa: N801
