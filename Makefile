@@ -22,7 +22,7 @@ BIN := .venv/bin
 	@touch $@
 
 demo: .venv/.demo  ## train, choose alpha by exact hold-out, compare, show rankings; writes demo-digits.png
-	$(BIN)/python -m rankrls.demo
+	$(BIN)/python -m rankrls demo
 
 lint: .venv/.test  ## style and types
 	$(BIN)/ruff check .

@@ -19,7 +19,7 @@ from scipy import stats
 from rankrls import RankRLS
 from rankrls.datasets import load_letor, per_query_minmax
 from rankrls.metrics import get_metric
-from rankrls.selection import ALPHA_RANGE
+from rankrls.problems.choice import ALPHA_RANGE
 
 SETTINGS = list(product(("pairs", "queries", "items"), (True, False)))  # weighting, tied_pairs
 METRICS = ("pairwise_accuracy", "ndcg@10", "average_precision")

@@ -29,15 +29,15 @@ from benchmarks.measure import Measured, Row, machine, measure
 from benchmarks.outofcore import outofcore
 from benchmarks.peers import peers
 from rankrls import ConditionalRankRLS, RankingPursuit, RankRLS, View, metrics
-from rankrls.atoms import Columns, KernelAtoms, Whitened
 from rankrls.bases import RandomRows
+from rankrls.core.preferences import QueryPreferences
+from rankrls.core.queries import Queries
 from rankrls.datasets import RankingData, dump_letor, iter_letor, load_letor
-from rankrls.edges import EdgeKernel
-from rankrls.greedy import Supervised
 from rankrls.kernels import Gaussian
-from rankrls.kronecker import Domain
-from rankrls.preferences import QueryPreferences
-from rankrls.queries import Queries
+from rankrls.problems.dictionary import Columns, KernelAtoms, Whitened
+from rankrls.problems.pursuit import Supervised
+from rankrls.relations.edges import EdgeKernel
+from rankrls.relations.relation import Domain
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rankrls import ConditionalRankRLS, metrics
-from rankrls.selection import RelationKFold
+from rankrls.relations.folds import RelationKFold
 
 rng = np.random.default_rng(0)
 hidden_drug, hidden_target = rng.normal(size=(40, 3)), rng.normal(size=(60, 3))

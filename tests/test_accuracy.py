@@ -8,9 +8,9 @@ from scipy import sparse
 import oracles
 from cases import problem
 from rankrls import ConvergenceWarning, RankRLS
-from rankrls.iterative import multishift_cg
+from rankrls.core.krylov import multishift_cg
 from rankrls.kernels import Gaussian, Linear
-from rankrls.problems import Iterative
+from rankrls.problems.iterative import Iterative
 
 pytest.importorskip("mpmath")
 ALPHAS = [2.0**e for e in (-30, -15, 0, 15, 30)]

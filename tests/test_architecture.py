@@ -2,6 +2,8 @@
 
 import ast
 import inspect
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -11,73 +13,166 @@ from rankrls import estimators
 
 SOURCE = Path(rankrls.__file__).parent
 
-# lower to higher; a module imports only from lines above its own
-LAYERS = [
-    {"frames", "queries", "kernels", "parallel"},
-    {"preferences"},
-    {"census", "statistics", "metrics"},
-    {"ridge"},
-    {"kronecker"},
-    {"bases", "features", "iterative", "validation"},
-    {"atoms", "edges", "views"},
-    {"problems"},
-    {"coregularised", "greedy", "selection", "transduction"},
-    {"conditional", "parts"},
-    {"datasets"},
-    {"sources"},
-    {"outofcore"},
-    {"estimators"},
-    {"distributed", "export", "persistence", "plotting", "pyterrier"},
-    {"demo"},
-    {"cli"},
-    {"__main__"},
+
+@dataclass(frozen=True)
+class Floor:
+    """Packages and modules of one floor, from left to right: each may use those to its left."""
+
+    rooms: tuple[str, ...]
+    uses: dict[int, str]  # lower floors it may use, and why
+
+
+FLOORS = [
+    Floor(("system",), {}),
+    Floor(("kernels", "bases", "core"), {0: "rows are worked on in threads, in memory that is used again"}),
+    Floor(
+        ("metrics", "checks"),
+        {
+            0: "frames are opened, work is shared among threads",
+            1: "both think in queries; checks know the sums of a fit",
+        },
+    ),
+    Floor(
+        ("datasets",),
+        {
+            0: "files are written as a whole, downloads tell how far they are",
+            1: "rows are grouped by query",
+            2: "what a caller hands in is checked",
+        },
+    ),
+    Floor(
+        ("problems", "relations", "selection"),
+        {
+            0: "long passes use threads and tell how far they are",
+            1: "a problem is made of preferences, features and a ridge path",
+            2: "settings are chosen by a metric",
+        },
+    ),
+    Floor(
+        ("blocks",),
+        {
+            0: "blocks are read in threads, checkpoints are written as a whole",
+            1: "sums over blocks are sums of the core",
+            2: "held-out scores are judged by a metric; columns are checked as they are read",
+            3: "LETOR files are read in blocks",
+            4: "sums over all blocks are solved as a problem",
+        },
+    ),
+    Floor(
+        ("estimators",),
+        {
+            0: "frames, memory and progress",
+            1: "kernels, bases and preferences are what a user sets",
+            2: "input is checked here, scores are judged here",
+            3: "scaling within queries is shared with the readers",
+            4: "an estimator sets up a problem and stores its solution",
+            5: "an estimator is fitted from files too",
+        },
+    ),
+    Floor(
+        ("export", "plotting", "distributed", "persistence", "pyterrier"),
+        {
+            0: "files are written as a whole, tasks of a cluster use one thread each",
+            1: "kernels and bases are written to files; workers sum with the core",
+            2: "pictures show metrics",
+            4: "solutions are stored in model files",
+            5: "a partition is a block",
+            6: "all of them take fitted estimators",
+        },
+    ),
+    Floor(
+        ("cli", "__main__"),
+        {
+            0: "files and progress",
+            1: "options name kernels and bases",
+            2: "metrics are printed, query ids checked",
+            3: "data are read",
+            6: "models are trained",
+            7: "models are stored, exported and drawn",
+        },
+    ),
 ]
-BELOW_SKLEARN = set().union(*LAYERS[:10])
+BELOW_SKLEARN = {room for i in (0, 1, 2, 4, 5) for room in FLOORS[i].rooms}  # datasets fetch some of its data
 
 
 def modules():
-    return sorted(SOURCE.rglob("*.py"))
+    return sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")
 
 
 def name_of(path):
-    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    """The dotted name of a module, below the package's root."""
+    return ".".join(part for part in path.relative_to(SOURCE).with_suffix("").parts if part != "__init__")
+
+
+NAMES = {name_of(path) for path in modules()}
+
+
+def module_of(name):
+    """The module that a dotted name lies in: `core.ridge` for `core.ridge.primal`."""
+    while name and name not in NAMES:
+        name = name.rpartition(".")[0]
+    return name
 
 
 def imports(path):
-    """Absolute module names imported anywhere in a file, deferred imports included."""
-    depth = len(path.relative_to(SOURCE).parts) - 1
+    """Every import of a file, deferred ones and those for type checkers included: a module of ours, or any other."""
+    package = path.relative_to(SOURCE).parent.parts
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((None, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == "rankrls"):
+            base = list(package[: len(package) - node.level + 1]) if node.level else []
+            base += (node.module or "").split(".") if node.level else node.module.split(".")[1:]
+            base = ".".join(part for part in base if part)
+            yield from ((module_of(f"{base}.{alias.name}".strip(".")), None) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            up = node.level - 1 - depth
-            if node.level == 0:
-                yield node.module
-            elif up == 0:  # from the package's root
-                base = f"rankrls.{node.module}" if node.module else "rankrls"
-                yield from ([base] if node.module else [f"rankrls.{alias.name}" for alias in node.names])
+            yield None, node.module
 
 
-def level(module):
-    return next(i for i, layer in enumerate(LAYERS) if module in layer)
+def place_of(module):
+    """The floor of a module, and its place there."""
+    room = module.split(".")[0]
+    return next((i, floor.rooms.index(room)) for i, floor in enumerate(FLOORS) if room in floor.rooms)
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SOURCE)))
+@pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_imports_point_downwards(path):
     me = name_of(path)
-    if me == "__init__":
-        return
-    for name in imports(path):
-        if name.startswith("rankrls."):
-            other = name.split(".")[1]
-            assert level(other) < level(me) or (level(other) == level(me) and other == me) or (me == "demo"), (
-                f"{me} imports {other}"
+    floor, place = place_of(me)
+    for ours, other in imports(path):
+        if ours:
+            target, where = place_of(ours)
+            same_room = ours.split(".")[0] == me.split(".")[0]
+            assert same_room or target < floor or (target == floor and where < place), f"{me} imports {ours}"
+            if target < floor:
+                assert target in FLOORS[floor].uses, f"floor {floor} uses floor {target} ({me} imports {ours}): say why"
+        elif other and me.split(".")[0] in BELOW_SKLEARN:
+            assert other.split(".")[0] != "sklearn", (
+                f"{me} imports {other}: scikit-learn belongs to estimators and above"
             )
-        if me in BELOW_SKLEARN:
-            assert not name.startswith("sklearn"), f"{me} imports {name}: scikit-learn belongs to estimators and above"
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_every_reason_is_needed():
+    used = {(place_of(name_of(path))[0], place_of(ours)[0]) for path in modules() for ours, _ in imports(path) if ours}
+    for i, floor in enumerate(FLOORS):
+        assert {below for above, below in used if above == i and below < i} == set(floor.uses), f"floor {i}"
+
+
+def test_no_package_has_a_cycle_inside():
+    edges = {name_of(path): {ours for ours, _ in imports(path) if ours} - {name_of(path)} for path in modules()}
+    graph = {  # a package's __init__ gathers names for users; modules inside it import one another by their own names
+        me: {other for other in others if (SOURCE / other.replace(".", "/")).with_suffix(".py").exists()}
+        for me, others in edges.items()
+        if (SOURCE / me.replace(".", "/")).with_suffix(".py").exists()
+    }
+    list(TopologicalSorter(graph).static_order())  # raises CycleError, with the cycle
+
+
+def test_few_files_at_the_top():
+    assert len(list(SOURCE.glob("*.py"))) <= 8
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_files_and_functions_stay_small(path):
     text = path.read_text()
     assert len(text.splitlines()) <= 620, "which noun is missing?"

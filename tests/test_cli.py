@@ -649,7 +649,7 @@ def test_inspect_data(extra, run):
 
 
 def test_demo(run, monkeypatch):
-    monkeypatch.setattr("rankrls.demo.main", lambda: print("hello") or 0)
+    monkeypatch.setattr("rankrls.cli.demonstration.main", lambda: print("hello") or 0)
     assert run("demo") == "hello\n"
     assert run("demo", "--json") == {"text": "hello\n"}
 

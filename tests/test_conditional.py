@@ -10,11 +10,13 @@ from scipy import sparse
 from sklearn.base import clone
 
 import oracles
-from rankrls import ConditionalRankRLS, ConvergenceWarning, RankRLS, edges, kronecker
-from rankrls.iterative import multishift_cg, preconditioned_cg
+from rankrls import ConditionalRankRLS, ConvergenceWarning, RankRLS
+from rankrls.core.krylov import multishift_cg, preconditioned_cg
 from rankrls.kernels import Gaussian, Linear
-from rankrls.kronecker import Domain, Kronecker, Mirrored
-from rankrls.selection import RelationKFold
+from rankrls.relations import complete, edges
+from rankrls.relations.complete import Kronecker, Mirrored
+from rankrls.relations.folds import RelationKFold
+from rankrls.relations.relation import Domain
 
 ALPHA = 0.3
 PARITY = {None: 0, "symmetric": 1, "reciprocal": -1}
@@ -33,7 +35,7 @@ def relation(X, Z=None, seed=1, parity=0):
     rng = np.random.default_rng(seed)
     other = X if Z is None else Z
     Y = X @ rng.normal(size=(X.shape[1], other.shape[1])) @ other.T + rng.normal(size=(len(X), len(other)))
-    return kronecker.part(Y, parity) + 0.1 * Y
+    return complete.part(Y, parity) + 0.1 * Y
 
 
 def thinned(Y, share, seed=2):
@@ -152,7 +154,7 @@ def test_flattened_edges_in_rankrls_give_the_same_model():
 @pytest.mark.parametrize("loss", ["ranking", "regression"])
 def test_leaving_out_each_conditioning_object_equals_refits(loss, rank, monkeypatch):
     if rank == "many":
-        monkeypatch.setattr(kronecker, "INTERPOLATED", 5)
+        monkeypatch.setattr(complete, "INTERPOLATED", 5)
     d = 4 if rank in ("deficient", "factored") else 30
     X, Z = objects(9, d, 0, twins=rank != "full"), objects(7, 30, 3)
     Y = relation(X, Z)
@@ -196,7 +198,7 @@ def test_single_precision_chooses_as_double_does(monkeypatch):
     X, Z = objects(30, 5, 0), objects(40, 5, 3, twins=False)  # the order of twins is rounding in any precision
     Y = relation(X, Z)
     double = ConditionalRankRLS(kernel="rbf").fit(X, Y, Z)
-    monkeypatch.setattr("rankrls.conditional.SINGLE_PRECISION", 1)
+    monkeypatch.setattr("rankrls.relations.problems.SINGLE_PRECISION", 1)
     single = ConditionalRankRLS(kernel="rbf").fit(X, Y, Z)
     assert_allclose(single.cv_scores_, double.cv_scores_, atol=2e-4)
 
@@ -559,7 +561,7 @@ def test_similarities_that_are_no_kernels():
 
 
 def test_too_large_for_memory_is_told_before_anything_is_computed(monkeypatch):
-    monkeypatch.setattr("rankrls.validation.available_memory", lambda: 1e4)
+    monkeypatch.setattr("rankrls.system.memory.available_memory", lambda: 1e4)
     X = objects(30, 3)
     with pytest.raises(MemoryError, match="complete relation between 30 and 30 objects"):
         ConditionalRankRLS().fit(X, relation(X))
@@ -607,10 +609,9 @@ def test_objects_that_are_all_alike_are_all_ranked_alike(kind, complete):
 
 
 def test_long_work_tells_how_far_it_is(capsys, monkeypatch):
-    from rankrls import parallel
 
     seconds = iter(range(10**6))
-    monkeypatch.setattr(parallel, "clock", lambda: next(seconds))
+    monkeypatch.setattr("rankrls.system.progress.clock", lambda: next(seconds))
     X = objects(12, 4)
     ConditionalRankRLS(kernel="rbf", verbose=True).fit(X, thinned(relation(X), 0.7))
     printed = capsys.readouterr().err

@@ -13,11 +13,11 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 import oracles
 from cases import problem, weights
 from rankrls import CoRankRLS, RankRLS
-from rankrls.coregularised import Stack, agreement
+from rankrls.core.preferences import QueryPreferences
+from rankrls.core.queries import Queries
+from rankrls.core.views import FittedView, View
 from rankrls.kernels import Gaussian
-from rankrls.preferences import QueryPreferences
-from rankrls.queries import Queries
-from rankrls.views import FittedView, View
+from rankrls.problems.coregularised import Stack, agreement
 
 GAMMA = 0.05
 RBF = Gaussian(GAMMA)
@@ -437,7 +437,7 @@ def test_bad_parameters(params, message):
 
 def test_too_large_a_basis_is_refused_before_it_is_tried(monkeypatch):
     X, y, qid = partly_scored()
-    monkeypatch.setattr("rankrls.validation.available_memory", lambda: 1e4)
+    monkeypatch.setattr("rankrls.system.memory.available_memory", lambda: 1e4)
     with pytest.raises(MemoryError, match="2 views with 40 basis points .* take a smaller basis"):
         CoRankRLS(basis=20).fit(X, y, qid=qid)
 

@@ -21,12 +21,12 @@ from sklearn.preprocessing import StandardScaler
 
 import rankrls.distributed
 from rankrls import CoRankRLS, RankingPursuit, RankRLS, View
-from rankrls.census import Block
+from rankrls.blocks.block import Block
+from rankrls.blocks.sums import fold_of
 from rankrls.distributed.partitions import Partitions, Reader, added
-from rankrls.estimators.streaming import fit_parts
+from rankrls.estimators.from_blocks import fit_parts
 from rankrls.kernels import Gaussian
-from rankrls.parallel import n_threads, one_thread_each
-from rankrls.parts import fold_of
+from rankrls.system.parallel import n_threads, one_thread_each
 
 N = 5
 FEATURES = [f"f{i}" for i in range(N)]

@@ -62,10 +62,10 @@ def test_links_lead_somewhere(page):
 
 def test_demo_shows_the_comparison_and_a_ranking(capsys, monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
-    from rankrls import demo
+    from rankrls.cli import demonstration
 
     monkeypatch.chdir(tmp_path)
-    assert demo.main() == 0
+    assert demonstration.main() == 0
     printed = capsys.readouterr().out
     for words in (
         "chose alpha",

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from rankrls import parallel
 from rankrls.datasets import (
     RankingData,
     dump_letor,
@@ -224,7 +223,7 @@ def test_progress_is_told_only_when_it_takes_long(tmp_path, capsys, monkeypatch)
         fetched(server.remote(), tmp_path / "a")
         assert capsys.readouterr() == ("", "")
         times = iter(range(100))
-        monkeypatch.setattr(parallel, "clock", lambda: next(times))
+        monkeypatch.setattr("rankrls.system.progress.clock", lambda: next(times))
         fetched(server.remote(), tmp_path / "b")
     printed = capsys.readouterr()
     assert printed.out == "" and "download of file.bin: 100 %\n" in printed.err

@@ -16,11 +16,12 @@ from sklearn.linear_model import Ridge
 import oracles
 from cases import problem, weights
 from rankrls import ConditionalRankRLS, RankingPursuit, RankRLS, View
-from rankrls.features import Identity
+from rankrls.core.features import Identity
+from rankrls.core.preferences import QueryPreferences
+from rankrls.core.queries import Queries
 from rankrls.kernels import Gaussian, Linear
-from rankrls.preferences import QueryPreferences
-from rankrls.problems import Iterative, Primal
-from rankrls.queries import Queries
+from rankrls.problems.iterative import Iterative
+from rankrls.problems.primal import Primal
 
 GAMMA = 0.05
 U = weights(40)

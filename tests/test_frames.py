@@ -9,7 +9,8 @@ from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 
 from cases import problem
-from rankrls import CoRankRLS, PerQueryMinMax, RankRLS, TransductiveRankRLS, frames, metrics
+from rankrls import CoRankRLS, PerQueryMinMax, RankRLS, TransductiveRankRLS, metrics
+from rankrls.system import frames
 
 pa = pytest.importorskip("pyarrow")
 NAMES = [f"feature_{i}" for i in range(6)]

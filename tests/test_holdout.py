@@ -161,7 +161,7 @@ def test_held_out_scores_in_single_precision():
 def test_long_queries_are_held_out_by_their_sums(monkeypatch):
     X, y, qid = problem(m=120, n_queries=4)
     expected = held_out("linear", X, y, qid)
-    for module in ("queries", "preferences", "problems"):
+    for module in ("core.queries", "core.preferences", "problems.primal"):
         monkeypatch.setattr(f"rankrls.{module}.BATCH_ROWS", 8)
     assert_allclose(held_out("linear", X, y, qid), expected, rtol=1e-8, atol=1e-10)
 

@@ -18,7 +18,9 @@ from sklearn.datasets import load_svmlight_file
 
 import oracles
 from rankrls import RankRLS
-from rankrls.datasets import RankingData, dump_letor, iter_letor, letor, load_letor, numbers, read_svmlight, rows
+from rankrls.datasets import RankingData, dump_letor, iter_letor, load_letor, read_svmlight
+from rankrls.datasets.letor import decimals, lines
+from rankrls.datasets.letor import text as letor_text
 from shared import unpacked
 
 MQ2008 = b"""2 qid:10032 1:0.056537 2:0.000000 3:0.666667 4:1.000000 #docid = GX029-35-5894638 inc = 0.01 prob = 0.1\r
@@ -51,8 +53,8 @@ def assert_same(a, b):
 def in_bulk(tokens):
     text = b" ".join(tokens)
     length = np.array([len(token) for token in tokens])
-    end = np.cumsum(length + 1) - 1 + numbers.PADDING
-    return numbers.decimals(numbers.padded(text), end - length, end)
+    end = np.cumsum(length + 1) - 1 + decimals.PADDING
+    return decimals.decimals(decimals.padded(text), end - length, end)
 
 
 def assert_as_float_reads(tokens):
@@ -92,7 +94,7 @@ def test_shortest_decimals_are_read_in_bulk_but_for_those_between_two_floats():
 
 
 def test_without_extended_precision_nothing_changes(monkeypatch):
-    monkeypatch.setattr(numbers, "_EXTENDED", False)
+    monkeypatch.setattr(decimals, "_EXTENDED", False)
     assert_as_float_reads([repr(v).encode() for v in np.random.default_rng(0).normal(size=2000).tolist()])
 
 
@@ -137,7 +139,7 @@ def texts(draw):
 @given(texts())
 def test_rows_are_those_of_the_oracle(text):
     expected = oracles.letor_rows(text)
-    for data in (rows.parse(text.encode(), 1), rows.parse_lines(text.encode(), 1)):
+    for data in (lines.parse(text.encode(), 1), lines.parse_lines(text.encode(), 1)):
         assert_array_equal(data.y, [label for label, *_ in expected])
         assert (data.qid is None and expected[0][1] is None) or data.qid.tolist() == [row[1] for row in expected]
         features = [list(row[2]) for row in expected]
@@ -181,11 +183,11 @@ def test_garbage_never_crashes(garbage):
 
 def test_the_fast_way_takes_regular_text_and_only_that():
     regular = MQ2008.replace(b"q:17", b"q17")
-    assert rows.parse_regular(regular, 1) is not None
+    assert lines.parse_regular(regular, 1) is not None
     for odd in (b"\t3:", b" 9:", b" x 3:", b" 3: "):
-        assert rows.parse_regular(regular.replace(b" 3:", odd), 1) is None
+        assert lines.parse_regular(regular.replace(b" 3:", odd), 1) is None
     for line in (b"1 x qid:q17 1:1", b"1 qid:q 17 1:1", b" 1 qid:q17 1:1"):
-        assert rows.parse_regular(regular + line + b" 2:2 3:3 4:4\n", 1) is None
+        assert lines.parse_regular(regular + line + b" 2:2 3:3 4:4\n", 1) is None
     assert_same(read(regular), read(regular.replace(b" 2:", b" \t 2:")))
 
 
@@ -249,7 +251,7 @@ def test_single_precision_and_sparse_rows():
 
 
 def test_a_file_too_large_to_be_dense_says_so(monkeypatch):
-    monkeypatch.setattr("rankrls.validation.available_memory", lambda: 1e6)
+    monkeypatch.setattr("rankrls.system.memory.available_memory", lambda: 1e6)
     with pytest.raises(MemoryError, match=r"the input as 1 dense rows of 99999999 features .* sparse=True"):
         read("1 99999999:1\n")
 
@@ -302,7 +304,7 @@ def test_a_malformed_line_is_named_with_what_is_wrong_in_it(tmp_path, line, mess
 
 
 def test_line_numbers_count_across_blocks(monkeypatch):
-    monkeypatch.setattr(letor, "BLOCK_BYTES", 40)
+    monkeypatch.setattr(letor_text, "BLOCK_BYTES", 40)
     text = "".join(f"{i % 3} qid:{i // 7} 1:{i}\n" for i in range(100))
     assert_array_equal(read(text).X[:, 0], np.arange(100))
     with pytest.raises(ValueError, match="line 101: the label 'oops'"):
@@ -369,7 +371,7 @@ def test_open_files_stay_open(tmp_path):
 @pytest.mark.parametrize("block_bytes", [1, 30, 200, 1 << 20])
 @pytest.mark.parametrize("limit", [1, 5, 17, 1000])
 def test_blocks_are_whole_queries_and_together_everything(monkeypatch, block_bytes, limit):
-    monkeypatch.setattr(letor, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(letor_text, "BLOCK_BYTES", block_bytes)
     sizes = [1, 4, 9, 1, 1, 30, 2, 2, 2]
     qid = np.repeat(np.arange(len(sizes)), sizes)
     text = "".join(f"{i % 2} qid:q{q} 1:{i} {2 + i % 2}:1 # {i}\n" for i, q in enumerate(qid)).encode()
@@ -418,7 +420,7 @@ def test_blocks_count_what_they_skip():
 
 
 def test_blocks_are_read_as_they_are_needed(monkeypatch):
-    monkeypatch.setattr(letor, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(letor_text, "BLOCK_BYTES", 1000)
     file = io.BytesIO(b"".join(b"1 qid:%d 1:%d\n" % (i // 10, i) for i in range(20_000)))
     blocks = iter_letor(file, rows=100)
     assert len(next(blocks)) == 100
@@ -427,7 +429,7 @@ def test_blocks_are_read_as_they_are_needed(monkeypatch):
 
 
 def test_an_iteration_given_up_leaves_nothing_open(tmp_path, monkeypatch):
-    monkeypatch.setattr(letor, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(letor_text, "BLOCK_BYTES", 64)
     path = tmp_path / "data.txt"
     path.write_text("".join(f"1 qid:{i} 1:{i}\n" for i in range(500)))
     blocks = iter_letor(path, rows=3)
@@ -529,7 +531,7 @@ def test_public_sets_are_read_as_scikit_learn_reads_them(archive, name, shape, n
         assert_array_equal(data.qid.astype(int), qid[0])
         assert len(set(data.qid)) == n_queries
         assert_same(read(dumped(data)), data)
-    assert all(rows.parse_regular(text, 1) is not None for text in letor._texts(io.BytesIO(path.read_bytes())))
+    assert all(lines.parse_regular(text, 1) is not None for text in letor_text._texts(io.BytesIO(path.read_bytes())))
 
 
 def test_missing_values_of_letor_3_become_its_minimum_version():

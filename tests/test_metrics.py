@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankrls import metrics
+from rankrls.core.queries import Queries
 from rankrls.metrics import get_metric, ndcg, pairwise_accuracy, per_query
-from rankrls.queries import Queries
 
 PAIR_METRICS = ("pairwise_accuracy", "disagreement_error", "kendall_tau_b")
 RANK_METRICS = {
@@ -232,10 +232,10 @@ def test_tied_scores_in_single_precision_and_labels_with_gaps(name, grades, leng
 def test_threads_and_column_blocks_change_nothing(name, monkeypatch):
     y, S, qid = ranking_data(columns=7, sizes=range(1, 60))
     expected = get_metric(name).per_query(y, S, qid)
-    monkeypatch.setattr(metrics, "BATCH_CELLS", 64)
+    monkeypatch.setattr("rankrls.metrics.functions.BATCH_CELLS", 64)
     np.testing.assert_array_equal(get_metric(name).per_query(y, S, qid), expected)
-    monkeypatch.setattr("rankrls.parallel.WORTH_THREADS", 0)
-    monkeypatch.setattr("rankrls.parallel.n_threads", lambda: 3)
+    monkeypatch.setattr("rankrls.system.parallel.WORTH_THREADS", 0)
+    monkeypatch.setattr("rankrls.system.parallel.n_threads", lambda: 3)
     np.testing.assert_array_equal(get_metric(name).per_query(y, S, qid), expected)
 
 

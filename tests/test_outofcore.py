@@ -19,12 +19,14 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import oracles
-from rankrls import RankRLS, outofcore, sources
-from rankrls.census import Block, Census, Counts, Loss
+from rankrls import RankRLS
+from rankrls.blocks import checkpoint, reading, sources
+from rankrls.blocks.block import Block
+from rankrls.blocks.sums import Gather, TreeSum, fold_of
+from rankrls.blocks.totals import Census, Counts, Loss
+from rankrls.core.features import Identity
 from rankrls.datasets import RankingData, dump_letor, iter_letor
-from rankrls.features import Identity
 from rankrls.kernels import Gaussian
-from rankrls.parts import Gather, TreeSum, fold_of
 
 FEATURES = 5
 
@@ -49,7 +51,7 @@ def frame(X, y, qid, weights=None):
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
     monkeypatch.setattr(sources, "BATCH", 64)
-    monkeypatch.setattr(outofcore, "BATCH", 64)
+    monkeypatch.setattr(reading, "BATCH", 64)
 
 
 def assert_same(model, expected, rtol=1e-9):
@@ -268,10 +270,10 @@ def test_leave_query_out_needs_a_second_pass():
 def test_rows_of_cut_queries_may_wait_on_disk(tmp_path, monkeypatch):
     X, y, qid, weights = rows()
     path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid, weights)))
-    monkeypatch.setattr(outofcore, "HELD_BYTES", 2000)
+    monkeypatch.setattr(reading, "HELD_BYTES", 2000)
     spilled = []
-    plain = outofcore.Kept._spill
-    monkeypatch.setattr(outofcore.Kept, "_spill", lambda self: (spilled.append(1), plain(self)))
+    plain = reading.Kept._spill
+    monkeypatch.setattr(reading.Kept, "_spill", lambda self: (spilled.append(1), plain(self)))
     expected = RankRLS(regression=0.2).fit(X, y, qid=qid, sample_weight=weights)
     assert_same(RankRLS(regression=0.2).fit(path, sample_weight="w"), expected)
     assert len(spilled) > 2
@@ -378,19 +380,20 @@ def test_weights_that_make_no_pair(scattered, tmp_path):
 
 SCRIPT = """
 import os, signal, sys
-from rankrls import RankRLS, outofcore, sources
+from rankrls import RankRLS
+from rankrls.blocks import checkpoint, reading, sources
 
 path, state, params, fatal = sys.argv[1:]
-sources.BATCH = outofcore.BATCH = 64
-outofcore.SECONDS = outofcore.PATIENCE = 0
-plain = outofcore.Checkpoint.save
+sources.BATCH = reading.BATCH = 64
+checkpoint.SECONDS = checkpoint.PATIENCE = 0
+plain = checkpoint.Checkpoint.save
 
 def save(self, **news):
     plain(self, **news)
     if fatal == f"{len(self.passes)}-{news.get('done')}":
         os.kill(os.getpid(), signal.SIGKILL)
 
-outofcore.Checkpoint.save = save
+checkpoint.Checkpoint.save = save
 model = RankRLS(alphas=[0.1, 1.0, 10.0], **eval(params)).fit(path, checkpoint=state)
 print([model.coef_.tolist(), model.cv_scores_.tolist()])
 """
@@ -424,8 +427,8 @@ def test_a_killed_fit_goes_on_where_it_was(params, tmp_path):
 def test_a_resumed_pass_does_not_begin_anew(tmp_path, monkeypatch):
     X, y, qid, _ = rows(scattered=False)
     path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid)))
-    monkeypatch.setattr(outofcore, "SECONDS", 0)
-    monkeypatch.setattr(outofcore, "PATIENCE", 0)
+    monkeypatch.setattr(checkpoint, "SECONDS", 0)
+    monkeypatch.setattr(checkpoint, "PATIENCE", 0)
     plain, read = sources.Table.block, []
 
     def block(self, batch):
@@ -452,11 +455,10 @@ def test_damaged_checkpoints_are_refused(tmp_path):
 
 
 def test_progress_is_told(tmp_path, monkeypatch, capsys):
-    from rankrls import parallel
 
     X, y, qid, _ = rows(scattered=False)
     path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid)))
-    monkeypatch.setattr(parallel, "clock", iter(range(10**6)).__next__)
+    monkeypatch.setattr("rankrls.system.progress.clock", iter(range(10**6)).__next__)
     RankRLS(verbose=True).fit(path)
     printed = capsys.readouterr().err
     assert "sums over rows: 100 %" in printed and "held-out queries: 100 %" in printed

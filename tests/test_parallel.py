@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 from threadpoolctl import threadpool_limits
 
 from cases import problem
-from rankrls import RankRLS, parallel
+from rankrls import RankRLS
+from rankrls.system import parallel
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_workers_of_joblib_that_share_the_cores_have_one_thread_each():
     def without_pools():
         from unittest import mock
 
-        return mock.patch.multiple("rankrls.parallel", WORTH_THREADS=0, ThreadPoolExecutor=None)
+        return mock.patch.multiple("rankrls.system.parallel", WORTH_THREADS=0, ThreadPoolExecutor=None)
 
     def fit(seed):
         rng = np.random.default_rng(seed)
@@ -74,7 +75,7 @@ def test_long_passes_report_their_progress(monkeypatch, capsys):
     X, y, qid = problem(m=300, n_queries=40)
     RankRLS(verbose=True).fit(X, y, qid=qid)
     assert capsys.readouterr().err == ""  # nothing takes a second
-    monkeypatch.setattr(parallel, "clock", iter(range(10**6)).__next__)
+    monkeypatch.setattr("rankrls.system.progress.clock", iter(range(10**6)).__next__)
     RankRLS(verbose=True).fit(X, y, qid=qid)
     printed = capsys.readouterr().err
     assert "sums over rows: 100 %" in printed and "held-out queries: 100 %" in printed

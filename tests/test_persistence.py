@@ -44,7 +44,7 @@ from rankrls import (
     persistence,
     save,
 )
-from rankrls.selection import RelationKFold
+from rankrls.relations.folds import RelationKFold
 
 KEPT = Path(__file__).parent / "models"
 

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 
 import oracles
 from cases import problem, weights
-from rankrls.preferences import PairPreferences, QueryPreferences
-from rankrls.queries import Queries
+from rankrls.core.preferences import PairPreferences, QueryPreferences
+from rankrls.core.queries import Queries
 
 LOSSES = list(itertools.product([True, False], ["pairs", "queries", "items"], [0.0, 0.3, 1.0], [False, True]))
 
@@ -42,8 +42,8 @@ def test_long_queries_are_cut_into_chunks_that_change_nothing(tied, weighted, be
     y[::7] = np.arange(len(y[::7])) / 10  # levels of one item among levels of many
     F = operator(y, qid, tied, "items", beta, weights(150) if weighted else None)
     whole = F @ X
-    monkeypatch.setattr("rankrls.preferences.BATCH_ROWS", 7)
-    monkeypatch.setattr("rankrls.queries.BATCH_ROWS", 7)
+    monkeypatch.setattr("rankrls.core.preferences.BATCH_ROWS", 7)
+    monkeypatch.setattr("rankrls.core.queries.BATCH_ROWS", 7)
     assert_allclose(F @ X, whole, atol=1e-12)
 
 

@@ -11,11 +11,11 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, cross_val_score
 
 import oracles
-import rankrls.atoms
 from cases import problem, weights
 from rankrls import RankingPursuit, RankRLS, View, metrics
 from rankrls.bases import KMeansCentres
 from rankrls.kernels import Gaussian
+from rankrls.problems import dictionary
 
 GAMMA = 0.05
 RBF = Gaussian(GAMMA)
@@ -179,9 +179,9 @@ def test_a_dictionary_in_parts_is_the_same_dictionary(monkeypatch):
     X, y, qid = noisy()
     params = [{"kernel": RBF}, {"kernel": None}, {"kernel": RBF, "regression": 0.5}, {"kernel": RBF, "backfit": False}]
     whole = [RankingPursuit(5, **p).fit(X, y, qid=qid) for p in params]
-    monkeypatch.setattr(rankrls.atoms, "PART_BYTES", 8 * 40 * 3)
+    monkeypatch.setattr(dictionary, "PART_BYTES", 8 * 40 * 3)
     for free in (0, 8 * 40 * 16):  # nothing is kept; some parts are
-        monkeypatch.setattr("rankrls.validation.available_memory", lambda free=free: free)
+        monkeypatch.setattr("rankrls.system.memory.available_memory", lambda free=free: free)
         for one, p in zip(whole, params, strict=True):
             parts = RankingPursuit(5, **p).fit(X, y, qid=qid)
             assert_array_equal(parts.path_.indices, one.path_.indices)
@@ -572,7 +572,7 @@ def test_data_frames_routing_and_clones():
 
 def test_progress_is_reported(capsys, monkeypatch):
     ticks = iter(np.arange(0, 1e6, 2.0))
-    monkeypatch.setattr("rankrls.parallel.clock", lambda: next(ticks))
+    monkeypatch.setattr("rankrls.system.progress.clock", lambda: next(ticks))
     X, y, qid = noisy()
     RankingPursuit(3, kernel=RBF, verbose=True).fit(X, y, qid=qid)
     assert "pursuit: 100 %" in capsys.readouterr().err
@@ -639,6 +639,6 @@ def test_bad_rows():
 
 def test_too_many_functions_of_views_are_refused_before_they_are_tried(monkeypatch):
     X, y, qid = partly_scored()
-    monkeypatch.setattr("rankrls.validation.available_memory", lambda: 1e4)
+    monkeypatch.setattr("rankrls.system.memory.available_memory", lambda: 1e4)
     with pytest.raises(MemoryError, match="2 views with 60 functions .* basis=500"):
         RankingPursuit(3, views=2).fit(X, y, qid=qid)

@@ -264,7 +264,7 @@ def test_mixed_query_labels():
 
 
 def test_too_large_a_kernel_is_refused_before_it_is_allocated(monkeypatch):
-    monkeypatch.setattr("rankrls.validation.available_memory", lambda: 1000.0)
+    monkeypatch.setattr("rankrls.system.memory.available_memory", lambda: 1000.0)
     with pytest.raises(MemoryError, match="40 training rows needs about .* GiB.*basis="):
         RankRLS(kernel="rbf").fit(X, Y, qid=QID)
 

@@ -127,8 +127,8 @@ def test_the_matrix_of_kernel_values_is_never_whole(monkeypatch):
         return plain(self, A, B)
 
     monkeypatch.setattr(Gaussian, "__call__", watched)
-    for module in ("queries", "preferences", "problems"):
+    for module in ("core.queries", "core.preferences", "problems.primal"):
         monkeypatch.setattr(f"rankrls.{module}.BATCH_ROWS", 16)
-    monkeypatch.setattr("rankrls.queries.Queries.batches.__defaults__", (16,))
+    monkeypatch.setattr("rankrls.core.queries.Queries.batches.__defaults__", (16,))
     RankRLS(kernel=Gaussian(0.1), basis=RandomRows(12), random_state=0).fit(X, Y, qid=QID)
     assert max(seen) <= 32

@@ -12,12 +12,12 @@ from sklearn.base import clone
 import oracles
 from cases import problem
 from rankrls import RankRLS, TransductiveRankRLS
-from rankrls.features import Identity
+from rankrls.core.features import Identity
+from rankrls.core.preferences import QueryPreferences
+from rankrls.core.queries import Queries
 from rankrls.kernels import Gaussian
-from rankrls.preferences import QueryPreferences
-from rankrls.problems import Primal
-from rankrls.queries import Queries
-from rankrls.transduction import completion
+from rankrls.problems.primal import Primal
+from rankrls.problems.transduction import completion
 
 GAMMA, ALPHA, FIDELITY = 0.05, 0.7, 0.4
 WEIGHTINGS = ("items", "queries", "pairs")

@@ -17,7 +17,7 @@ import pandas as pd
 from benchmarks.measure import machine
 from rankrls import ConditionalRankRLS
 from rankrls.metrics import pairwise_accuracy
-from rankrls.selection import Part, RelationKFold
+from rankrls.relations.folds import Part, RelationKFold
 
 SETTINGS = (1, 2, 3, 4)
 NEIGHBOURS = 5

@@ -20,9 +20,10 @@ from sklearn.preprocessing import normalize
 
 from benchmarks.measure import machine, measure
 from rankrls import ConditionalRankRLS
-from rankrls.edges import Graph
-from rankrls.kronecker import Domain, complete_graph
 from rankrls.metrics import disagreement_error
+from rankrls.relations.complete import complete_graph
+from rankrls.relations.edges import Graph
+from rankrls.relations.relation import Domain
 
 NAMES = [
     "alt.atheism", "comp.graphics", "comp.os.ms-windows.misc", "comp.sys.ibm.pc.hardware", "comp.sys.mac.hardware",

@@ -19,10 +19,12 @@ from benchmarks.measure import machine
 from benchmarks.papers import conditional_newsgroups as newsgroups
 from benchmarks.papers.conditional_newsgroups import error
 from rankrls import ConditionalRankRLS, RankRLS
-from rankrls.iterative import ConvergenceWarning
+from rankrls.core.krylov import ConvergenceWarning
 from rankrls.kernels import Gaussian
-from rankrls.kronecker import Domain, complete_graph
-from rankrls.selection import RelationKFold, default_alphas
+from rankrls.problems.choice import default_alphas
+from rankrls.relations.complete import complete_graph
+from rankrls.relations.folds import RelationKFold
+from rankrls.relations.relation import Domain
 
 N_TRAIN, N_TEST = 500, 300
 NEW_CLASSES = 3

@@ -26,14 +26,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from benchmarks.measure import machine
-from rankrls.atoms import Whitened
-from rankrls.coregularised import default_nus
-from rankrls.greedy import Agreeing, pursue
+from rankrls.core.preferences import QueryPreferences
+from rankrls.core.queries import Queries
+from rankrls.core.ridge import whitening
 from rankrls.metrics import disagreement_error
-from rankrls.preferences import QueryPreferences
-from rankrls.problems import Dual
-from rankrls.queries import Queries
-from rankrls.ridge import whitening
+from rankrls.problems.coregularised import default_nus
+from rankrls.problems.dictionary import Whitened
+from rankrls.problems.dual import Dual
+from rankrls.problems.joint_pursuit import Agreeing
+from rankrls.problems.pursuit import pursue
 
 REFERENCES, USERS, HOLD_OUT = 300, 300, 40
 RATED = (50, 300)  # items a test user has rated

@@ -2,10 +2,10 @@
 
 With F such that F'F is the Laplacian of the preference graph, ranking is ridge regression on (F X, F y):
 
-- `preferences` gives F, which applies in O(m) and never forms a pair;
-- `statistics` adds up what a fit needs of the data;
-- `ridge` solves for every regularisation at once, and holds out queries exactly;
-- `kronecker` does the same for relations between objects;
+- `core.preferences` applies F in O(m) and never forms a pair;
+- `core.statistics` adds up what a fit needs of the data;
+- `core.ridge` solves for every regularisation at once, and holds out queries exactly;
+- `problems` and `relations` set up what is to be solved, `blocks` does so for rows that arrive in pieces;
 - `estimators` put these together behind scikit-learn's interface;
 - `distributed` fits them on a cluster.
 
@@ -17,18 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import bases, datasets, distributed, export, kernels, metrics, plotting, selection
-    from .estimators import (
-        ConditionalRankRLS,
-        CoRankRLS,
-        PerQueryMinMax,
-        RankingPursuit,
-        RankRLS,
-        TransductiveRankRLS,
-    )
-    from .iterative import ConvergenceWarning
+    from .checks import qid_from_group
+    from .core.krylov import ConvergenceWarning
+    from .core.views import View
+    from .estimators import ConditionalRankRLS, CoRankRLS, PerQueryMinMax, RankingPursuit, RankRLS, TransductiveRankRLS
     from .persistence import SKOPS_TRUSTED_TYPES, ModelFileError, load, save
-    from .validation import qid_from_group
-    from .views import View
 
 __version__ = "0.1.0"
 __all__ = [
@@ -58,16 +51,16 @@ __all__ = [
 _HOME = {  # where a name comes from; the others are modules
     "CoRankRLS": "estimators",
     "ConditionalRankRLS": "estimators",
-    "ConvergenceWarning": "iterative",
+    "ConvergenceWarning": "core.krylov",
     "ModelFileError": "persistence",
     "PerQueryMinMax": "estimators",
     "RankRLS": "estimators",
     "RankingPursuit": "estimators",
     "SKOPS_TRUSTED_TYPES": "persistence",
     "TransductiveRankRLS": "estimators",
-    "View": "views",
+    "View": "core.views",
     "load": "persistence",
-    "qid_from_group": "validation",
+    "qid_from_group": "checks",
     "save": "persistence",
 }
 

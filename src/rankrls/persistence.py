@@ -27,11 +27,12 @@ from sklearn import __version__ as sklearn_version
 from sklearn import impute, model_selection, pipeline, preprocessing
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from . import bases, estimators, kernels, metrics, views
-from .datasets.files import replacing
-from .greedy import PursuitPath
-from .selection import RelationKFold
-from .statistics import Statistics
+from . import bases, estimators, kernels, metrics
+from .core import views
+from .core.statistics import Statistics
+from .problems.pursuit import PursuitPath
+from .relations.folds import RelationKFold
+from .system.files import replacing
 
 MAGIC = b"rankrls model\n\0\0"
 VERSION = 1

@@ -6,14 +6,14 @@ import contextlib
 import io
 from argparse import Namespace
 
-from .. import demo
+from . import demonstration
 from .text import as_json
 
 
 def run(args: Namespace) -> int:
     if not args.json:
-        return demo.main()
+        return demonstration.main()
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        code = demo.main()
+        code = demonstration.main()
     print(as_json({"text": printed.getvalue()}))
     return code

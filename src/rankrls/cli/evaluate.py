@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import check_queries
+from ..core.queries import Queries
 from ..datasets import RankingData
-from ..datasets.files import opened
 from ..metrics import per_query, randomisation_test, standard_error
-from ..queries import Queries
-from ..validation import check_queries
+from ..system.files import opened
 from .data import doc_ids, labels
 from .tables import write_csv
 from .text import number, remark, say, source, table, target, working

@@ -9,10 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from .. import export
+from ..checks import check_queries
 from ..datasets import RankingData
 from ..estimators.pipelines import ranker_of, scalers_of
 from ..plotting.paths import curve_of
-from ..validation import check_queries
 from . import cv, learning
 from .data import read
 from .text import say, table

@@ -19,10 +19,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from .. import bases, estimators, persistence
+from ..core.views import View
 from ..datasets import RankingData
 from ..estimators.pipelines import learned, ranker_of
 from ..kernels import as_kernel
-from ..views import View
 from .data import complete
 from .options import METHODS, PARAMETERS
 from .text import is_stream, source, target, working

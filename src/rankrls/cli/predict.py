@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import check_queries
 from ..datasets import RankingData, trec
 from ..estimators import ConditionalRankRLS
 from ..estimators.pipelines import needs_queries, predicted, ranker_of, scalers_of
-from ..validation import check_queries
 from . import learning
 from .data import blocks, complete, doc_ids
 from .tables import write_csv, write_parquet

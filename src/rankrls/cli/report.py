@@ -14,20 +14,14 @@ import numpy as np
 
 from rankrls import __version__
 
+from ..checks import check_queries
+from ..core.queries import Queries
 from ..datasets import RankingData
 from ..estimators.pipelines import ranker_of
 from ..metrics import get_metric, standard_error
-from ..plotting import (
-    CoefficientPathDisplay,
-    HoldOutDisplay,
-    MetricAtKDisplay,
-    PursuitPathDisplay,
-    WinsLossesDisplay,
-)
+from ..plotting import CoefficientPathDisplay, HoldOutDisplay, MetricAtKDisplay, PursuitPathDisplay, WinsLossesDisplay
 from ..plotting.paths import curve_of, scoring_name
 from ..plotting.style import check_matplotlib
-from ..queries import Queries
-from ..validation import check_queries
 from . import learning, page, predict
 from .data import read
 from .evaluate import all_metrics, labelled, p_value, read_scores, summary, values_of

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from ..datasets import RankingData
-from ..datasets.files import name_of, opened
+from ..system.files import name_of, opened
 
 BLOCK_ROWS = 10_000
 LABELS, QIDS, DOCIDS, COMMENT = ("label", "y"), ("qid",), ("docid", "doc_id"), "comment"

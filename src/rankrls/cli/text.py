@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..datasets.files import written
-from ..parallel import clock
+from ..system.files import written
+from ..system.progress import clock
 
 SPARKS = "▁▂▃▄▅▆▇█"
 

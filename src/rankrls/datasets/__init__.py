@@ -13,7 +13,7 @@ Examples
 from .download import DownloadError
 from .fetch import Documents, Fold, Ratings, fetch_20newsgroups, fetch_jester, fetch_letor, fetch_movielens
 from .generators import SEARCH_FEATURES, make_ranking, make_search
-from .letor import dump_letor, iter_letor, load_letor, read_svmlight
+from .letor.text import dump_letor, iter_letor, load_letor, read_svmlight
 from .records import RankingData
 from .relations import Games, Relation, make_relation, make_rock_paper_scissors
 from .scaling import per_query_minmax

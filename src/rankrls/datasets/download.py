@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from ..parallel import Progress
-from .files import replacing, sync_folder
+from ..system.files import replacing, sync_folder
+from ..system.progress import Progress
 
 try:
     import fcntl

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ..validation import check_choice
-from . import files
+from ..checks import check_choice
+from ..system import files
 from .download import DownloadError, Remote, data_home, fetched, unpacked
-from .letor import load_letor
+from .letor.text import load_letor
 from .records import RankingData
 
 Folder = str | os.PathLike | None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..validation import check_choice, check_share
+from ..checks import check_choice, check_share
 
 ROCK_PAPER_SCISSORS = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])  # what the row's move gains against the column's
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..queries import Queries
-from ..validation import check_queries
+from ..checks import check_queries
+from ..core.queries import Queries
 
 
 def per_query_minmax(X: Any, qid: Any = None) -> np.ndarray:

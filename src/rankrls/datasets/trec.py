@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..queries import Queries
-from ..validation import check_numbers, check_queries
+from ..checks import check_numbers, check_queries
+from ..core.queries import Queries
 
 
 def to_trec_run(scores: Any, qid: Any = None, doc_ids: Any = None, *, tag: str = "rankrls") -> str:

@@ -24,8 +24,9 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from ..census import Block, Census
-from ..parallel import one_thread_each
+from ..blocks.block import Block
+from ..blocks.totals import Census
+from ..system.parallel import one_thread_each
 from .fitting import fit as fit_partitions
 from .partitions import Partitions, Reader, Task, added, columns_of, some_rows, table_of
 from .scoring import check_model, model_features, rows_for, score_array, score_frame

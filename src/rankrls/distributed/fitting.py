@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from ..bases import CANDIDATES, Basis
-from ..census import Loss
-from ..coregularised import Stack
+from ..blocks.totals import Loss
+from ..core.preferences import Read
+from ..core.queries import Queries
+from ..core.views import FittedView, View, as_views, fitted_views, is_count
 from ..estimators import CoRankRLS, RankRLS
 from ..estimators.corankrls import Unscored
-from ..estimators.streaming import Candidate, Rows, fit_parts
+from ..estimators.from_blocks import Candidate, Rows, fit_parts
 from ..estimators.training import Training
-from ..parallel import reporting
-from ..preferences import Read
-from ..queries import Queries
-from ..views import FittedView, View, as_views, fitted_views, is_count
+from ..problems.coregularised import Stack
+from ..system.progress import reporting
 from .partitions import Partitions
 
 

@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from ..census import Block, Census
-from ..parallel import one_thread_each
-from ..parts import TreeSum
-from ..sources import Columns, Opened, Table, checked
+from ..blocks.block import Block
+from ..blocks.sources import Columns, Opened, Table, checked
+from ..blocks.sums import TreeSum
+from ..blocks.totals import Census
+from ..system.parallel import one_thread_each
 
 T = TypeVar("T")
 

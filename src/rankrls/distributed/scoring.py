@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..parallel import one_thread_each
+from ..system.parallel import one_thread_each
 from .partitions import features_among
 
 

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ..census import Block, Census
+from ..blocks.block import Block
+from ..blocks.totals import Census
 from .fitting import fit as fit_partitions
 from .partitions import Partitions, Reader, Task, added, columns_of, some_rows, table_of
 from .scoring import model_features, score_frame, side_by_side

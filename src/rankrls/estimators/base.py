@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .. import validation
-from ..frames import as_column
+from .. import checks
 from ..metrics import get_metric
+from ..system.frames import as_column
 
 
 class Ranker(BaseEstimator):
@@ -47,13 +47,13 @@ class Ranker(BaseEstimator):
         >>> RankRLS(alpha=1.0).fit(X, y, qid=qid).rank(X, qid)
         array([1, 3, 2, 1, 2])
         """
-        X, qid = validation.split_qid_column(X, qid)
+        X, qid = checks.split_qid_column(X, qid)
         scores = self.predict(X)
         if scores.ndim > 1:
             raise ValueError(
                 f"rank needs one score per row, this model has {scores.shape[1]} targets: rank a column of predict"
             )
-        return validation.check_queries(qid, len(scores)).ranks(scores)
+        return checks.check_queries(qid, len(scores)).ranks(scores)
 
     def score(self, X, y, qid=None, sample_weight=None):
         """The `scoring` metric of the rankings, averaged over queries.
@@ -81,7 +81,7 @@ class Ranker(BaseEstimator):
         1.0
         """
         check_is_fitted(self, self._learned)
-        X, qid = validation.split_qid_column(X, qid)
+        X, qid = checks.split_qid_column(X, qid)
         if qid is None and self.n_queries_ > 1:
             raise ValueError(
                 f"the model was fitted on {self.n_queries_} queries, but score got no qid and would pool them into "
@@ -89,13 +89,13 @@ class Ranker(BaseEstimator):
                 "sklearn.set_config(enable_metadata_routing=True) or put a column 'qid' into X"
             )
         scores = self.predict(X)
-        weights = validation.check_weights(sample_weight, len(scores))
+        weights = checks.check_weights(sample_weight, len(scores))
         if self._skips_unscored:
             y, scores, qid, weights = _scored(y, scores, qid, weights)
-        y = validation.check_numbers("y", y, len(scores), flat=False)
+        y = checks.check_numbers("y", y, len(scores), flat=False)
         if y.size != scores.size:
             raise ValueError(f"y has shape {y.shape}, predictions have {scores.shape}")
-        queries = validation.check_queries(qid, len(scores))
+        queries = checks.check_queries(qid, len(scores))
         metric = get_metric(self.scoring)
         columns = list(zip(y.reshape(len(y), -1).T, scores.reshape(len(y), -1).T, strict=True))
         if weights is None:

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import validation
-from ..atoms import Columns, KernelAtoms
-from ..coregularised import Stack, agreement, default_nus
-from ..greedy import Agreeing, Supervised
+from ..core.preferences import QueryPreferences
+from ..core.queries import BATCH_ROWS
+from ..core.views import FittedView
 from ..kernels import Precomputed, as_kernel
-from ..preferences import QueryPreferences
-from ..queries import BATCH_ROWS
-from ..views import FittedView
+from ..problems.coregularised import Stack, agreement, default_nus
+from ..problems.dictionary import Columns, KernelAtoms
+from ..problems.joint_pursuit import Agreeing
+from ..problems.pursuit import Supervised
+from ..system import memory
 from .training import Training, basis_points
 
 
@@ -95,7 +96,7 @@ def agreeing(
             f"shared_basis=True needs as many functions in each view, the views have "
             f"{', '.join(str(len(n)) for n in numbers)}: give all of them the same rows"
         )
-    validation.check_memory(
+    memory.check_memory(
         6 * 8 * stack.n_columns**2 + 16 * len(scored) * stack.n_columns,
         f"{len(views)} views with {stack.n_columns} functions to choose from together",
         "take fewer, e.g. basis=500",

@@ -9,17 +9,20 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .. import selection, validation
-from ..conditional import REMEDY, CompleteProblem, EdgeProblem
-from ..edges import Graph, sampled
-from ..frames import as_frame
-from ..iterative import warn_if_stopped_early
+from .. import checks
+from ..core.krylov import warn_if_stopped_early
+from ..core.queries import Queries
 from ..kernels import Kernel, Precomputed, as_kernel
-from ..kronecker import Relation
 from ..metrics import get_metric
-from ..parallel import reporting
-from ..queries import Queries
-from ..selection import RelationKFold
+from ..problems import choice
+from ..relations import checks as relation_checks
+from ..relations.edges import Graph, sampled
+from ..relations.folds import RelationKFold
+from ..relations.problems import REMEDY, CompleteProblem, EdgeProblem
+from ..relations.relation import Relation
+from ..system import memory
+from ..system.frames import as_frame
+from ..system.progress import reporting
 from .sides import Side, as_objects, ids_of
 
 PARITY = {None: 0, "arbitrary": 0, "symmetric": 1, "reciprocal": -1}
@@ -230,8 +233,8 @@ class ConditionalRankRLS(BaseEstimator):
         with reporting(self.verbose):
             source, target = self._sides(X, Z)
             shape = (len(source), len(target))
-            rows, columns = validation.check_edges(edges, *shape, (source.ids, target.ids))
-            y = validation.check_numbers("y", y, len(rows), unit="edge")
+            rows, columns = relation_checks.check_edges(edges, *shape, (source.ids, target.ids))
+            y = checks.check_numbers("y", y, len(rows), unit="edge")
             return self._fit(source, target, Relation(shape, None, rows, columns, y), matrix=False)
 
     def predict(self, X, Z=None):
@@ -268,7 +271,7 @@ class ConditionalRankRLS(BaseEstimator):
         left, right = self._ends(X, Z)
         other = X if Z is None and self._one_domain else Z
         ids = (ids_of(X), self.target_ids_ if other is None else ids_of(other))
-        rows, columns = validation.check_edges(edges, len(left), len(right), ids)
+        rows, columns = relation_checks.check_edges(edges, len(left), len(right), ids)
         return sampled(left, right, rows, columns)
 
     def rank(self, conditions, candidates=None, *, top=None):
@@ -329,7 +332,7 @@ class ConditionalRankRLS(BaseEstimator):
         """
         check_is_fitted(self, "alpha_")
         left, right = self._ends(X, Z)
-        relation = validation.check_relation(Y, len(left), len(right), one_domain=Z is None and self._one_domain)
+        relation = relation_checks.check_relation(Y, len(left), len(right), one_domain=Z is None and self._one_domain)
         rows, columns, y = relation.edges()
         scores = (left @ right.T).ravel() if relation.Y is not None else sampled(left, right, rows, columns)
         queries = Queries.of(rows if self.condition == "source" else columns)
@@ -401,7 +404,7 @@ class ConditionalRankRLS(BaseEstimator):
         self._check_params()
         with reporting(self.verbose):
             source, target = self._sides(X, Z)
-            relation = validation.check_relation(Y, len(source), len(target), one_domain=Z is None)
+            relation = relation_checks.check_relation(Y, len(source), len(target), one_domain=Z is None)
             return self._fit(source, target, relation, matrix=not sparse.issparse(Y), alone=alone)
 
     def _fit(self, source: Side, target: Side, relation: Relation, *, matrix: bool, alone: bool = False):
@@ -411,8 +414,8 @@ class ConditionalRankRLS(BaseEstimator):
         conditioning, ranked = (target, source) if turned else (source, target)
         relation = relation.T if turned else relation
         if not alone:
-            validation.check_every_object(relation, names[::-1] if turned else names)
-        validation.check_graph(relation, ranking=ranking, parity=parity)
+            relation_checks.check_every_object(relation, names[::-1] if turned else names)
+        relation_checks.check_graph(relation, ranking=ranking, parity=parity)
         G, K = conditioning.domain, ranked.domain
         if relation.Y is not None and self.solver not in ("cg", "pcg"):
             self._check_memory(relation)
@@ -434,12 +437,10 @@ class ConditionalRankRLS(BaseEstimator):
         for name in ("alphas_", "cv_scores_", "cv_predictions_"):
             self.__dict__.pop(name, None)
         if self.alpha != "auto":
-            self.alpha_ = validation.check_number("alpha", self.alpha, zero=isinstance(problem, EdgeProblem))
+            self.alpha_ = checks.check_number("alpha", self.alpha, zero=isinstance(problem, EdgeProblem))
             return
         alphas = (
-            selection.default_alphas(problem.spread)
-            if self.alphas is None
-            else validation.check_grid("alphas", self.alphas)
+            choice.default_alphas(problem.spread) if self.alphas is None else checks.check_grid("alphas", self.alphas)
         )
         splitter = self._splitter(isinstance(problem, CompleteProblem), one_domain)
         judge = problem
@@ -447,7 +448,7 @@ class ConditionalRankRLS(BaseEstimator):
             judge = problem.by_edges(self.tol, self.max_iter)  # without some of its edges it is not complete
         metric = get_metric(self.scoring)
         scores = judge.scores(alphas, metric, splitter)
-        best = selection.best(scores if metric.greater_is_better else -scores, alphas)
+        best = choice.best(scores if metric.greater_is_better else -scores, alphas)
         self.alpha_, self.alphas_, self.cv_scores_ = float(alphas[best]), alphas, scores
         held = judge.held_out(self.alpha_, splitter)
         if held.ndim == 1 and matrix:
@@ -536,7 +537,7 @@ class ConditionalRankRLS(BaseEstimator):
 
     def _check_memory(self, relation: Relation) -> None:
         p, r = relation.shape
-        validation.check_memory(
+        memory.check_memory(
             8 * (4 * p * r + 3 * (p * p + r * r)),
             f"a complete relation between {p} and {r} objects",
             "use fewer objects, or a sample of the edges (a sparse Y)",
@@ -544,13 +545,13 @@ class ConditionalRankRLS(BaseEstimator):
 
     def _check_params(self) -> None:
         if isinstance(self.alpha, str):
-            validation.check_choice("alpha", self.alpha, ("auto",))
-        validation.check_choice("loss", self.loss, ("ranking", "regression"))
-        validation.check_choice("relation", self.relation, PARITY)
-        validation.check_choice("condition", self.condition, ("source", "target"))
-        validation.check_choice("solver", self.solver, ("auto", "closed", "cg", "pcg"))
-        validation.check_choice("indefinite", self.indefinite, ("error", "clip", "shift"))
-        validation.check_number("tol", self.tol)
+            checks.check_choice("alpha", self.alpha, ("auto",))
+        checks.check_choice("loss", self.loss, ("ranking", "regression"))
+        checks.check_choice("relation", self.relation, PARITY)
+        checks.check_choice("condition", self.condition, ("source", "target"))
+        checks.check_choice("solver", self.solver, ("auto", "closed", "cg", "pcg"))
+        checks.check_choice("indefinite", self.indefinite, ("error", "clip", "shift"))
+        checks.check_number("tol", self.tol)
         get_metric(self.scoring)
         number = isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool)
         if not (number or self.cv == "auto" or isinstance(self.cv, RelationKFold)):

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from .. import selection, validation
-from ..coregularised import Coregularised, Stack, agreement
-from ..frames import as_column
+from .. import checks
+from ..core.preferences import WEIGHTINGS
+from ..core.queries import BATCH_ROWS
+from ..core.views import as_views, fitted_views
 from ..metrics import get_metric
-from ..parallel import reporting
-from ..preferences import WEIGHTINGS
-from ..queries import BATCH_ROWS
-from ..views import as_views, fitted_views
+from ..problems import choice
+from ..problems.coregularised import Coregularised, Stack, agreement
+from ..system.frames import as_column
+from ..system.progress import reporting
 from .base import Ranker
 from .training import Setup, Training, preferences_among
 
@@ -183,11 +184,11 @@ class CoRankRLS(Ranker):
             return self._fit(X, y, qid, sample_weight)
 
     def _fit(self, X, y, qid, sample_weight):
-        X, qid = validation.split_qid_column(X, qid)
+        X, qid = checks.split_qid_column(X, qid)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
-        y = validation.check_scores(_column(y), X.shape[0])
-        queries = validation.check_queries(qid, X.shape[0])
-        u = validation.check_weights(sample_weight, X.shape[0])
+        y = checks.check_scores(_column(y), X.shape[0])
+        queries = checks.check_queries(qid, X.shape[0])
+        u = checks.check_weights(sample_weight, X.shape[0])
         given = np.ones(X.shape[0], dtype=bool) if u is None else u > 0
         scored, unscored = np.flatnonzero(given & ~np.isnan(y)), np.flatnonzero(given & np.isnan(y))
         if not len(scored):
@@ -206,7 +207,7 @@ class CoRankRLS(Ranker):
         """Learn from some rows, given what the views have to agree on, wherever that was added up."""
         among = partial(preferences_among, rows.queries, rows.weights, scored, weighting=self.weighting)
         queries, y = among().queries, rows.y[:, 0]
-        validation.check_comparable(rows.y[scored], queries)
+        checks.check_comparable(rows.y[scored], queries)
         if not unscored.n_pairs and len(stack.views) > 1:
             warnings.warn(
                 f"no query has two of the {unscored.n_rows} unscored rows: the views have nothing to agree on and "
@@ -249,7 +250,7 @@ class CoRankRLS(Ranker):
         scores : ndarray of shape (n_samples, n_views)
         """
         check_is_fitted(self, "alpha_")
-        X, _ = validation.split_qid_column(X, None)
+        X, _ = checks.split_qid_column(X, None)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         scores = np.empty((X.shape[0], len(self.views_)), dtype=X.dtype)
         for i in range(0, X.shape[0], BATCH_ROWS):
@@ -261,8 +262,8 @@ class CoRankRLS(Ranker):
     # ---------------------------------------------------------------- inside
 
     def _learn(self, problems: list[Coregularised], data: Training, n_unscored: int) -> None:
-        problem, choice, alphas = self._select(problems, data)
-        best = 0 if choice is None else choice.best
+        problem, chosen, alphas = self._select(problems, data)
+        best = 0 if chosen is None else chosen.best
         alpha, nu = float(alphas[best % len(alphas)]), float(problem.nus[best // len(alphas)])
         a = problem.solution(alpha, nu)
         self.alpha_, self.nu_ = alpha, nu
@@ -276,9 +277,9 @@ class CoRankRLS(Ranker):
         if "auto" in (self.alpha, self.nu):
             self.alphas_, self.nus_ = alphas, problem.nus
             self.cv_scores_, self.cv_errors_ = (
-                values.reshape(len(problem.nus), -1) for values in (choice.scores, choice.errors)
+                values.reshape(len(problem.nus), -1) for values in (chosen.scores, chosen.errors)
             )
-            self.cv_predictions_ = data.all_rows(choice.predictions)[:, 0].astype(data.dtype)
+            self.cv_predictions_ = data.all_rows(chosen.predictions)[:, 0].astype(data.dtype)
 
     def _select(self, problems: Any, data: Training) -> tuple[Coregularised, Any, np.ndarray]:
         """The problem to solve, what hold-out says where something is to be chosen, and the alphas."""
@@ -290,8 +291,8 @@ class CoRankRLS(Ranker):
             setup = Setup(problem, problem.F, problem.F.y is None, 1.0, items=False)
             alphas = setup.alphas(given)
             folds, groups = setup.folds(self.cv, data)
-            choice = selection.choose(problem, folds, np.tile(alphas, len(problem.nus)), metric, groups)
-            found.append((problem, choice, alphas))
+            chosen = choice.choose(problem, folds, np.tile(alphas, len(problem.nus)), metric, groups)
+            found.append((problem, chosen, alphas))
         sign = 1 if metric.greater_is_better else -1
         return max(found, key=lambda one: sign * one[1].score)
 
@@ -299,8 +300,8 @@ class CoRankRLS(Ranker):
         """The values to try of a parameter: its grid (None if not given) or the one number."""
         value = getattr(self, name)
         if isinstance(value, str):
-            return None if grid is None else validation.check_grid(f"{name}s", grid, zero=zero)
-        return np.array([validation.check_number(name, value, zero=zero)])
+            return None if grid is None else checks.check_grid(f"{name}s", grid, zero=zero)
+        return np.array([checks.check_number(name, value, zero=zero)])
 
     @property
     def _tied_options(self) -> tuple[bool, ...]:
@@ -309,11 +310,11 @@ class CoRankRLS(Ranker):
     def _check_params(self) -> None:
         for name, value in (("alpha", self.alpha), ("nu", self.nu)):
             if isinstance(value, str):
-                validation.check_choice(name, value, ("auto",))
+                checks.check_choice(name, value, ("auto",))
         self._values("alpha", self.alphas)
         self._values("nu", self.nus, zero=True)
-        validation.check_choice("weighting", self.weighting, WEIGHTINGS)
-        validation.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
+        checks.check_choice("weighting", self.weighting, WEIGHTINGS)
+        checks.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
         get_metric(self.scoring)
         as_views(self.views, self.kernel, self.basis)
 

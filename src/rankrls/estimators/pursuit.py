@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from .. import selection, validation
-from ..greedy import PursuitPath
+from .. import checks
+from ..core.preferences import WEIGHTINGS, QueryPreferences
+from ..core.queries import BATCH_ROWS
+from ..core.views import FittedView, as_views, fitted_views, is_count
 from ..kernels import Precomputed
 from ..metrics import get_metric
-from ..parallel import reporting
-from ..preferences import WEIGHTINGS, QueryPreferences
-from ..queries import BATCH_ROWS
-from ..views import FittedView, as_views, fitted_views, is_count
+from ..problems import choice
+from ..problems.pursuit import PursuitPath
+from ..system.progress import reporting
 from .base import Ranker
 from .candidates import Candidate, agreeing, supervised
 from .training import Setup, Training, preferences_among
@@ -185,13 +186,13 @@ class RankingPursuit(Ranker):
             return self._fit(X, y, qid, sample_weight)
 
     def _fit(self, X, y, qid, sample_weight):
-        X, qid = validation.split_qid_column(X, qid)
+        X, qid = checks.split_qid_column(X, qid)
         X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], ensure_min_samples=2)
         if self.__sklearn_tags__().input_tags.pairwise and not self._several:
-            validation.check_kernel_matrix(X)
-        y = validation.check_scores(_column(y), X.shape[0])
-        queries = validation.check_queries(qid, X.shape[0])
-        u = validation.check_weights(sample_weight, X.shape[0])
+            checks.check_kernel_matrix(X)
+        y = checks.check_scores(_column(y), X.shape[0])
+        queries = checks.check_queries(qid, X.shape[0])
+        u = checks.check_weights(sample_weight, X.shape[0])
         given = np.ones(X.shape[0], dtype=bool) if u is None else u > 0
         scored, unscored = np.flatnonzero(given & ~np.isnan(y)), np.flatnonzero(given & np.isnan(y))
         if not len(scored):
@@ -199,7 +200,7 @@ class RankingPursuit(Ranker):
         labels = None if self.tied_pairs else y
         F = preferences_among(queries, u, scored, labels, weighting=self.weighting, regression=float(self.regression))
         if self.regression == 0:
-            validation.check_comparable(y[scored, None], F.queries)
+            checks.check_comparable(y[scored, None], F.queries)
         kept = None if len(scored) == X.shape[0] else scored
         data = Training(X, y[scored, None], F.queries, F.u, kept=kept, n_given=X.shape[0])
         candidates = self._candidates(F, data, scored, unscored, (queries, u))
@@ -338,7 +339,7 @@ class RankingPursuit(Ranker):
             raise ValueError("alternatives need the training rows, which a pickled model leaves behind: fit again")
         if not is_count(k) or k < 1:
             raise ValueError(f"k must be a positive number of models, got {k!r}")
-        tolerance = validation.check_number("tolerance", tolerance, zero=True)
+        tolerance = checks.check_number("tolerance", tolerance, zero=True)
         if not self.n_basis_:
             return []
         own = replace(self.path_, indices=self._chosen)
@@ -364,9 +365,9 @@ class RankingPursuit(Ranker):
         """The best of several pursuits, its path and the size to use."""
         n = self._largest(candidates[0])
         sizes = np.arange(1, n + 1) if self._auto else np.array([n])
-        best, ready, choice = candidates[0], candidates[0].problem, None
+        best, ready, chosen = candidates[0], candidates[0].problem, None
         if self._auto or len(candidates) > 1:
-            best, ready, choice = self._select(candidates, sizes, data)
+            best, ready, chosen = self._select(candidates, sizes, data)
         path = ready.released().path(n)
         if len(path) < n and (not self._auto or not len(path)):
             warnings.warn(
@@ -377,11 +378,11 @@ class RankingPursuit(Ranker):
             )
         self.__dict__.pop("cv_predictions_", None)
         size = len(path)
-        if choice is not None:
-            size = min(int(sizes[choice.best]), len(path))
+        if chosen is not None:
+            size = min(int(sizes[chosen.best]), len(path))
             if self._auto:
-                path = replace(path, scores=choice.scores[: len(path)], score_errors=choice.errors[: len(path)])
-            self.cv_predictions_ = data.all_rows(choice.predictions)[:, 0].astype(data.dtype)
+                path = replace(path, scores=chosen.scores[: len(path)], score_errors=chosen.errors[: len(path)])
+            self.cv_predictions_ = data.all_rows(chosen.predictions)[:, 0].astype(data.dtype)
         self.nu_ = getattr(best.problem, "nu", 0.0)
         self._mean = float(np.average(data.y[:, 0], weights=data.weights)) if self.regression > 0 else 0.0
         self._candidate = replace(best, problem=None if self._several else best.problem.released())
@@ -397,9 +398,9 @@ class RankingPursuit(Ranker):
         for candidate in candidates:
             ready = candidate.problem.evaluated()
             # sizes as negative alphas: the smallest of several that are best
-            choice = selection.choose(ready, folds, -sizes.astype(float), metric, groups, -1.0)
-            if best is None or sign * choice.score > sign * best[2].score:
-                best = candidate, ready, choice
+            chosen = choice.choose(ready, folds, -sizes.astype(float), metric, groups, -1.0)
+            if best is None or sign * chosen.score > sign * best[2].score:
+                best = candidate, ready, chosen
         return best
 
     def _largest(self, candidate: Candidate) -> int:
@@ -421,7 +422,7 @@ class RankingPursuit(Ranker):
             most = data.queries.n_rows // 2 if single else len(data.queries)
             cv = max(2, min(FOLDS, most))
         elif isinstance(cv, str) and not single:
-            validation.check_choice("cv", cv, ("leave-query-out",))
+            checks.check_choice("cv", cv, ("leave-query-out",))
             cv = len(data.queries)
         return Setup(None, F, True, 1.0, items=False).folds(cv, data)  # type: ignore[arg-type]
 
@@ -440,7 +441,7 @@ class RankingPursuit(Ranker):
         names = getattr(self, "feature_names_in_", None)
         views = fitted_views(as_views(self.views, self.kernel, basis), data.X, names, u, self.random_state)
         nus: Any = self.nus if isinstance(self.nu, str) else [self.nu]
-        nus = None if nus is None else validation.check_grid("nus", nus, zero=True)
+        nus = None if nus is None else checks.check_grid("nus", nus, zero=True)
         options = {"views": views, "nus": nus, "backfit": self.backfit, "shared": self.shared_basis}
         return agreeing(F, G, data, scored, unscored, **options)
 
@@ -492,7 +493,7 @@ class RankingPursuit(Ranker):
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self, self._learned)
-        X, _ = validation.split_qid_column(X, None)
+        X, _ = checks.split_qid_column(X, None)
         return validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], reset=False)
 
     @property
@@ -505,7 +506,7 @@ class RankingPursuit(Ranker):
 
     def _check_params(self) -> None:
         if self._auto:
-            validation.check_choice("n_basis", self.n_basis, ("auto",))
+            checks.check_choice("n_basis", self.n_basis, ("auto",))
         for name in ("max_basis",) if self._auto else ("n_basis", "max_basis"):
             value = getattr(self, name)
             if not is_count(value) or value < 1:
@@ -513,13 +514,13 @@ class RankingPursuit(Ranker):
                     f"{name} must be a positive whole number{', or auto' * (name == 'n_basis')}, got {value!r}"
                 )
         if isinstance(self.nu, str):
-            validation.check_choice("nu", self.nu, ("auto",))
+            checks.check_choice("nu", self.nu, ("auto",))
         else:
-            validation.check_number("nu", self.nu, zero=True)
-        validation.check_choice("weighting", self.weighting, WEIGHTINGS)
+            checks.check_number("nu", self.nu, zero=True)
+        checks.check_choice("weighting", self.weighting, WEIGHTINGS)
         for name in ("tied_pairs", "backfit", "shared_basis"):
-            validation.check_choice(name, getattr(self, name), (True, False))
-        validation.check_share("regression", self.regression)
+            checks.check_choice(name, getattr(self, name), (True, False))
+        checks.check_share("regression", self.regression)
         get_metric(self.scoring)
         if self.kernel is None and self.basis is not None and not self._several:
             raise ValueError("basis needs a kernel; with kernel=None the functions to choose from are the columns of X")

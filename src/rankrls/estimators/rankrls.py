@@ -10,19 +10,21 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from .. import selection, validation
-from ..frames import as_column, as_frame
+from .. import checks
+from ..blocks.sources import source_of
+from ..core.preferences import WEIGHTINGS, PairPreferences, QueryPreferences
+from ..core.queries import Queries
+from ..core.ridge import primal, primal_solution
+from ..core.statistics import Statistics
 from ..kernels import Precomputed
 from ..metrics import get_metric
-from ..parallel import reporting
-from ..preferences import WEIGHTINGS, PairPreferences, QueryPreferences
-from ..problems import Model
-from ..queries import Queries
-from ..ridge import primal, primal_solution
-from ..sources import source_of
-from ..statistics import Statistics
+from ..problems import choice
+from ..problems.base import Model
+from ..system import memory
+from ..system.frames import as_column, as_frame
+from ..system.progress import reporting
 from .base import Ranker
-from .streaming import features_of, fit_source, more_sums
+from .from_blocks import features_of, fit_source, more_sums
 from .training import GRAM_COLUMNS, Setup, Training
 
 
@@ -198,19 +200,19 @@ class RankRLS(Ranker):
                 return fit_source(self, source, checkpoint)
             if checkpoint is not None:
                 raise ValueError("checkpoint is for rows that are read in blocks; these are in memory")
-            X, y, qid, sample_weight = validation.named_columns(X, y, qid, sample_weight)
+            X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
             return self._fit(self._training(X, y, qid, sample_weight))
 
     def _fit(self, rows: Training):
-        data, setup, choice = self._select(rows)
-        alpha = float(choice.alphas[choice.best]) if self._auto else float(self.alpha)
+        data, setup, chosen = self._select(rows)
+        alpha = float(chosen.alphas[chosen.best]) if self._auto else float(self.alpha)
         self._store(setup.problem.model(alpha / setup.unit), data)
         self.alpha_, self.tied_pairs_ = alpha, setup.tied
         self.n_queries_, self.n_pairs_ = len(data.queries), setup.F.n_pairs
         self._forget_selection()
         if self._auto:
-            self.alphas_, self.cv_scores_, self.cv_errors_ = choice.alphas, choice.scores, choice.errors
-            predictions = data.all_rows(choice.predictions).astype(data.dtype, copy=False)
+            self.alphas_, self.cv_scores_, self.cv_errors_ = chosen.alphas, chosen.scores, chosen.errors
+            predictions = data.all_rows(chosen.predictions).astype(data.dtype, copy=False)
             self.cv_predictions_ = predictions[:, 0] if data.flat else predictions
         self.statistics_ = setup.statistics()
         return self
@@ -230,9 +232,9 @@ class RankRLS(Ranker):
                 setup = option.setup(tied=tied, **arguments)
                 alphas = setup.alphas(self.alphas if self._auto else [self.alpha])
                 folds, groups = setup.folds(self.cv, option)
-                choice = selection.choose(setup.problem, folds, alphas, metric, groups, setup.unit)
-                if best is None or sign * choice.score > sign * best[2].score:
-                    best = option, setup, choice
+                chosen = choice.choose(setup.problem, folds, alphas, metric, groups, setup.unit)
+                if best is None or sign * chosen.score > sign * best[2].score:
+                    best = option, setup, chosen
         return best
 
     def fit_pairs(self, X, pairs, margins=None, weights=None):
@@ -271,14 +273,14 @@ class RankRLS(Ranker):
         X = as_frame(X)
         X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], ensure_min_samples=2)
         if self.__sklearn_tags__().input_tags.pairwise:
-            validation.check_kernel_matrix(X)
-        pairs = validation.check_pairs(pairs, X.shape[0])
+            checks.check_kernel_matrix(X)
+        pairs = checks.check_pairs(pairs, X.shape[0])
         y = (
             np.ones(len(pairs))
             if margins is None
-            else validation.check_numbers("margins", margins, len(pairs), unit="pair")
+            else checks.check_numbers("margins", margins, len(pairs), unit="pair")
         )
-        weights = validation.check_weights(weights, len(pairs), name="weights", unit="pair")
+        weights = checks.check_weights(weights, len(pairs), name="weights", unit="pair")
         if weights is not None:
             pairs, y, weights = (array[weights > 0] for array in (pairs, y, weights))
         F = PairPreferences(pairs, X.shape[0], weights)
@@ -288,18 +290,16 @@ class RankRLS(Ranker):
         best: Any = None
         for data in options:
             if data.kernel is not None and data.points is None:  # all rows: pairs may outnumber them
-                validation.check_memory(
+                memory.check_memory(
                     4 * 8 * X.shape[0] ** 2, f"a model expanded in all {X.shape[0]} rows", "pass basis="
                 )
                 data = replace(data, points=X)
             problem = data.primal(F, y[:, None])
             alphas = np.array([self.alpha]) if not self._auto else self.alphas
-            alphas = (
-                selection.default_alphas(problem.spread) if alphas is None else validation.check_grid("alphas", alphas)
-            )
+            alphas = choice.default_alphas(problem.spread) if alphas is None else checks.check_grid("alphas", alphas)
             fixed = len(options) == len(alphas) == 1
-            scores = np.zeros(1) if fixed and not self._auto else selection.pair_scores(problem, alphas)
-            winner = selection.best(scores, alphas)
+            scores = np.zeros(1) if fixed and not self._auto else choice.pair_scores(problem, alphas)
+            winner = choice.best(scores, alphas)
             if best is None or scores[winner] > best[0]:
                 best = scores[winner], data, problem, alphas, scores, float(alphas[winner])
         _, data, problem, alphas, scores, alpha = best
@@ -381,7 +381,7 @@ class RankRLS(Ranker):
             if not fitted:
                 return fit_source(self, source, None)
             return self._combine(*more_sums(self, source), learn=learn)
-        X, y, qid, sample_weight = validation.named_columns(X, y, qid, sample_weight)
+        X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
         X = as_frame(X)  # a stream can be read but once
         if fitted:
             alpha, tied = self.alpha_, self.tied_pairs_
@@ -411,7 +411,7 @@ class RankRLS(Ranker):
         if before is not None:
             sums = before + sums if learn else before - sums
             if not learn:
-                validation.check_sums(sums, before)
+                checks.check_sums(sums, before)
         coef = primal_solution(sums, self.alpha_, features_of(data, data.X.shape[1]).W, data.dtype)
         self._store(Model(coef, sums.target_mean - sums.mean @ coef), data)
         self.statistics_, self.n_queries_, self.n_pairs_ = sums, sums.n_queries, sums.n_pairs
@@ -434,7 +434,7 @@ class RankRLS(Ranker):
         scores : ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
         check_is_fitted(self, "alpha_")
-        X, _ = validation.split_qid_column(X, None)
+        X, _ = checks.split_qid_column(X, None)
         X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], reset=False)
         if hasattr(self, "coef_"):
             return np.asarray(X @ self.coef_.T) + self.intercept_
@@ -508,8 +508,8 @@ class RankRLS(Ranker):
         path = primal(self.statistics_, None, self.coef_.dtype)
         if alphas is None:
             gram = self.statistics_.gram
-            alphas = getattr(self, "alphas_", selection.default_alphas(float(np.trace(gram)) / len(gram)))
-        alphas = validation.check_grid("alphas", alphas)
+            alphas = getattr(self, "alphas_", choice.default_alphas(float(np.trace(gram)) / len(gram)))
+        alphas = checks.check_grid("alphas", alphas)
         coefs = np.reshape([path.coef(alpha).T for alpha in alphas], (len(alphas), *self.coef_.shape))
         return alphas, coefs.astype(self.coef_.dtype)
 
@@ -525,14 +525,14 @@ class RankRLS(Ranker):
 
     def _check_params(self) -> None:
         if self._auto:
-            validation.check_choice("alpha", self.alpha, ("auto",))
+            checks.check_choice("alpha", self.alpha, ("auto",))
             if self.alphas is not None:
-                validation.check_grid("alphas", self.alphas)
+                checks.check_grid("alphas", self.alphas)
         else:
-            validation.check_number("alpha", self.alpha)
-        validation.check_choice("weighting", self.weighting, WEIGHTINGS)
-        validation.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
-        validation.check_share("regression", self.regression)
+            checks.check_number("alpha", self.alpha)
+        checks.check_choice("weighting", self.weighting, WEIGHTINGS)
+        checks.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
+        checks.check_share("regression", self.regression)
         get_metric(self.scoring)
         if self.basis is not None and self.kernel is None:
             raise ValueError(
@@ -541,7 +541,7 @@ class RankRLS(Ranker):
 
     def _training(self, X, y, qid, sample_weight, *, fresh: bool = True) -> Training:
         """Checked rows; unless `fresh`, further rows for a model that is fitted already."""
-        X, qid = validation.split_qid_column(X, qid)
+        X, qid = checks.split_qid_column(X, qid)
         X, y = validate_data(
             self,
             X,
@@ -555,16 +555,16 @@ class RankRLS(Ranker):
         )
         if self.tied_pairs is not True and y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
-        queries = validation.check_queries(qid, X.shape[0])
-        weights = validation.check_weights(sample_weight, X.shape[0])
-        targets = validation.check_targets(y, tied_pairs=self.tied_pairs)
+        queries = checks.check_queries(qid, X.shape[0])
+        weights = checks.check_weights(sample_weight, X.shape[0])
+        targets = checks.check_targets(y, tied_pairs=self.tied_pairs)
         if self.__sklearn_tags__().input_tags.pairwise and fresh:
-            validation.check_kernel_matrix(X)
+            checks.check_kernel_matrix(X)
         data = Training(X, targets, queries, weights, n_given=X.shape[0], flat=y.ndim == 1).without_zero_weights()
         if self.tied_pairs is not False:
-            validation.check_query_mass(data.queries, data.weights, self.weighting)
+            checks.check_query_mass(data.queries, data.weights, self.weighting)
         if fresh and self.regression == 0:
-            validation.check_comparable(data.y, data.queries)
+            checks.check_comparable(data.y, data.queries)
         return data
 
     def _store(self, model: Model, data: Training) -> None:

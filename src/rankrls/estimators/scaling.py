@@ -6,8 +6,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .. import frames, validation
+from .. import checks
 from ..datasets.scaling import minmax_scale
+from ..system import frames
 
 
 class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -69,10 +70,10 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self
         """
         columns = frames.names(X := frames.as_frame(X))
-        self.qid_column_ = columns.index(validation.QID) if validation.QID in columns else None
-        X, qid = validation.split_qid_column(X, qid)
+        self.qid_column_ = columns.index(checks.QID) if checks.QID in columns else None
+        X, qid = checks.split_qid_column(X, qid)
         X = self._checked(X, reset=True)
-        self.n_queries_ = len(validation.check_queries(qid, len(X)))
+        self.n_queries_ = len(checks.check_queries(qid, len(X)))
         return self
 
     def transform(self, X, qid=None):
@@ -98,7 +99,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "n_queries_")
         frame = frames.as_frame(X)
-        X, ids = validation.split_qid_column(frame, qid)
+        X, ids = checks.split_qid_column(frame, qid)
         if ids is None and self.n_queries_ > 1:
             raise ValueError(
                 f"the transformer was fitted on {self.n_queries_} queries, but transform got no qid and would pool all "
@@ -107,7 +108,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
         columns = frames.names(X)
         X = self._checked(X, reset=False)
-        scaled = minmax_scale(np.array(X), validation.check_queries(ids, len(X)))
+        scaled = minmax_scale(np.array(X), checks.check_queries(ids, len(X)))
         if ids is qid:
             return scaled
         return frames.replaced(frame, dict(zip(columns, scaled.T, strict=True)))
@@ -125,7 +126,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         names : ndarray of str
         """
         names = super().get_feature_names_out(input_features)
-        return names if self.qid_column_ is None else np.insert(names, self.qid_column_, validation.QID)
+        return names if self.qid_column_ is None else np.insert(names, self.qid_column_, checks.QID)
 
     def fit_transform(self, X, y=None, qid=None):
         """`fit` and `transform` in one.

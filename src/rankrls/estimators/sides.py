@@ -9,10 +9,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from .. import validation
-from ..frames import as_frame
 from ..kernels import Function, Kernel, Linear, Precomputed
-from ..kronecker import Domain
+from ..relations import checks as relation_checks
+from ..relations.relation import Domain
+from ..system import memory
+from ..system.frames import as_frame
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,11 @@ class Side:
         n, d = data.shape
         if kernel is None and d < n:
             return cls(name, data, Linear(), Domain(data.toarray() if sparse.issparse(data) else data, True), ids)
-        validation.check_memory(8 * 2 * n * n, f"the kernel matrix of {n} objects of {name}", "use fewer objects")
+        memory.check_memory(8 * 2 * n * n, f"the kernel matrix of {n} objects of {name}", "use fewer objects")
         kernel = Linear() if kernel is None else kernel.fitted(data)
         K, basis = kernel(data, data), None
         if isinstance(kernel, Precomputed | Function):
-            K, basis = validation.check_similarity(name, K, indefinite)
+            K, basis = relation_checks.check_similarity(name, K, indefinite)
         data = K if isinstance(kernel, Precomputed) else data
         return cls(name, data, kernel, Domain(np.asarray(K, dtype=np.float64)), ids, basis)
 

@@ -11,14 +11,20 @@ import numpy as np
 from scipy import sparse
 from sklearn.model_selection import GroupKFold
 
-from .. import selection, validation
+from .. import checks
 from ..bases import DEFAULT, Basis, RandomRows
-from ..features import Identity, Nystroem
+from ..core.features import Identity, Nystroem
+from ..core.preferences import QueryPreferences
+from ..core.queries import Queries
+from ..core.statistics import Preferences, Statistics
 from ..kernels import Function, Kernel, Precomputed, as_kernel
-from ..preferences import QueryPreferences
-from ..problems import Dual, Fold, Iterative, Primal, Problem
-from ..queries import Queries
-from ..statistics import Preferences, Statistics
+from ..problems import choice
+from ..problems.base import Fold
+from ..problems.choice import Problem
+from ..problems.dual import Dual
+from ..problems.iterative import Iterative
+from ..problems.primal import Primal
+from ..system import memory
 
 GRAM_COLUMNS = 4000  # sparse data with more columns than this never get a dense Gram matrix
 
@@ -81,14 +87,14 @@ class Training:
         """The kernel matrix of all rows, symmetric in double precision."""
         assert self.kernel is not None
         m = self.X.shape[0]
-        validation.check_memory(
+        memory.check_memory(
             6 * 8 * m**2,
             f"a kernel model of all {m} training rows",
             "use a sparse one, e.g. RankRLS(kernel=..., basis=1000), or fewer rows",
         )
         K = np.asarray(self.kernel(self.X, self.X), dtype=np.float64)
         if isinstance(self.kernel, Function):
-            validation.check_kernel_matrix(K)
+            checks.check_kernel_matrix(K)
         return K
 
     def setup(self, *, tied: bool, weighting: str, regression: float) -> Setup:
@@ -100,7 +106,7 @@ class Training:
         # one query without excluded ties is ridge regression with a free intercept: see selection
         items = Queries.singletons(F.shape[0])
         ridge = QueryPreferences(items, weighting="items", regression=1.0, weights=self.weights)
-        return Setup(self.problem(ridge), F, tied, selection.item_factor(F), items=True)
+        return Setup(self.problem(ridge), F, tied, choice.item_factor(F), items=True)
 
     def problem(self, F: QueryPreferences) -> Problem:
         """Primal where features are few, dual where items are fewer, iterative where both are many and sparse."""
@@ -112,7 +118,7 @@ class Training:
         if n <= m and not (sparse.issparse(self.X) and n > GRAM_COLUMNS):
             return self.primal(F, self.y)
         if not sparse.issparse(self.X) or m <= GRAM_COLUMNS:
-            validation.check_memory(6 * 8 * m**2, f"a linear model of {m} rows and {n} features", "use fewer rows")
+            memory.check_memory(6 * 8 * m**2, f"a linear model of {m} rows and {n} features", "use fewer rows")
             return Dual(F, self.X, self.y, linear=True)
         return Iterative(F, self.X, self.y)
 
@@ -166,41 +172,41 @@ class Setup:
 
     def alphas(self, alphas: Any) -> np.ndarray:
         if alphas is not None:
-            return validation.check_grid("alphas", alphas)
-        return selection.default_alphas(self.problem.spread * self.unit)
+            return checks.check_grid("alphas", alphas)
+        return choice.default_alphas(self.problem.spread * self.unit)
 
     def folds(self, cv: Any, data: Training) -> tuple[list[Fold] | None, Queries]:
         """What is held out together, and the groups in which it is judged."""
         if len(data.queries) == 1:
             return self._item_folds(cv, data)
         if isinstance(cv, str):
-            validation.check_choice("cv", cv, ("leave-query-out",))
+            checks.check_choice("cv", cv, ("leave-query-out",))
             if not isinstance(self.problem, Iterative):
                 return None, data.queries
-            cv = min(selection.ITERATIVE_FOLDS, len(data.queries))
+            cv = min(choice.ITERATIVE_FOLDS, len(data.queries))
         if isinstance(cv, (int, np.integer)):
             _check_n_folds(int(cv), len(data.queries), "queries")
             codes = data.queries.codes
             splits = [test for _, test in GroupKFold(cv).split(codes, groups=codes)]
         else:
             splits = data.splits(cv)
-        return selection.query_folds(splits, data.queries), data.queries
+        return choice.query_folds(splits, data.queries), data.queries
 
     def _item_folds(self, cv: Any, data: Training) -> tuple[list[Fold], Queries]:
         m = data.queries.n_rows
         if isinstance(cv, str):
-            validation.check_choice("cv", cv, ("leave-query-out",))
-            cv = max(2, min(selection.ITEM_FOLDS, m // 2))
+            checks.check_choice("cv", cv, ("leave-query-out",))
+            cv = max(2, min(choice.ITEM_FOLDS, m // 2))
         if isinstance(cv, (int, np.integer)):
             _check_n_folds(int(cv), m // 2, "pairs of items")
-            parts: Sequence[np.ndarray] = selection.dealt_folds(data.y[:, 0], int(cv))
+            parts: Sequence[np.ndarray] = choice.dealt_folds(data.y[:, 0], int(cv))
         else:
             parts = data.splits(cv)
         if self.items:
-            folds = [Fold(rows, self.unit / selection.item_factor(self.F, rows)) for rows in parts]
+            folds = [Fold(rows, self.unit / choice.item_factor(self.F, rows)) for rows in parts]
         else:
             folds = [Fold(rows, whole=False) for rows in parts]
-        return folds, selection.fold_groups(folds, m)
+        return folds, choice.fold_groups(folds, m)
 
     def statistics(self) -> Statistics | None:
         """The sums of a primal problem in the unit of alpha the caller uses."""
@@ -230,7 +236,7 @@ def preferences_among(
     part = Queries.of(queries.labels[queries.codes[rows]]) if len(rows) else Queries(rows, rows)  # or none at all
     weights = None if u is None else u[rows]
     if y is None:
-        validation.check_query_mass(part, weights, weighting)
+        checks.check_query_mass(part, weights, weighting)
     labels = None if y is None else y[rows]
     return QueryPreferences(part, labels, weighting=weighting, regression=regression, weights=weights)
 

@@ -9,15 +9,16 @@ import numpy as np
 from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from .. import selection, validation
-from ..frames import as_column
+from .. import checks
+from ..core.preferences import QueryPreferences
+from ..core.queries import Queries
 from ..kernels import Precomputed
 from ..metrics import get_metric
-from ..parallel import reporting
-from ..preferences import QueryPreferences
-from ..problems import Iterative
-from ..queries import Queries
-from ..transduction import Completion, completion
+from ..problems import choice
+from ..problems.iterative import Iterative
+from ..problems.transduction import Completion, completion
+from ..system.frames import as_column
+from ..system.progress import reporting
 from .base import Ranker
 from .rankrls import RankRLS
 from .training import Training
@@ -148,7 +149,7 @@ class TransductiveRankRLS(Ranker):
             return self._complete(X, y, qid, self._check_params())
 
     def _complete(self, X, y, qid, fidelity):
-        X, qid = validation.split_qid_column(X, qid)
+        X, qid = checks.split_qid_column(X, qid)
         X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], ensure_min_samples=2)
         queries, y, unscored = check_partly_scored(y, qid, X.shape[0])
         targets = np.where(unscored, 0.0, y)[:, None]
@@ -174,14 +175,14 @@ class TransductiveRankRLS(Ranker):
     def _learn_inductive(self, data: Training, y: np.ndarray, scored: np.ndarray) -> Training:
         """Fit `inductive_`; returns the rows under its kernel, the best where there are several to choose from."""
         if self.__sklearn_tags__().input_tags.pairwise:
-            validation.check_kernel_matrix(data.X)
+            checks.check_kernel_matrix(data.X)
             if self.basis is not None:
                 raise ValueError("a precomputed kernel takes no basis here: pass the points and a kernel instead")
         options = data.with_kernels(self.kernel, self.basis, self.random_state)
-        choice = {"alpha": self.alpha, "alphas": self.alphas}
+        chosen = {"alpha": self.alpha, "alphas": self.alphas}
         if len(options) > 1 and not isinstance(self.alpha, str):
-            choice = {"alpha": "auto", "alphas": [self.alpha]}
-        models = [self._fit(option, scored, y, **choice) for option in options]
+            chosen = {"alpha": "auto", "alphas": [self.alpha]}
+        models = [self._fit(option, scored, y, **chosen) for option in options]
         best = 0
         if len(options) > 1:
             best = int(np.argmax([np.max(_greater_is_better(self.scoring) * model.cv_scores_) for model in models]))
@@ -204,10 +205,10 @@ class TransductiveRankRLS(Ranker):
             grid = self.fidelities
             if grid is None:
                 grid = np.mean(F.between[data.queries.codes] ** 2) * np.logspace(*FIDELITY_RANGE, N_FIDELITIES)
-            self.fidelities_ = validation.check_grid("fidelities", grid)
+            self.fidelities_ = checks.check_grid("fidelities", grid)
             self.cv_scores_ = self._cv_scores(solver, data, y, unscored)
             scores = _greater_is_better(self.scoring) * self.cv_scores_
-            fidelity = float(self.fidelities_[selection.best(scores, self.fidelities_)])
+            fidelity = float(self.fidelities_[choice.best(scores, self.fidelities_)])
         prior = np.where(unscored, _predict(self.inductive_, data, np.flatnonzero(~unscored)), y)
         prior[unscored] = solver.scores(prior, unscored, np.array([fidelity]))[:, 0]
         return fidelity, prior
@@ -250,7 +251,7 @@ class TransductiveRankRLS(Ranker):
         scores : ndarray of shape (n_samples,)
         """
         check_is_fitted(self, "ranker_")
-        X, _ = validation.split_qid_column(X, None)
+        X, _ = checks.split_qid_column(X, None)
         X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], reset=False)
         return self.ranker_.predict(X)
 
@@ -261,8 +262,8 @@ class TransductiveRankRLS(Ranker):
         if self.kernel is None and self.basis is not None:
             raise ValueError('basis needs a kernel, e.g. kernel="rbf", basis=500; a linear model has no use for it')
         if not isinstance(self.fidelity, str):
-            return validation.check_number("fidelity", self.fidelity, hint="; for the inductive scores use RankRLS")
-        validation.check_choice("fidelity", self.fidelity, ("auto",))
+            return checks.check_number("fidelity", self.fidelity, hint="; for the inductive scores use RankRLS")
+        checks.check_choice("fidelity", self.fidelity, ("auto",))
         if isinstance(self.cv, bool) or not isinstance(self.cv, (int, np.integer)):
             raise ValueError(f"cv must be a number of parts of the scored queries, got {self.cv!r}")
         return None
@@ -297,8 +298,8 @@ def check_partly_scored(y: Any, qid: Any, m: int) -> tuple[Queries, np.ndarray, 
             "transduction needs qid, to tell the queries with scores from those without: all rows in one query "
             "(qid=None) cannot be both"
         )
-    queries = validation.check_queries(qid, m)
-    y = validation.check_scores(np.array(column_or_1d(as_column(y), dtype=np.float64), dtype=np.float64), m)
+    queries = checks.check_queries(qid, m)
+    y = checks.check_scores(np.array(column_or_1d(as_column(y), dtype=np.float64), dtype=np.float64), m)
     missing = np.isnan(y)
     n_missing = queries.sum(missing)
     cut = (n_missing > 0) & (n_missing < queries.sizes)

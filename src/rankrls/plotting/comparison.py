@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from .. import validation
+from .. import checks
 from ..estimators.pipelines import predicted, ranker_of
 from ..metrics import get_metric, per_query, randomisation_test, standard_error
 from .style import COLOURS, GREY, axes, band, check_matplotlib, look, plain, tidy
@@ -74,7 +74,7 @@ class MetricAtKDisplay:
         display : MetricAtKDisplay
         """
         models = estimator if isinstance(estimator, Mapping) else {type(ranker_of(estimator)).__name__: estimator}
-        X, qid = validation.split_qid_column(X, qid)
+        X, qid = checks.split_qid_column(X, qid)
         scores = {name: predicted(model, X, qid) for name, model in models.items()}
         return cls.from_predictions(y, scores, qid, metric=metric, ks=ks, ax=ax)
 
@@ -214,7 +214,7 @@ class WinsLossesDisplay:
         if names is None:
             classes = tuple(type(ranker_of(model)).__name__ for model in (first, second))
             names = classes if len(set(classes)) == 2 else ("A", "B")
-        X, qid = validation.split_qid_column(X, qid)
+        X, qid = checks.split_qid_column(X, qid)
         scores = [predicted(model, X, qid) for model in (first, second)]
         return cls.from_predictions(y, scores[0], scores[1], qid, metric=metric, names=names, ax=ax)
 

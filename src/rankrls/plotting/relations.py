@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse, stats
 from sklearn.utils.validation import check_is_fitted
 
-from .. import validation
+from .. import checks
 from .style import check_matplotlib, plain
 
 BY = {"score": "score", "rank": "share of the row ranked lower"}
@@ -120,7 +120,7 @@ class RelationDisplay:
         display : RelationDisplay
         """
         check_matplotlib()
-        validation.check_choice("by", by, tuple(BY))
+        checks.check_choice("by", by, tuple(BY))
         panels = dict(scores) if isinstance(scores, Mapping) else {"scores": scores}
         panels = {str(name): _dense(values) for name, values in panels.items()}
         if Y is not None:

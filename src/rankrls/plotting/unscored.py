@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from .. import validation
+from .. import checks
 from ..estimators.pipelines import predicted, ranker_of
-from ..frames import as_column
 from ..metrics import get_metric, standard_error
+from ..system.frames import as_column
 from .style import COLOURS, GREY, axes, band, check_matplotlib, plain, tidy
 
 N_SIZES = 6  # of the default grid, no unscored row included
@@ -110,15 +110,15 @@ class UnscoredCurveDisplay:
         check_matplotlib()
         if n_repeats < 1:
             raise ValueError(f"n_repeats must be at least 1, got {n_repeats}")
-        X, qid = validation.split_qid_column(X, qid)
-        X_test, qid_test = validation.split_qid_column(X_test, qid_test)
+        X, qid = checks.split_qid_column(X, qid)
+        X_test, qid_test = checks.split_qid_column(X_test, qid_test)
         y = np.asarray(as_column(y), dtype=np.float64)
         unscored = np.isnan(y)
         if not unscored.any():
             raise ValueError("every row has a score: y is NaN where a row is unscored")
         sizes = _checked_sizes(sizes, int(unscored.sum()))
         metric = get_metric(ranker_of(estimator).scoring if metric is None else metric)
-        queries = validation.check_queries(qid, len(y))
+        queries = checks.check_queries(qid, len(y))
         rng = np.random.default_rng(random_state)
         counts, found = np.zeros((len(sizes), n_repeats)), []
         for repeat in range(n_repeats):

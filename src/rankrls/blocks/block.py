@@ -1,0 +1,50 @@
+"""A block: some rows of the data. The rows of one query may lie in several blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows; those of a query may be in several blocks."""
+
+    X: Any  # (k, n); None where only labels were asked for
+    y: np.ndarray  # (k, t)
+    qid: np.ndarray  # (k,)
+    weights: np.ndarray | None = None  # (k,)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def take(self, rows: np.ndarray) -> Block:
+        """Some of the rows, without a copy where they lie together."""
+        if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
+            rows = slice(int(rows[0]), int(rows[-1]) + 1)  # type: ignore[assignment]
+        X = None if self.X is None else self.X[rows]
+        return Block(X, self.y[rows], self.qid[rows], None if self.weights is None else self.weights[rows])
+
+    @classmethod
+    def join(cls, blocks: Sequence[Block]) -> Block:
+        """The rows of several blocks one after the other."""
+        if len(blocks) == 1:
+            return blocks[0]
+        stack = sparse.vstack if sparse.issparse(blocks[0].X) else np.concatenate
+        weights = None
+        if any(b.weights is not None for b in blocks):
+            weights = np.concatenate([np.ones(len(b)) if b.weights is None else b.weights for b in blocks])
+        X: Any = stack([b.X for b in blocks])
+        X = X.tocsr() if sparse.issparse(X) else X
+        return cls(X, np.concatenate([b.y for b in blocks]), np.concatenate([b.qid for b in blocks]), weights)
+
+
+def as_labels(qid: np.ndarray) -> np.ndarray:
+    """Query ids that sort and compare fast: text as fixed-width characters."""
+    if qid.dtype == object and len(qid) and all(isinstance(label, str) for label in qid.tolist()):
+        return qid.astype(str)
+    return qid

@@ -1,0 +1,190 @@
+"""Sums over the blocks of a source, in threads and in bounded memory, which survive an interruption.
+
+Blocks are read one after the other, worked on side by side and added in order. Where a function needs whole queries,
+rows of those that a block cuts are kept until the end, on disk if they are many.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from ..system.parallel import in_order
+from ..system.progress import progress
+from .block import Block
+from .checkpoint import Checkpoint
+from .sources import BATCH, Source
+from .sums import TreeSum
+from .totals import Census
+
+T = TypeVar("T")
+HELD_BYTES = 512 * 2**20  # rows kept in memory until their queries are whole; more go to disk
+
+
+class SourceParts:
+    """The blocks of a source as parts of one sum."""
+
+    def __init__(self, source: Source, checkpoint: Checkpoint | None = None):
+        self.source, self.checkpoint = source, checkpoint or Checkpoint()
+        self.n_columns, self.names, self.dtype = source.n_columns, source.names, source.dtype
+        self.n_targets, self.whole, self.once = source.n_targets, source.whole, source.once
+        self.stable = False
+        self._read = False
+
+    def labels(self, function: Callable[[Block], T]) -> T:
+        return self._sum(function, self._batches(labels=True), "labels", kept=None)
+
+    def sum(self, function: Callable[[Block], T], label: str) -> T:
+        return self._sum(function, self._batches(), label, kept=None)
+
+    def sum_by_query(self, function: Callable[[Block], T], census: Census | None, label: str) -> T:
+        if self.whole or census is None:
+            return self.sum(function, label)
+        with Kept(census, self.n_columns, self.n_targets, self.dtype) as kept:
+            return self._sum(function, self._batches(), label, kept)
+
+    def sample(self, size: int, rng: np.random.Generator) -> Any:
+        """(size, n) rows drawn at random in one pass, all of them if there are fewer."""
+        drawn: list[tuple[np.ndarray, Any]] = []
+        for batch in self._batches():
+            block = self.source.block(batch)
+            key = rng.random(len(block))
+            drawn.append((key, block.X))
+            if sum(len(k) for k, _ in drawn) > 4 * size + BATCH:
+                drawn = [_smallest(drawn, size)]
+        return _smallest(drawn, size)[1]
+
+    def _batches(self, *, labels: bool = False) -> Iterator[Any]:
+        if self.source.once and self._read:
+            raise ValueError(
+                'an iterator can be read only once: leave-query-out, tied_pairs="auto" and points drawn from the rows '
+                "need more passes. Give a function that returns a new iterator each time, a file, a polars LazyFrame "
+                "or a DuckDB relation; or a number for alpha, or cv=5"
+            )
+        self._read |= not labels
+        return self.source.batches(labels=labels)
+
+    def _sum(self, function: Callable[[Block], T], batches: Iterator[Any], label: str, kept: Kept | None) -> T:
+        tell = progress(label, self.source.n_rows, "rows")
+        state, sums = self.checkpoint.begin(label), TreeSum[T]()
+        if state.finished:
+            return state.value
+        if state.value is not None:
+            sums.add(state.value)
+        if state.kept is not None and kept is not None:
+            kept.add(state.kept)
+
+        def work(batch: Any) -> tuple[int, Any, Any]:
+            block = self.source.block(batch)
+            rows = len(block)
+            rest = None
+            if kept is not None and rows:
+                block, rest = kept.census.divide(block)
+            return rows, function(block) if len(block) else None, rest
+
+        for number, (rows, value, rest) in enumerate(in_order(work, _after(batches, state.done)), start=state.done):
+            if kept is not None and rest is not None:
+                kept.add(rest)
+            if value is not None:
+                sums.add(value)
+            tell(rows)
+            if self.checkpoint.due() and sums and not (kept is not None and kept.spilled):
+                self.checkpoint.save(done=number + 1, value=sums.total(), kept=None if kept is None else kept.joined())
+        if kept is not None:
+            for block in kept.blocks():
+                sums.add(function(block))
+        result = sums.total()
+        self.checkpoint.save(finished=True, value=result, kept=None)
+        return result
+
+
+def _after(items: Iterator[Any], n: int) -> Iterator[Any]:
+    for number, item in enumerate(items):
+        if number >= n:
+            yield item
+
+
+def _smallest(drawn: list[tuple[np.ndarray, Any]], size: int) -> tuple[np.ndarray, Any]:
+    key = np.concatenate([k for k, _ in drawn])
+    stack = sparse.vstack if sparse.issparse(drawn[0][1]) else np.concatenate
+    X: Any = stack([x for _, x in drawn])
+    rows = np.sort(np.argsort(key, kind="stable")[:size])
+    return key[rows], (X.tocsr() if sparse.issparse(X) else X)[rows]
+
+
+class Kept:
+    """Rows of queries that blocks have cut, kept by ranges of queries until all are there."""
+
+    def __init__(self, census: Census, n_columns: int, n_targets: int, dtype: Any):
+        self.census, self.dtype, self.shape = census, np.dtype(dtype), (n_targets, n_columns)
+        rows = int(census.size.sum())
+        per_range = max(BATCH, HELD_BYTES // 4 // max(1, n_columns * self.dtype.itemsize))
+        self.n_ranges = max(1, -(-rows // per_range))
+        start = np.cumsum(census.size) - census.size
+        self._range = start * self.n_ranges // max(1, rows)  # (q,) of each query
+        self.rows: list[Block] = []
+        self._bytes = 0
+        self._stack = ExitStack()
+        self._folder: Path | None = None
+
+    def __enter__(self) -> Kept:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def add(self, rest: Block) -> None:
+        self.rows.append(replace(rest, X=rest.X.copy()))  # the block that it is of is not kept
+        self._bytes += rest.X.nbytes
+        if self._bytes > HELD_BYTES:
+            self._spill()
+
+    @property
+    def spilled(self) -> bool:
+        """Whether some are on disk."""
+        return self._folder is not None
+
+    def joined(self) -> Block | None:
+        """The rows in memory."""
+        self.rows = [Block.join(self.rows)] if self.rows else []
+        return self.rows[0] if self.rows else None
+
+    def blocks(self) -> Iterator[Block]:
+        """All rows kept, in blocks of whole queries."""
+        held = self.joined()
+        for number in range(self.n_ranges):
+            found = self._read(number) if self.spilled else []
+            if held is not None:
+                rows = np.flatnonzero(self._range[held.qid] == number)
+                found += [held.take(rows)] if len(rows) else []
+            if found:
+                block = Block.join(found)
+                yield replace(block, qid=self.census.label[block.qid])
+
+    def _spill(self) -> None:
+        if self._folder is None:
+            self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="rankrls-")))
+        for block in self.rows:
+            place = self._range[block.qid]
+            for number in np.unique(place):
+                part = block.take(np.flatnonzero(place == number))
+                weights = np.ones(len(part)) if part.weights is None else part.weights
+                for name, array in (("X", part.X), ("y", part.y), ("qid", part.qid), ("weights", weights)):
+                    with open(self._folder / f"{number}.{name}", "ab") as file:
+                        np.ascontiguousarray(array).tofile(file)
+        self.rows, self._bytes = [], 0
+
+    def _read(self, number: int) -> list[Block]:
+        assert self._folder is not None
+        if not (self._folder / f"{number}.X").exists():
+            return []
+        load = lambda name, dtype: np.fromfile(self._folder / f"{number}.{name}", dtype=dtype)
+        X, y = load("X", self.dtype).reshape(-1, self.shape[1]), load("y", np.float64).reshape(-1, self.shape[0])
+        return [Block(X, y, load("qid", np.int64), load("weights", np.float64))]

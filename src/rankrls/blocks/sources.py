@@ -1,0 +1,445 @@
+"""Where rows that do not fit in memory come from: Parquet, Arrow, polars, DuckDB, text, or blocks one after the other.
+
+A source knows which columns mean what and gives its rows in batches, as often as asked where it can; a batch becomes a
+`Block` of plain arrays in whichever thread works on it. `source_of` tells whether something is a source at all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..checks import QID, check_numbers, check_weights, split_qid_column
+from ..datasets import RankingData, iter_letor
+from ..system.frames import as_frame, names, without
+from .block import Block, as_labels
+
+BATCH = 65_536  # rows read at once
+
+
+def source_of(X: Any, y: Any, qid: Any, sample_weight: Any) -> Source | None:
+    """The source that X is, or None if it is rows in memory.
+
+    Paths and iterators always are; tables that need not be in memory are when `y` names a column.
+    """
+    columns = Columns(y, qid, sample_weight)
+    if isinstance(X, (str, os.PathLike)):
+        columns.check()
+        return _of_path(Path(X), columns)
+    kind = type(X).__module__.partition(".")[0], type(X).__name__
+    if isinstance(y, str) or (y is None and kind in _TABLES):
+        columns.check()
+        if kind in _TABLES:
+            return Table(_TABLES[kind](X), columns)
+        if kind == ("pyarrow", "RecordBatchReader"):
+            return Batches(lambda: X, columns, once=True)
+    if hasattr(X, "__next__") and not (hasattr(X, "__arrow_c_stream__") and y is not None):
+        columns.check()
+        return Batches(lambda: X, columns, once=True)
+    if callable(X) and not hasattr(X, "__array__"):
+        columns.check()
+        return Batches(X, columns, once=False)
+    return None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns that are no features."""
+
+    y: Any = None
+    qid: Any = None
+    weight: Any = None
+
+    def check(self) -> None:
+        for argument, name in (("y", self.y), ("qid", self.qid), ("sample_weight", self.weight)):
+            if name is not None and not isinstance(name, str):
+                raise TypeError(
+                    f"rows that are read in blocks bring their labels along: {argument} must name a column, or be "
+                    f"left out where each block is (X, y, qid); got {type(name).__name__}"
+                )
+
+    def among(self, have: Sequence[str], what: str) -> Columns:
+        """With the usual names where none were given; those given must be there."""
+        usual = "label" if "label" in have and "y" not in have else "y"
+        found = Columns(self.y or usual, self.qid or (QID if QID in have else None), self.weight)
+        for argument, name in (("y", found.y), ("qid", found.qid), ("sample_weight", found.weight)):
+            if name is not None and name not in have:
+                raise ValueError(
+                    f"{what} has no column {name!r}, which {argument} names; it has {', '.join(map(str, have[:20]))}"
+                )
+        return found
+
+    @property
+    def labels(self) -> list[str]:
+        return [name for name in (self.y, self.qid, self.weight) if name is not None]
+
+
+class Source:
+    """Rows in batches."""
+
+    names: list[str] | None = None  # of the features
+    n_columns: int
+    dtype: Any
+    n_targets: int = 1
+    once: bool  # can be read only once
+    whole: bool  # no query is in two batches
+    n_rows: int | None = None  # if known without reading
+
+    def batches(self, *, labels: bool = False) -> Iterator[Any]:
+        """What `block` takes, in the same order every time."""
+        raise TypeError("abstract")
+
+    def block(self, batch: Any) -> Block:
+        """Checked arrays of a batch; rows of weight zero are not in it."""
+        raise TypeError("abstract")
+
+    version: str = ""  # what changes when the rows do, if that can be told
+
+    def describe(self) -> str:
+        """What tells this source from another."""
+        return f"{type(self).__name__} of {self.n_columns} columns {self.version}"
+
+
+# ---------------------------------------------------------------- tables
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A table that can be read again and again: its Arrow schema, and record batches of some of its columns."""
+
+    what: str
+    schema: Any
+    read: Callable[[list[str]], Iterable[Any]]
+    n_rows: int | None = None
+    version: str = ""
+
+
+class Table(Source):
+    """Columns of a table, read by name; rows of a query may lie anywhere."""
+
+    once, whole = False, False
+
+    def __init__(self, table: Opened, columns: Columns):
+        self.table, self.n_rows = table, table.n_rows
+        self.columns = columns.among(table.schema.names, table.what)
+        aside = {*self.columns.labels, *_pandas_index(table.schema)}
+        self.names = [name for name in table.schema.names if name not in aside]
+        self._widths, self.dtype = _feature_types(table.schema, self.names, table.what)
+        self.fields = self.names
+        if any(width > 1 for width in self._widths):  # vectors: their entries are the features
+            pairs = zip(self.names, self._widths, strict=True)
+            self.names = [f"{name}_{i}" if width > 1 else name for name, width in pairs for i in range(width)]
+        self.n_columns = len(self.names)
+
+    def describe(self) -> str:
+        return f"{self.table.what}: {self.n_columns} columns, {self.n_rows} rows {self.table.version}"
+
+    def batches(self, *, labels: bool = False) -> Iterator[Any]:
+        start = 0
+        for batch in self.table.read(self.columns.labels + ([] if labels else self.fields)):
+            if batch.num_rows:
+                yield start, batch
+                start += batch.num_rows
+
+    def block(self, batch: tuple[int, Any]) -> Block:
+        start, arrow = batch
+        where = f"{self.table.what}, rows {start} to {start + arrow.num_rows - 1}"
+        X, y, qid, weights = self.arrays(arrow)
+        return checked(X, y, qid, weights, where, self.names)
+
+    def arrays(self, arrow: Any) -> tuple[Any, ...]:
+        """X, y, qid and weights of a record batch as they are; None where a column is not in it."""
+        column = lambda name: None if name is None else _plain(arrow.column(name)).to_numpy(zero_copy_only=False)
+        features = [name for name in self.fields if name in arrow.schema.names]
+        X = _row_major(arrow.select(features), self.dtype) if features else None
+        return X, column(self.columns.y), column(self.columns.qid), column(self.columns.weight)
+
+
+def _plain(column: Any) -> Any:
+    """A column without a dictionary, as categories have."""
+    return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
+
+
+def _pandas_index(schema: Any) -> list[str]:
+    """Columns that are the row labels of a pandas frame, not data."""
+    known = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in schema.names if name in known or re.fullmatch(r"__index_level_\d+__", name)]
+
+
+def _feature_types(schema: Any, features: list[str], what: str) -> tuple[list[int], Any]:
+    """How many features each column has, and the precision they are computed in."""
+    from pyarrow import types
+
+    widths, single, wrong = [], True, []
+    for name in features:
+        kind, width = schema.field(name).type, 1
+        if types.is_fixed_size_list(kind):
+            kind, width = kind.value_type, kind.list_size
+        if not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind)):
+            wrong.append(f"{name!r} ({kind})")
+        widths.append(width)
+        single &= (types.is_floating(kind) and kind.bit_width <= 32) or types.is_boolean(kind)
+    if wrong:
+        raise ValueError(
+            f"{what}: {', '.join(wrong[:5])} {'is no feature' if len(wrong) == 1 else 'are no features'}: give a query "
+            "without them, e.g. polars.scan_parquet(path).drop(...), and name label and query id by y= and qid="
+        )
+    if not features:
+        raise ValueError(f"{what} has no column left for features")
+    return widths, np.float32 if single else np.float64
+
+
+def _row_major(batch: Any, dtype: Any) -> np.ndarray:
+    """(k, n) the columns of a record batch side by side; missing values are NaN."""
+    import pyarrow as pa
+
+    plain, vectors = pa.from_numpy_dtype(dtype), False
+    columns = []
+    for column in batch.columns:
+        vectors |= pa.types.is_fixed_size_list(column.type)
+        columns.append(column if column.type == plain or vectors else column.cast(plain))
+    if not vectors:
+        same = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+        return same.to_tensor(null_to_nan=True, row_major=True).to_numpy()
+    parts = []
+    for column in columns:
+        values, width = (column.flatten(), column.type.list_size) if hasattr(column.type, "list_size") else (column, 1)
+        parts.append(values.to_numpy(zero_copy_only=False).reshape(-1, width).astype(dtype, copy=False))
+    return parts[0].copy() if len(parts) == 1 else np.hstack(parts)
+
+
+def _of_path(path: Path, columns: Columns) -> Source:
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file or folder {path}")
+    if path.is_dir():
+        files = sorted(f for f in path.rglob("*.parquet") if not any(p.startswith(("_", ".")) for p in f.parts[-1:]))
+        if not files:
+            raise FileNotFoundError(f"the folder {path} has no Parquet files (*.parquet)")
+        return Table(_parquet(files, str(path)), columns)
+    with open(path, "rb") as file:
+        parquet = file.read(4) == b"PAR1"
+    if parquet:
+        return Table(_parquet([path], str(path)), columns)
+    if columns.labels:
+        raise ValueError(f"{path} is no Parquet file; of LETOR text y, qid and sample_weight are not to be named")
+    source = Batches(lambda: iter_letor(path, rows=BATCH), columns, once=False, what=str(path))
+    source.version = _version([path])
+    return source
+
+
+def _parquet(files: Sequence[Path], what: str) -> Opened:
+    parquet = _pyarrow(what, "parquet")
+    first = parquet.ParquetFile(files[0])
+    schema, n_rows = first.schema_arrow, 0
+    for file in files:
+        other = parquet.ParquetFile(file)
+        if other.schema_arrow.names != schema.names:
+            raise ValueError(f"{file} has other columns than {files[0]}: put tables of one kind into a folder")
+        n_rows += other.metadata.num_rows
+
+    def read(names: list[str]) -> Iterator[Any]:
+        for file in files:
+            with parquet.ParquetFile(file, memory_map=True) as opened:
+                yield from opened.iter_batches(BATCH, columns=names)
+
+    return Opened(what, schema, read, n_rows, _version(files))
+
+
+def _version(files: Sequence[Path]) -> str:
+    """Bytes and time of the last change."""
+    stats = [file.stat() for file in files]
+    return f"({sum(s.st_size for s in stats)} bytes, {max(s.st_mtime_ns for s in stats)})"
+
+
+def _dataset(X: Any) -> Opened:
+    read = lambda names: X.to_batches(columns=names, batch_size=BATCH, batch_readahead=2, fragment_readahead=1)
+    return Opened("the dataset", X.schema, read)
+
+
+def _lazy_frame(X: Any) -> Opened:
+    _pyarrow("a polars LazyFrame")
+    schema = X.head(0).collect().to_arrow().schema
+
+    def read(names: list[str]) -> Iterator[Any]:
+        for frame in X.select(names).collect_batches(chunk_size=BATCH, maintain_order=True):
+            yield from frame.to_arrow().to_batches(BATCH)
+
+    return Opened("the LazyFrame", schema, read)
+
+
+def _relation(X: Any) -> Opened:
+    _pyarrow("a DuckDB relation")
+    quoted = lambda name: '"' + name.replace('"', '""') + '"'
+    reader = lambda relation: getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
+
+    def read(names: list[str]) -> Iterator[Any]:
+        yield from reader(X.project(", ".join(map(quoted, names))))(BATCH)
+
+    schema = reader(X.limit(0))(1)
+    kind = schema.schema
+    list(schema)  # a connection has one open result at a time
+    return Opened("the relation", kind, read)
+
+
+def _pyarrow(what: str, module: str = "") -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError(f"{what} is read through pyarrow: pip install 'rankrls[arrow]'") from None
+    return getattr(pyarrow, module) if module else pyarrow
+
+
+_TABLES: dict[tuple[str, str], Callable[[Any], Opened]] = {
+    ("polars", "LazyFrame"): _lazy_frame,
+    ("duckdb", "DuckDBPyRelation"): _relation,
+    ("_duckdb", "DuckDBPyRelation"): _relation,
+    **{("pyarrow", name): _dataset for name in ("Dataset", "FileSystemDataset", "InMemoryDataset", "UnionDataset")},
+}
+
+
+# ---------------------------------------------------------------- blocks one after the other
+
+
+class Batches(Source):
+    """Blocks from an iterator: (X, y, qid), (X, y, qid, weights), `RankingData`, or frames whose columns are named.
+
+    Rows of a query stand together, though a block may end within it.
+    """
+
+    whole = True
+
+    def __init__(self, open_: Callable[[], Iterable[Any]], columns: Columns, *, once: bool, what: str = "the iterator"):
+        self.open, self.columns, self.once, self.what = open_, columns, once, what
+        self._ahead: list[Block] = []
+        self._iterator: Iterator[Any] | None = None
+        first = next(self._blocks(peek=True), None)
+        if first is None:
+            raise ValueError(f"{what} is empty: there are no rows to learn from")
+        self.n_columns, self.n_targets = first.X.shape[1], first.y.shape[1]
+        self.dtype = np.float32 if first.X.dtype == np.float32 else np.float64
+
+    def batches(self, *, labels: bool = False) -> Iterator[Block]:
+        """Blocks cut where queries end."""
+        held: list[Block] = []
+        seen: set[Any] = set()
+        for block in self._blocks():
+            change = np.flatnonzero(block.qid[1:] != block.qid[:-1]) + 1
+            starts = np.concatenate([[0], change])
+            first, last = block.qid[0], int(starts[-1])
+            if held and held[-1].qid[-1] != first:
+                yield self._whole(held, seen)
+                held = []
+            if last > 0:  # a query ends in this block: all before its last query is whole
+                held.append(block.take(np.arange(last)))
+                yield self._whole(held, seen)
+                held = []
+            held.append(block.take(np.arange(last, len(block))))
+        if held:
+            yield self._whole(held, seen)
+
+    def _whole(self, held: list[Block], seen: set[Any]) -> Block:
+        block = Block.join(held)
+        change = np.flatnonzero(block.qid[1:] != block.qid[:-1]) + 1
+        labels = block.qid[np.concatenate([[0], change])].tolist()
+        again = next((label for label in labels if label in seen), None)
+        if again is not None or len(set(labels)) < len(labels):
+            again = again if again is not None else next(x for x in labels if labels.count(x) > 1)
+            raise ValueError(
+                f"the rows of query {again!r} do not stand together in {self.what}: sort them by query, or give a "
+                "Parquet file, a polars LazyFrame or a DuckDB relation, whose rows may come in any order"
+            )
+        seen.update(labels)
+        return block
+
+    def block(self, batch: Block) -> Block:
+        return batch
+
+    def _blocks(self, *, peek: bool = False) -> Iterator[Block]:
+        """Blocks as they come, checked; the one that was looked at first is not lost."""
+        iterator = iter(self.open()) if self._iterator is None else self._iterator
+        if self.once:
+            self._iterator = iterator
+        ahead, self._ahead = (self._ahead, []) if self.once else ([], [])
+        yield from ahead
+        for number, item in enumerate(iterator, start=len(ahead)):
+            block = self._as_block(item, f"block {number} of {self.what}")
+            if len(block):
+                if peek and self.once:
+                    self._ahead.append(block)
+                yield block
+
+    def _as_block(self, item: Any, where: str) -> Block:
+        if isinstance(item, RankingData):
+            item = (item.X, item.y, item.qid)
+        if not isinstance(item, tuple):
+            item = self._of_frame(item, where)
+        if not 2 <= len(item) <= 4:
+            raise ValueError(f"{where} must be (X, y, qid) or (X, y, qid, weights), got {len(item)} things")
+        X, y, qid, weights = (*item, None, None)[:4]
+        X, qid = split_qid_column(X, qid)
+        X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
+        if X.ndim != 2 or (hasattr(self, "n_columns") and X.shape[1] != self.n_columns):
+            raise ValueError(f"{where} has X of shape {X.shape}: all blocks need the same columns")
+        X = X.astype(np.float32 if X.dtype == np.float32 else np.float64, copy=False)
+        return checked(X, y, qid, weights, where, None)
+
+    def _of_frame(self, item: Any, where: str) -> tuple[Any, ...]:
+        frame = as_frame(item)
+        have = names(frame)
+        if not have:
+            raise TypeError(f"{where} is a {type(item).__name__}: blocks are (X, y, qid), RankingData, or data frames")
+        columns = self.columns.among(have, where)
+        parts = [None if name is None else np.asarray(frame[name]) for name in (columns.y, columns.qid, columns.weight)]
+        for name in columns.labels:
+            frame = without(frame, name)
+        if self.names is None:
+            self.names = [str(name) for name in names(frame)]
+        elif names(frame) != self.names:
+            raise ValueError(f"{where} has other columns than the block before it: {', '.join(names(frame)[:10])} ...")
+        return np.asarray(frame), *parts
+
+
+def checked(X: Any, y: Any, qid: Any, weights: Any, where: str, columns: Sequence[str] | None) -> Block:
+    """Finite numbers with one label, query id and weight per row; rows of weight zero are left out."""
+    m = len(y) if X is None else X.shape[0]
+    try:
+        if y is None:
+            raise ValueError("y is missing")
+        y = check_numbers("y", y, m, flat=False)
+        if weights is not None and np.any(np.asarray(weights)):
+            weights = check_weights(weights, m)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    qid = np.zeros(m, dtype=np.int64) if qid is None else as_labels(np.asarray(qid))
+    missing = (
+        np.array([q is None or q != q for q in qid.tolist()]) if qid.dtype.kind in "fO" else np.zeros(m, dtype=bool)
+    )
+    if len(qid) != m or missing.any():
+        raise ValueError(f"{where}: {len(qid) - missing.sum()} query ids for {m} rows: every row needs one")
+    if X is not None:
+        _check_finite(X, where, columns)
+    block = Block(X, y.reshape(m, -1), qid, weights)
+    return block if weights is None or np.all(weights) else block.take(np.flatnonzero(weights))
+
+
+def _check_finite(X: Any, where: str, columns: Sequence[str] | None) -> None:
+    values = X.data if sparse.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):  # one pass, no mask; a sum that is not finite may have overflowed
+            return
+    bad = ~np.isfinite(X.toarray() if sparse.issparse(X) else X)
+    if bad.any():
+        i, j = np.argwhere(bad)[0]
+        name = repr(columns[j]) if columns else j
+        raise ValueError(
+            f"{where}: feature {name} is {X[i, j]} at row {i} of these ({bad.sum()} such values): "
+            "fill or drop missing values before"
+        )

@@ -1,0 +1,278 @@
+"""The border: input is checked and shaped here, and nowhere below.
+
+Every message says what was found, where, and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from .core.queries import Queries
+from .core.statistics import Statistics
+from .system.frames import as_column, as_frame, names, without
+
+QID = "qid"  # a column of this name in a data frame holds the query ids
+
+
+def split_qid_column(X: Any, qid: Any, *, needed: bool = True) -> tuple[Any, Any]:
+    """X as an array or frame without its column `qid`, and the query ids from wherever they were given."""
+    X = as_frame(X)
+    if QID not in names(X):
+        return X, qid
+    if qid is not None and needed:
+        raise ValueError("query ids were given twice: as the argument qid and as the column 'qid' of X; drop one")
+    return without(X, QID), X[QID]
+
+
+def named_columns(X: Any, y: Any, qid: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
+    """Labels, query ids and weights by the names of their columns in a data frame: taken out of it."""
+    named = {
+        name: value
+        for name, value in (("y", y), ("qid", qid), ("sample_weight", sample_weight))
+        if isinstance(value, str)
+    }
+    if not named:
+        return X, y, qid, sample_weight
+    frame = as_frame(X)
+    found = {"y": y, "qid": qid, "sample_weight": sample_weight}
+    for argument, column in named.items():
+        if column not in names(frame):
+            have = ", ".join(map(str, names(frame)[:20])) or "no columns with names"
+            raise ValueError(f"{argument}={column!r} names no column of X, which has {have}")
+        found[argument] = frame[column]
+    for column in set(named.values()):
+        frame = without(frame, column)
+    return frame, found["y"], found["qid"], found["sample_weight"]
+
+
+def check_queries(qid: Any, m: int) -> Queries:
+    """Rows grouped by query id; None is one query."""
+    if qid is None:
+        return Queries.single(m)
+    ids = np.asarray(as_column(qid))
+    if ids.ndim == 2 and ids.shape[1] == 1:
+        ids = ids[:, 0]
+    if ids.ndim != 1 or len(ids) != m:
+        raise ValueError(
+            f"qid must hold one query id per row of X: got shape {ids.shape} for {m} rows"
+            + (" (group sizes? see rankrls.qid_from_group)" if ids.ndim == 1 and _sums_to(ids, m) else "")
+        )
+    missing = _missing(ids)
+    if missing.any():
+        raise ValueError(
+            f"qid has {missing.sum()} missing values, the first at row {int(np.argmax(missing))}: "
+            "every row needs a query id"
+        )
+    try:
+        return Queries.of(ids)
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in ids.tolist()})
+        raise TypeError(
+            f"qid mixes types that cannot be compared ({', '.join(kinds)}): convert it to strings"
+        ) from None
+
+
+def check_targets(y: np.ndarray, *, tied_pairs: Any) -> np.ndarray:
+    """(m, t) float targets."""
+    y = np.asarray(y, dtype=np.float64)
+    if y.ndim == 1:
+        y = y[:, None]
+    if y.shape[1] > 1 and tied_pairs is not True:
+        raise ValueError(
+            f"y has {y.shape[1]} columns, which share one factorisation only when tied pairs are included: "
+            "set tied_pairs=True, or fit each column by itself"
+        )
+    return y
+
+
+def check_numbers(name: str, values: Any, m: int, *, unit: str = "row", flat: bool = True) -> np.ndarray:
+    """One finite number per row (or, unless `flat`, several)."""
+    array = np.asarray(as_column(values), dtype=np.float64)
+    if array.ndim == 0 or len(array) != m or (flat and array.ndim != 1):
+        raise ValueError(f"{name} must hold one number per {unit}: got shape {array.shape} for {m} {unit}s")
+    bad = ~np.isfinite(array.reshape(m, -1)).all(axis=1)
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise ValueError(f"{name} must be finite: {unit} {i} has {array[i]} ({bad.sum()} such {unit}s)")
+    return array
+
+
+def check_weights(values: Any, m: int, *, name: str = "sample_weight", unit: str = "row") -> np.ndarray | None:
+    """(m,) non-negative weights; None where all are equal to one."""
+    if values is None:
+        return None
+    array = np.asarray(as_column(values), dtype=np.float64)
+    weights = check_numbers(name, np.full(m, array) if array.ndim == 0 else array, m, unit=unit)
+    if np.any(weights < 0):
+        i = int(np.argmax(weights < 0))
+        raise ValueError(f"{name} must not be negative: {unit} {i} has {weights[i]}")
+    if not weights.any():
+        raise ValueError(f"{name} is zero for every {unit}: nothing is left to learn from")
+    return None if np.all(weights == 1) else weights
+
+
+def check_query_mass(queries: Queries, weights: np.ndarray | None, weighting: str) -> None:
+    """Weights count copies, so a query needs more than one copy in all to have a pair to be divided by."""
+    if weights is not None:
+        check_copies(queries.labels, queries.sizes, queries.sum(weights), weighting)
+
+
+def check_copies(labels: np.ndarray, sizes: np.ndarray, copies: np.ndarray, weighting: str) -> None:
+    """The same for queries of so many rows, and copies of them."""
+    thin = (sizes > 1) & (copies <= 1)
+    if weighting == "queries" and thin.any():
+        q = int(np.argmax(thin))
+        raise ValueError(
+            f"sample_weight counts copies of a row, and the rows of query {labels[q]!r} sum to "
+            f"{copies[q]:.3g}, less than one pair: multiply all weights by a constant, "
+            'or use weighting="items"'
+        )
+
+
+def check_comparable(y: np.ndarray, queries: Queries) -> None:
+    """Some query must have two items with different labels."""
+    if _differ(y, queries):
+        return
+    lone = int((queries.sizes == 1).sum())
+    raise ValueError(
+        f"no comparable pair: none of the {len(queries)} queries ({lone} with a single row) has two rows with "
+        f"different y among {queries.n_rows} samples; is qid the query id, and not a row or document id?"
+    )
+
+
+def check_pairs(pairs: Any, m: int) -> np.ndarray:
+    """(p, 2) row numbers."""
+    array = np.asarray(pairs)
+    if array.ndim != 2 or array.shape[1] != 2 or not len(array):
+        raise ValueError(f"pairs must be a (p, 2) array of row numbers (preferred, other), got shape {array.shape}")
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"pairs must hold row numbers (integers), got dtype {array.dtype}")
+    bad = np.any((array < 0) | (array >= m), axis=1)
+    if bad.any():
+        p = int(np.argmax(bad))
+        raise ValueError(f"pair {p} is {tuple(array[p].tolist())}, but X has rows 0 to {m - 1}")
+    return array
+
+
+def check_number(name: str, value: Any, *, zero: bool = False, hint: str = "") -> float:
+    """A positive finite number, or zero where that has a meaning."""
+    if isinstance(value, str | bool) or not np.isscalar(value) or not _in_range(float(value), zero):  # type: ignore[arg-type]
+        kind = "a finite number, zero or positive" if zero else "a positive number"
+        raise ValueError(f'{name} must be {kind}, or "auto"; got {value}{hint}')
+    return float(value)  # type: ignore[arg-type]
+
+
+def check_grid(name: str, values: Any, *, zero: bool = False) -> np.ndarray:
+    """Numbers to choose from."""
+    grid = np.array([check_number(f"each of {name}", value, zero=zero) for value in np.ravel(values)])
+    if not len(grid):
+        raise ValueError(f"{name} is empty: give at least one number, or None for a grid fitted to the data")
+    return grid
+
+
+def check_scores(y: np.ndarray, m: int) -> np.ndarray:
+    """(m,) finite numbers, NaN where a row is unscored."""
+    if len(y) != m:
+        raise ValueError(f"y must hold one number per row, NaN where unscored: got {len(y)} for {m} rows")
+    infinite = np.isinf(y)
+    if infinite.any():
+        raise ValueError(
+            f"y must not be infinite: row {int(np.argmax(infinite))} is ({infinite.sum()} such rows); "
+            "mark unscored rows by NaN"
+        )
+    if np.isnan(y).all():
+        raise ValueError(f"none of the {m} rows is scored, y is NaN for all: score some")
+    return y
+
+
+def check_choice(name: str, value: Any, valid: Iterable[Any]) -> None:
+    """One of a few values, with the list of them and the nearest in the message."""
+    valid = tuple(valid)
+    if any(value is v or (isinstance(v, str) and value == v) for v in valid):
+        return
+    near = difflib.get_close_matches(str(value), [str(v) for v in valid], 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))}, got {value!r}{hint}")
+
+
+def check_share(name: str, value: Any) -> None:
+    """A number between 0 and 1."""
+    if isinstance(value, str) or not np.isscalar(value) or not 0 <= float(value) <= 1:  # type: ignore[arg-type]
+        raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
+
+
+def check_sums(sums: Statistics, before: Statistics) -> None:
+    """What is left after un-learning must be sums over rows: no count is negative, no combination of columns either."""
+    size = max(float(np.diag(before.gram).max(initial=0)), float(before.square.max(initial=0)), 1e-300)
+    possible = min(sums.n_rows, sums.n_queries, sums.n_pairs) >= 0
+    try:
+        for c, s in zip(sums.cross.T, sums.square, strict=True) if possible else ():
+            M = np.block([[sums.gram, c[:, None]], [c[None], s]])
+            linalg.cholesky(M + 1e-6 * size * np.eye(len(M)), overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        possible = False
+    if not possible:
+        raise ValueError(
+            "these queries were never learned (not with these rows, labels and weights): forgetting them would "
+            f"leave {sums.n_rows} rows in {sums.n_queries} queries; the model is unchanged"
+        )
+
+
+def check_kernel_matrix(K: np.ndarray) -> None:
+    """Square and symmetric to rounding."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"a precomputed kernel must be square at fit (training points by training points), got {K.shape}"
+        )
+    skew = np.abs(K - K.T)
+    worst = int(np.argmax(skew))
+    if skew.flat[worst] > 1e-6 * max(K.max(initial=0), -K.min(initial=0)):
+        i, j = np.unravel_index(worst, K.shape)
+        raise ValueError(
+            f"the kernel matrix is not symmetric: K[{i}, {j}] = {K[i, j]:.6g} but K[{j}, {i}] = {K[j, i]:.6g}; "
+            "pass (K + K.T) / 2 if that is what you mean"
+        )
+
+
+def qid_from_group(sizes: Any) -> np.ndarray:
+    """One query id per row from the sizes of consecutive queries (the `group` of LightGBM and XGBoost).
+
+    Examples
+    --------
+    >>> qid_from_group([2, 3])
+    array([0, 0, 1, 1, 1])
+    """
+    sizes = np.asarray(sizes)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or np.any(sizes < 0):
+        raise ValueError("group sizes must be non-negative integers in one dimension")
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _differ(y: np.ndarray, queries: Queries) -> bool:
+    """Whether some query has two different labels."""
+    some_row = np.empty(len(queries), dtype=np.intp)
+    some_row[queries.codes] = np.arange(queries.n_rows)
+    return bool(np.any(y != y[some_row[queries.codes]]))
+
+
+def _sums_to(ids: np.ndarray, m: int) -> bool:
+    return ids.dtype.kind in "iu" and int(ids.sum()) == m
+
+
+def _missing(ids: np.ndarray) -> np.ndarray:
+    if ids.dtype.kind == "f":
+        return np.isnan(ids)
+    if ids.dtype.kind in "mM":
+        return np.isnat(ids)
+    if ids.dtype.kind == "O":
+        return np.array([value is None or value != value for value in ids.tolist()], dtype=bool)
+    return np.zeros(len(ids), dtype=bool)
+
+
+def _in_range(value: float, zero: bool) -> bool:
+    return (value >= 0 if zero else value > 0) and value < np.inf

@@ -1,0 +1,91 @@
+"""X -> Phi: the features in which a model is linear, read in blocks of rows.
+
+`Identity` takes the columns of X as they are. `Nystroem(kernel, points)` takes the kernel to some basis points with
+the penalty c' K_rr c, which is Sparse RankRLS; with every point as basis it is the full kernel method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from ..kernels import Kernel
+from ..system.parallel import Scratch
+from .preferences import Read, Rows
+from .ridge import whitening
+
+# A'A of raw kernel values is whitened only afterwards, which magnifies its rounding by the inverse of this share
+RANK_TOLERANCE = 1e-9
+
+
+class Features(Protocol):
+    """What a primal fit asks of its features."""
+
+    @property
+    def n_columns(self) -> int: ...
+
+    @property
+    def W(self) -> np.ndarray | None:
+        """(n, r) with ||W^-1 w||^2 the penalty; None where it is ||w||^2."""
+
+    def reader(self, X: Any) -> Callable[[], Read]:
+        """A factory of functions rows -> Phi[rows], one for each thread: to be read, until the next call."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The columns of X."""
+
+    n_columns: int
+    W = None
+
+    def reader(self, X: Any) -> Callable[[], Read]:
+        if sparse.issparse(X):
+            return lambda: lambda rows: X[rows]
+        return lambda: _dense(X)
+
+
+@dataclass(frozen=True)
+class Nystroem:
+    """The kernel to r basis points; the penalty is the norm of the kernel's space."""
+
+    kernel: Kernel
+    points: Any  # (r, n_features)
+
+    @property
+    def n_columns(self) -> int:
+        return self.points.shape[0]
+
+    @cached_property
+    def W(self) -> np.ndarray:
+        points = self.points.astype(np.float64)
+        K = self.kernel(points, points)
+        return whitening((K + K.T) / 2, RANK_TOLERANCE)
+
+    def reader(self, X: Any) -> Callable[[], Read]:
+        points = self.points.astype(np.float64)
+        return lambda: lambda rows: self.kernel(X[rows].astype(np.float64), points)
+
+
+def _dense(X: np.ndarray) -> Read:
+    """Rows of a dense array: a view where each is contiguous and they lie together, else a copy."""
+    scratch, contiguous = Scratch(X.dtype), X.strides[1] == X.itemsize
+
+    def read(rows: Rows) -> np.ndarray:
+        if isinstance(rows, slice):
+            block = X[rows]
+            if contiguous:
+                return block
+            out = scratch(*block.shape)
+            np.copyto(out, block)
+            return out
+        if not X.flags.c_contiguous:
+            return X[rows]
+        return np.take(X, rows, axis=0, out=scratch(len(rows), X.shape[1]), mode="clip")
+
+    return read

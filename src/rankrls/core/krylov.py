@@ -1,0 +1,144 @@
+"""Conjugate gradients for problems whose matrices are never formed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.linalg.blas import daxpy
+
+from ..system.progress import counted
+
+LABEL = "conjugate gradients, of the iterations allowed"
+
+Product = Callable[[np.ndarray], np.ndarray]
+
+
+class ConvergenceWarning(UserWarning):
+    """An iterative solver stopped before it reached its tolerance.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from rankrls import ConditionalRankRLS, ConvergenceWarning
+    >>> from rankrls.datasets import make_relation
+    >>> data = make_relation(20, missing=0.5, random_state=0)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", ConvergenceWarning)
+    ...     model = ConditionalRankRLS(1e-6, kernel="rbf", max_iter=2).fit(data.X, data.Y)
+    >>> caught[0].category.__name__, model.n_iter_
+    ('ConvergenceWarning', 2)
+    """
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What an iterative solver reached."""
+
+    value: np.ndarray  # (n, k) a column for each shift
+    residual: np.ndarray  # (k,) ||b - (M + shift) x|| / ||b||
+    iterations: int
+    converged: bool
+    history: np.ndarray = field(default_factory=lambda: np.empty(0))  # the largest residual after each iteration
+
+
+def multishift_cg(
+    product: Product,
+    b: np.ndarray,
+    shifts: np.ndarray,
+    *,
+    tol: float = 1e-8,
+    maxiter: int = 1000,
+) -> Solution:
+    """Solve (M + shift I) x = b for every shift from one Krylov space; M positive semi-definite, shifts not negative.
+
+    The residuals of all shifted systems stay parallel to that of the smallest shift, so one product with M per
+    iteration serves them all [Frommer99].
+    """
+    k, base = len(shifts), float(np.min(shifts))
+    extra = shifts - base  # the smallest shift converges last
+    norm = float(np.linalg.norm(b))
+    x = np.zeros((k, len(b)))
+    if norm == 0:
+        return Solution(x.T, np.zeros(k), 0, True)
+    p = np.repeat(b[None], k, axis=0).astype(np.float64)
+    r, direction, rho = p[0].copy(), p[0].copy(), float(b @ b)
+    zeta, zeta_old, residual = np.ones(k), np.ones(k), np.ones(k)  # residuals are zeta * r
+    step_old, ratio, history = 1.0, 0.0, [1.0]
+    for _ in counted(range(maxiter), LABEL):
+        if residual.max() <= tol:
+            break
+        q = daxpy(direction, product(direction), a=base)
+        curvature = float(direction @ q)
+        if curvature <= 0:  # the rest of b lies where M vanishes
+            break
+        step = rho / curvature
+        daxpy(q, r, a=-step)
+        rho_old, rho = rho, float(r @ r)
+        on = np.flatnonzero(residual > tol)  # systems that are done stay as they are
+        now, before = zeta[on], zeta_old[on]
+        new = now * before * step_old
+        new /= step * ratio * (before - now) + before * step_old * (1 + extra[on] * step)
+        for j, forward, back, scale in zip(on, step * new / now, rho / rho_old * (new / now) ** 2, new, strict=True):
+            daxpy(p[j], x[j], a=forward)
+            p[j] *= back
+            daxpy(r, p[j], a=scale)
+        zeta_old[on], zeta[on] = now, new
+        residual[on] = np.abs(new) * np.sqrt(rho) / norm
+        ratio, step_old = rho / rho_old, step
+        direction *= ratio
+        direction += r
+        history.append(float(residual.max()))
+    return Solution(x.T, residual, len(history) - 1, bool(residual.max() <= tol), np.array(history))
+
+
+def preconditioned_cg(
+    product: Product,
+    b: np.ndarray,
+    shift: float,
+    precondition: Product,
+    *,
+    start: np.ndarray | None = None,
+    tol: float = 1e-8,
+    maxiter: int = 1000,
+) -> Solution:
+    """Solve (M + shift I) x = b given something close to the inverse of M + shift I, positive definite as well."""
+    norm = float(np.linalg.norm(b))
+    x = np.zeros(len(b)) if start is None else start.copy()
+    if norm == 0:
+        return Solution(0 * x[:, None], np.zeros(1), 0, True)
+    r = b - product(x) - shift * x if start is not None else b.astype(np.float64)
+    history = [float(np.linalg.norm(r)) / norm]
+    z = precondition(r)
+    direction, rho = z.copy(), float(r @ z)
+    for _ in counted(range(maxiter), LABEL):
+        if history[-1] <= tol:
+            break
+        q = daxpy(direction, product(direction), a=shift)
+        curvature = float(direction @ q)
+        if curvature <= 0:
+            break
+        step = rho / curvature
+        daxpy(direction, x, a=step)
+        daxpy(q, r, a=-step)
+        z = precondition(r)
+        rho_old, rho = rho, float(r @ z)
+        direction *= rho / rho_old
+        direction += z
+        history.append(float(np.linalg.norm(r)) / norm)
+    return Solution(x[:, None], np.array(history[-1:]), len(history) - 1, history[-1] <= tol, np.array(history))
+
+
+def warn_if_stopped_early(
+    solution: Solution, what: str, remedy: str = "scale the features or use a larger alpha"
+) -> None:
+    """Never silent about non-convergence."""
+    if not solution.converged:
+        warnings.warn(
+            f"{what} stopped after {solution.iterations} iterations with relative residual "
+            f"{solution.residual.max():.1e}: {remedy}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

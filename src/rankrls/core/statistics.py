@@ -1,0 +1,176 @@
+"""The sums over queries that a linear fit needs.
+
+With A = F Phi and z = F y, everything a primal fit asks of the data is A'A, A'z and z'z: sums over queries.
+They are accumulated over batches of whole queries (centre a batch, multiply it with itself, drop it), so no
+copy of X is made, and they add: blocks of a file, parts of a cluster, new queries; subtracting un-learns.
+
+With a share beta > 0 of regression there is an unpenalised intercept. It is eliminated by keeping the sums about
+the weighted mean of all items, which two sums can be brought to (`+`, `-`) at the cost of a rank-one term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..system.parallel import Scratch, share
+from .preferences import PairPreferences, QueryPreferences, Read, Rows
+from .queries import BATCH_ROWS
+
+Preferences = QueryPreferences | PairPreferences
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """A'A, A'z and z'z of A = F (Phi - 1 mean') and z = F (y - 1 target_mean'), and what was counted."""
+
+    gram: np.ndarray  # (n, n)
+    cross: np.ndarray  # (n, t)
+    square: np.ndarray  # (t,)
+    mean: np.ndarray  # (n,)
+    target_mean: np.ndarray  # (t,)
+    weight: float
+    beta: float
+    n_rows: int
+    n_queries: int
+    n_pairs: int
+
+    def __add__(self, other: Statistics) -> Statistics:
+        return self._combine(other, +1)
+
+    def __sub__(self, other: Statistics) -> Statistics:
+        return self._combine(other, -1)
+
+    def _combine(self, other: Statistics, sign: int) -> Statistics:
+        weight = self.weight + sign * other.weight
+        share = sign * other.weight / weight if weight > 0 else 0.0
+        dx, dy = other.mean - self.mean, other.target_mean - self.target_mean
+        rank1 = self.beta * self.weight * share
+        gram = self.gram + sign * other.gram
+        if rank1:
+            gram += rank1 * np.outer(dx, dx)
+        return Statistics(
+            gram,
+            self.cross + sign * other.cross + rank1 * np.outer(dx, dy),
+            self.square + sign * other.square + rank1 * dy**2,
+            self.mean + share * dx,
+            self.target_mean + share * dy,
+            weight,
+            self.beta,
+            self.n_rows + sign * other.n_rows,
+            self.n_queries + sign * other.n_queries,
+            self.n_pairs + sign * other.n_pairs,
+        )
+
+
+def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_columns: int, dtype: Any) -> Statistics:
+    """The sums of [F Phi, F y] in one pass over the rows; O(m n^2) time, O(n^2) memory.
+
+    `reader()` gives a thread its own function rows -> Phi[rows]; y is (m, t), or (p, t) margins for explicit pairs.
+    """
+    target_mean = target_mean_of(F, y)
+    T = y - target_mean
+    centre = np.zeros(n_columns)
+    if F.beta > 0:
+        T = np.column_stack([T, np.ones(len(T))])  # F 1 goes along: it gives the mean of Phi
+        # any point near that mean keeps the sums free of cancellation
+        centre = reader()(slice(0, BATCH_ROWS)).mean(axis=0, dtype=np.float64).astype(dtype).astype(np.float64)
+    width = n_columns + T.shape[1]
+    shift = np.concatenate([centre, np.zeros(T.shape[1])]).astype(dtype)
+
+    def accumulate(batches: Sequence[Any]) -> np.ndarray:
+        read = reader() if isinstance(F, PairPreferences) else _appended(reader(), T.astype(dtype))
+        total, product = np.zeros((width, width)), np.empty((width, width), dtype=dtype)
+        for batch in batches:
+            for A in F.factor(batch, read, shift):
+                if isinstance(F, PairPreferences):  # margins belong to pairs, not to rows
+                    A = np.hstack([A, (F.s[batch, None] * T[batch]).astype(dtype)])
+                total += np.matmul(A.T, A, out=product)
+        return total
+
+    total = sum(
+        share(accumulate, F.tasks(width), cost=float(F.shape[1]) * width, label="sums over rows"),
+        start=np.zeros((width, width)),
+    )
+    t = y.shape[1]
+    gram, cross, square = total[:n_columns, :n_columns], total[:n_columns, n_columns:], np.diag(total)[n_columns:]
+    if F.beta > 0:
+        delta = cross[:, t] / (F.beta * F.weight)
+        gram = gram - F.beta * F.weight * np.outer(delta, delta)
+        centre = centre + delta
+    return _statistics(F, np.ascontiguousarray(gram), cross[:, :t].copy(), square[:t].copy(), centre, target_mean)
+
+
+def sparse_statistics(F: QueryPreferences, X: sparse.csr_array, y: np.ndarray) -> Statistics:
+    """The same for sparse X without forming F X: X'LtX is X'DX less the sums over queries and levels.
+
+    Lt = diag(u within^2) + sum over levels of S_j (between^2 - within_j^2) mean mean'
+                          + sum over queries of S (beta - between^2) mean mean'.
+    """
+    z, target_mean = targets(F, y)
+    u = np.ones(F.shape[0]) if F.u is None else F.u
+    between = F.between[F.queries.codes]
+    within = between if F.within is None else F.within
+    gram = _weighted_gram(X, u * within**2)
+    if F.ties is not None:
+        tied = np.flatnonzero(F.ties.level >= 0)
+        pick = sparse.csr_array((u[tied], (F.ties.level[tied], tied)), shape=(len(F.ties.weight), F.shape[0]))
+        gram += _weighted_gram(pick @ X, (F.level_scale / F.ties.weight) ** 2)
+    pick = sparse.csr_array((u, (F.queries.codes, np.arange(F.shape[0]))), shape=(len(F.queries), F.shape[0]))
+    sums = pick @ X
+    gram += _weighted_gram(sums, (F.beta - F.between**2) / F.S)
+    mean = np.zeros(X.shape[1])
+    if F.beta > 0:
+        mean = np.asarray(sums.sum(axis=0)).ravel() / F.weight
+        gram -= F.beta * F.weight * np.outer(mean, mean)
+    return _statistics(F, gram, X.T @ (F.T @ z), np.einsum("it,it->t", z, z), mean, target_mean)
+
+
+def sparse_pair_statistics(F: PairPreferences, X: sparse.csr_array, y: np.ndarray) -> Statistics:
+    """The sums of explicit pairs among sparse rows; F X is sparse too."""
+    A, z = F.incidence() @ X, F.s[:, None] * y
+    zeros = np.zeros(X.shape[1]), np.zeros(y.shape[1])
+    return _statistics(F, (A.T @ A).toarray(), A.T @ z, np.einsum("it,it->t", z, z), *zeros)
+
+
+def _appended(read: Read, T: np.ndarray) -> Read:
+    """Rows of [V, T], which may be overwritten."""
+    scratch = Scratch(T.dtype)
+
+    def read_both(rows: Rows) -> np.ndarray:
+        V, t = read(rows), T[rows]
+        both = scratch(len(V), V.shape[1] + t.shape[1])
+        both[:, : V.shape[1]] = V
+        both[:, V.shape[1] :] = t
+        return both
+
+    return read_both
+
+
+def targets(F: Preferences, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """z = F (y - mean), and that mean (zero where there is no intercept)."""
+    if isinstance(F, PairPreferences):
+        return F.s[:, None] * y, np.zeros(y.shape[1])
+    mean = target_mean_of(F, y)
+    return F @ (y - mean), mean
+
+
+def target_mean_of(F: Preferences, y: np.ndarray) -> np.ndarray:
+    """(t,) the mean of the targets where there is an intercept, else zero."""
+    return np.average(y, axis=0, weights=F.u) if F.beta > 0 else np.zeros(y.shape[1])
+
+
+def _statistics(
+    F: Preferences, gram: np.ndarray, cross: np.ndarray, square: np.ndarray, mean: np.ndarray, target_mean: np.ndarray
+) -> Statistics:
+    n_queries = len(F.queries) if isinstance(F, QueryPreferences) else 0
+    return Statistics(gram, cross, square, mean, target_mean, F.weight, F.beta, F.shape[1], n_queries, F.n_pairs)
+
+
+def _weighted_gram(X: sparse.csr_array, weights: np.ndarray) -> np.ndarray:
+    """X' diag(weights) X as a dense matrix."""
+    return (X.T @ (sparse.diags_array(weights) @ X)).toarray()

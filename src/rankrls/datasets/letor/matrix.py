@@ -1,0 +1,137 @@
+"""From parsed rows to a matrix: which column a feature is, and what stands where nothing was given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse as sparse_arrays
+
+from ...checks import check_choice
+from ...system.memory import check_memory
+from ..records import RankingData
+from ..scaling import fill_with_minimum
+from .lines import Rows
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """How the rows of a file become a `RankingData`; parameters as in `load_letor`."""
+
+    name: str
+    n_features: int | None
+    zero_based: bool | str
+    sparse: bool
+    missing: str | float
+    absent: float
+    dtype: Any
+    first_block: bool = True  # nothing of the file was seen before
+
+    def __post_init__(self) -> None:
+        check_choice("zero_based", self.zero_based, (True, False, "auto"))
+        if isinstance(self.missing, str):
+            check_choice("missing", self.missing, ("nan", "minimum"))
+        if np.dtype(self.dtype) not in (np.float64, np.float32):
+            raise ValueError(f"dtype must be float64 or float32, got {self.dtype}")
+        if self.n_features is not None and self.n_features < 1:
+            raise ValueError(f"n_features must be at least 1, got {self.n_features}")
+        if self.sparse and (self.missing == "minimum" or self.absent != 0):
+            raise ValueError(
+                'sparse rows have zeros where nothing is given: missing="minimum" and absent= need sparse=False'
+            )
+
+    def data(self, pieces: list[Rows]) -> RankingData:
+        """All rows in one; the pieces are consumed."""
+        skipped = sum(rows.skipped for rows in pieces)
+        pieces[:] = [rows for rows in pieces if len(rows)]
+        if not pieces:
+            raise ValueError(
+                f"{self.name} has no rows" + (f": none of its {skipped} lines can be read" if skipped else "")
+            )
+        y = np.concatenate([rows.y for rows in pieces])
+        qid = None if pieces[0].qid is None else np.concatenate([rows.qid for rows in pieces])
+        comments = None
+        if any(rows.comments is not None for rows in pieces):
+            texts = [text for rows in pieces for text in rows.comments or [""] * len(rows)]
+            comments = np.array(texts, dtype=object)
+        offset = self._offset(pieces)
+        X = (self._sparse if self.sparse else self._dense)(pieces, len(y), self._width(pieces, offset), offset)
+        return RankingData(self._without_missing(X, qid), y, qid, None, comments, skipped)
+
+    def following(self, pieces: list[Rows]) -> Assembly:
+        """How further blocks of the file are read, so that all have the same columns."""
+        offset = self._offset(pieces)
+        return replace(self, zero_based=offset == 0, n_features=self._width(pieces, offset), first_block=False)
+
+    def _offset(self, pieces: list[Rows]) -> int:
+        """The number of the first feature."""
+        if self.zero_based == "auto":
+            return int(all(rows.features.min(initial=1) > 0 for rows in pieces))
+        offset = 0 if self.zero_based else 1
+        self._refuse(pieces, lambda features: features < offset, "numbered from 1", "zero_based=True")
+        return offset
+
+    def _width(self, pieces: list[Rows], offset: int) -> int:
+        """The number of columns."""
+        if self.n_features is None:
+            return max(1, 1 - offset + max(int(rows.features.max(initial=0)) for rows in pieces))
+        n = self.n_features
+        remedy = f"a larger n_features than {n}"
+        self._refuse(pieces, lambda features: features >= n + offset, f"at most {n}", remedy)
+        return n
+
+    def _refuse(self, pieces: list[Rows], wrong: Any, what: str, remedy: str) -> None:
+        for rows in pieces:
+            bad = wrong(rows.features)
+            if bad.any():
+                i = int(np.argmax(bad))
+                row = 0 if rows.counts is None else int(np.searchsorted(np.cumsum(rows.counts), i, side="right"))
+                assumed = "features were given as" if self.first_block else "features were, after the first block,"
+                raise ValueError(
+                    f"{self.name}, line {rows.lines[row]}: feature {rows.features[i]}, but {assumed} {what}: "
+                    f"pass {remedy}"
+                )
+
+    def _dense(self, pieces: list[Rows], m: int, n: int, offset: int) -> np.ndarray:
+        size = m * n * np.dtype(self.dtype).itemsize
+        check_memory(
+            size, f"{self.name} as {m} dense rows of {n} features", "pass sparse=True, or read it by iter_letor"
+        )
+        X = np.empty((m, n), dtype=self.dtype)
+        start = 0
+        while pieces:  # give the memory of a piece back once it is copied
+            rows = pieces.pop(0)
+            part = X[start : start + len(rows)]
+            start += len(rows)
+            columns = rows.features - offset
+            if rows.counts is not None:
+                part[:] = self.absent
+                part[np.repeat(np.arange(len(rows)), rows.counts), columns] = rows.values
+            elif len(columns) == n:
+                part[:] = rows.values
+            else:
+                part[:] = self.absent
+                part[:, columns] = rows.values
+        return X
+
+    def _sparse(self, pieces: list[Rows], m: int, n: int, offset: int) -> Any:
+        counts: list[Any] = []
+        columns: list[Any] = []
+        values: list[Any] = []
+        while pieces:
+            rows = pieces.pop(0)
+            same = rows.counts is None
+            counts.append(np.full(len(rows), len(rows.features)) if same else rows.counts)
+            columns.append((np.tile(rows.features, len(rows)) if same else rows.features) - offset)
+            values.append(rows.values.ravel().astype(self.dtype, copy=False))
+        indptr = np.append(0, np.cumsum(np.concatenate(counts)))
+        return sparse_arrays.csr_array((np.concatenate(values), np.concatenate(columns), indptr), shape=(m, n))
+
+    def _without_missing(self, X: Any, qid: np.ndarray | None) -> Any:
+        if self.missing == "minimum":
+            return fill_with_minimum(X, qid)
+        if self.missing != "nan":
+            values = X.data if self.sparse else X
+            values[np.isnan(values)] = self.missing
+        return X

@@ -1,0 +1,359 @@
+"""LETOR and svmlight ranking text: `label qid:Q i:v i:v ... # comment`, a row a line."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, pairwise
+from typing import Any, BinaryIO
+
+import numpy as np
+from scipy import sparse as sparse_arrays
+
+from ...checks import check_choice
+from ...system import files
+from ..records import RankingData
+from .lines import LineError, Rows, parse
+from .matrix import Assembly
+
+BLOCK_BYTES = 1 << 21  # text parsed at a time
+_THREADS = 2  # the interpreter holds the others up
+_WRITE_ROWS = 1000
+
+
+def load_letor(
+    path: Any,
+    *,
+    n_features: int | None = None,
+    zero_based: bool | str = "auto",
+    sparse: bool = False,
+    missing: str | float = "nan",
+    absent: float = 0.0,
+    dtype: Any = np.float64,
+    errors: str = "raise",
+) -> RankingData:
+    """Read LETOR or svmlight ranking text: lines of label, `qid:Q`, features `i:v` and perhaps `# comment`.
+
+    Parameters
+    ----------
+    path : str, path or binary file
+        Plain text or gzip, bzip2, xz or zstandard (by content, whatever the name).
+    n_features : int, default=None
+        Number of columns; None is as many as the largest feature number asks for.
+    zero_based : bool or "auto", default="auto"
+        Whether features are numbered from 0. "auto": from 0 if feature 0 occurs anywhere in the file, else from 1.
+    sparse : bool, default=False
+        Give X as a CSR array instead of an ndarray.
+    missing : "nan", "minimum" or float, default="nan"
+        What becomes of values written NULL (or nan): NaN; the smallest value of the feature in its query, or 0 if that
+        is smaller, much as in the Feature-min files of LETOR (dense rows only); or a number.
+    absent : float, default=0
+        The value of features a line does not mention. NaN makes them missing (dense rows only).
+    dtype : dtype, default=float64
+        Of X: float64 or float32.
+    errors : {"raise", "skip"}, default="raise"
+        What to do with lines that cannot be read: an error with the file, the line and what is wrong in it, or leave
+        them out and count them in `skipped`.
+
+    Returns
+    -------
+    data : RankingData
+        X, y, qid (text, as written; None if the lines have none), comments, doc_ids (from comments `docid = ...`),
+        skipped.
+
+    Examples
+    --------
+    >>> from io import BytesIO
+    >>> text = b"2 qid:a 1:0.5 2:NULL #docid = D7\\r\\n0 qid:a 1:0.25 2:3 #docid = D9\\r\\n"
+    >>> data = load_letor(BytesIO(text))
+    >>> data.X
+    array([[0.5 ,  nan],
+           [0.25, 3.  ]])
+    >>> data.y.tolist(), data.qid.tolist(), data.doc_ids.tolist()
+    ([2.0, 0.0], ['a', 'a'], ['D7', 'D9'])
+    """
+    assembly = Assembly(files.name_of(path), n_features, zero_based, sparse, missing, absent, dtype)
+    _check_errors(errors)
+    return assembly.data(list(_parsed(path, errors == "skip")))
+
+
+def read_svmlight(
+    path: Any,
+    *,
+    n_features: int | None = None,
+    zero_based: bool | str = "auto",
+    dtype: Any = np.float64,
+    errors: str = "raise",
+) -> RankingData:
+    """Read svmlight ranking text into sparse rows: `load_letor(path, sparse=True)`.
+
+    Examples
+    --------
+    >>> from io import BytesIO
+    >>> read_svmlight(BytesIO(b"1 qid:7 3:0.5\\n0 qid:7 1:2 900:1\\n")).X.shape
+    (2, 900)
+    """
+    return load_letor(path, n_features=n_features, zero_based=zero_based, sparse=True, dtype=dtype, errors=errors)
+
+
+def iter_letor(
+    path: Any,
+    *,
+    rows: int = 50_000,
+    n_features: int | None = None,
+    zero_based: bool | str = "auto",
+    sparse: bool = False,
+    missing: str | float = "nan",
+    absent: float = 0.0,
+    dtype: Any = np.float64,
+    errors: str = "raise",
+    whole_queries: bool = True,
+) -> Iterator[RankingData]:
+    """Read a file of any size in blocks of whole queries, e.g. for `partial_fit`, in bounded memory.
+
+    Parameters
+    ----------
+    path, sparse, missing, absent, dtype, errors
+        As in `load_letor`.
+    rows : int, default=50_000
+        A block has at most so many rows, unless a single query has more.
+    n_features : int, default=None
+        None is as many as the first block has; a later one with more is an error that says so.
+    zero_based : bool or "auto", default="auto"
+        "auto" looks at the first block only; feature 0 in a later one is an error that says so.
+    whole_queries : bool, default=True
+        False takes rows as they come: a query may be cut, come again later, or not be named at all. Enough where rows
+        are looked at one by one, as in `predict`.
+
+    Yields
+    ------
+    data : RankingData
+        Queries whose rows stand together in the file; a query that comes again later is an error. `skipped` counts
+        lines of this block.
+
+    Examples
+    --------
+    >>> from io import BytesIO
+    >>> lines = b"".join(b"%d qid:%d 1:%d\\n" % (i % 2, i // 4, i) for i in range(12))
+    >>> [block.qid.tolist() for block in iter_letor(BytesIO(lines), rows=9)]
+    [['0', '0', '0', '0', '1', '1', '1', '1'], ['2', '2', '2', '2']]
+    """
+    assembly = Assembly(files.name_of(path), n_features, zero_based, sparse, missing, absent, dtype)
+    _check_errors(errors)
+    if rows < 1:
+        raise ValueError(f"rows must be at least 1, got {rows}")
+    if not whole_queries:
+        if missing == "minimum":
+            raise ValueError('missing="minimum" is that of a query: it needs whole_queries=True')
+        return _cut_blocks(path, assembly, rows, errors == "skip")
+    return _blocks(path, assembly, rows, errors == "skip")
+
+
+def dump_letor(data: RankingData | Iterable[RankingData], path: Any, *, zero_based: bool = False) -> None:
+    """Write rows as LETOR text that reads back exactly: shortest decimals, NaN as NULL, comments kept.
+
+    Parameters
+    ----------
+    data : RankingData or iterable of RankingData
+        Rows, or blocks of rows written one after the other. Of sparse rows, what is stored is written.
+    path : str, path or binary file
+        Compressed if the name ends in .gz, .bz2, .xz or .zst. The file appears, or replaces an older one, only
+        when everything is written.
+    zero_based : bool, default=False
+        Number features from 0.
+
+    Examples
+    --------
+    >>> import io
+    >>> import numpy as np
+    >>> file = io.BytesIO()
+    >>> dump_letor(RankingData(np.array([[0.5, np.nan]]), np.array([2.0]), np.array(["q1"])), file)
+    >>> file.getvalue()
+    b'2 qid:q1 1:0.5 2:NULL\\n'
+    """
+    blocks = [data] if isinstance(data, RankingData) else data
+    with files.written(path) as file:
+        for block in blocks:
+            for start in range(0, len(block), _WRITE_ROWS):
+                lines = _lines(block, slice(start, start + _WRITE_ROWS), 0 if zero_based else 1)
+                file.write("".join(lines).encode("utf-8", "surrogateescape"))
+
+
+# ---------------------------------------------------------------- reading
+
+
+def _check_errors(errors: str) -> None:
+    check_choice("errors", errors, ("raise", "skip"))
+
+
+def _texts(file: BinaryIO) -> Iterator[bytes]:
+    """The text in blocks of whole lines."""
+    rest: list[bytes] = []  # of a line that goes on
+    while text := file.read(BLOCK_BYTES):
+        stop = text.rfind(b"\n") + 1
+        if stop:
+            yield b"".join([*rest, text[:stop]])
+            rest = []
+        rest.append(text[stop:])
+    if any(rest):
+        yield b"".join(rest)
+
+
+def _parsed(path: Any, skip: bool) -> Iterator[Rows]:
+    """The rows of a file, block after block; two threads parse ahead."""
+    # glibc keeps freed memory for reuse only up to the largest array freed so far: without this one, every array of
+    # every block would be fresh from the system, which takes as long as the parsing
+    np.empty(3 << 20)
+    line, with_qid = 1, None
+    ahead: deque[Future[Rows]] = deque()
+    try:
+        with files.opened(path) as file, ThreadPoolExecutor(_THREADS) as pool:
+            for text in _texts(file):
+                if with_qid is None:  # the first line decides
+                    rows = parse(text, line, skip=skip)
+                    with_qid = None if not len(rows) else rows.qid is not None
+                    yield rows
+                else:
+                    ahead.append(pool.submit(parse, text, line, skip=skip, with_qid=with_qid))
+                    if len(ahead) > _THREADS:
+                        yield ahead.popleft().result()
+                line += text.count(b"\n")
+            while ahead:
+                yield ahead.popleft().result()
+    except LineError as error:
+        raise ValueError(f'{files.name_of(path)}, {error} (errors="skip" leaves such lines out)') from None
+
+
+def _blocks(path: Any, assembly: Assembly, limit: int, skip: bool) -> Iterator[RankingData]:
+    """Whole queries, at most `limit` rows of them or one."""
+    waiting: list[Rows] = []
+    whole = 0  # rows of waiting before its last query, which may go on
+    seen: set[str] = set()
+    for rows in chain(_parsed(path, skip), [None]):
+        size, given = sum(map(len, waiting)), 0
+        marks = [size]  # where queries start
+        if rows is not None:
+            if len(rows) and rows.qid is None:
+                raise ValueError(
+                    f"{assembly.name} has no query ids, so that all its rows are one query: use load_letor"
+                )
+            last = next((piece.qid[-1] for piece in reversed(waiting) if len(piece)), None)  # type: ignore[index]
+            marks = (size + _run_starts(rows.qid, last)).tolist() if len(rows) else []
+            waiting.append(rows)
+        for mark in marks:
+            if mark - given > limit and whole > given:
+                done, waiting = _split(waiting, whole - given)
+                assembly = assembly.following(done)
+                _refuse_known(done, seen, assembly.name)
+                yield assembly.data(done)
+                given = whole
+            whole = mark
+        whole -= given
+    _refuse_known(waiting, seen, assembly.name)
+    yield assembly.data(waiting)
+
+
+def _cut_blocks(path: Any, assembly: Assembly, limit: int, skip: bool) -> Iterator[RankingData]:
+    """At most `limit` rows each, wherever queries end."""
+    waiting: list[Rows] = []
+    for rows in _parsed(path, skip):
+        waiting.append(rows)
+        while sum(map(len, waiting)) > limit:
+            done, waiting = _split(waiting, limit)
+            assembly = assembly.following(done)
+            yield assembly.data(done)
+    yield assembly.data(waiting)
+
+
+def _run_starts(qid: Any, last: str | None = None) -> np.ndarray:
+    """Where another query id starts, after a row with the id `last`."""
+    starts = np.append(0, np.flatnonzero(qid[1:] != qid[:-1]) + 1)
+    return starts[1:] if last is not None and last == qid[0] else starts
+
+
+def _split(pieces: list[Rows], count: int) -> tuple[list[Rows], list[Rows]]:
+    """The first `count` rows, and the others."""
+    first, rest = [], []
+    for rows in pieces:
+        n = min(count, len(rows))
+        count -= n
+        if n:
+            first.append(rows.part(0, n))
+        if n < len(rows) or not len(rows):
+            rest.append(rows.part(n, len(rows)))
+    return first, rest
+
+
+def _refuse_known(pieces: list[Rows], seen: set[str], name: str) -> None:
+    """An error if some query was in an earlier block, or is scattered over this one."""
+    pieces = [rows for rows in pieces if len(rows)]
+    if not pieces:
+        return
+    lines, qid = np.concatenate([rows.lines for rows in pieces]), np.concatenate([rows.qid for rows in pieces])
+    starts = _run_starts(qid)
+    for query, line in zip(qid[starts].tolist(), lines[starts].tolist(), strict=True):
+        if query in seen:
+            raise ValueError(
+                f"{name}, line {line}: query {query!r} comes again after other queries, so that no block has the whole "
+                "of it: sort the file by query, or use load_letor"
+            )
+        seen.add(query)
+
+
+# ---------------------------------------------------------------- writing
+
+
+def _lines(data: RankingData, rows: slice, first: int) -> Iterator[str]:
+    """The text of some rows; features are numbered from `first`."""
+    X, y = data.X[rows], data.y[rows]
+    labels = [_shortest(str(label)) for label in y.tolist()]
+    queries = [""] * len(y)
+    if data.qid is not None:
+        queries = [f" qid:{_word(query, 'query id')}" for query in data.qid[rows].tolist()]
+    comments = [""] * len(y)
+    if data.comments is not None:
+        comments = [f" #{_line(comment)}" for comment in data.comments[rows].tolist()]
+    for label, query, values, comment in zip(labels, queries, _values(X, first), comments, strict=True):
+        yield f"{label}{query}{values}{comment}\n"
+
+
+def _values(X: Any, first: int) -> Iterator[str]:
+    """` i:v i:v ...` of each row."""
+    if sparse_arrays.issparse(X):
+        X = X.tocsr()
+        for start, stop in pairwise(X.indptr):
+            given = zip((X.indices[start:stop] + first).tolist(), _numbers(X.data[start:stop]), strict=True)
+            yield "".join(_shortest(f" {i}:{v}") for i, v in sorted(given))
+        return
+    layout = "".join(f" {i}:%s" for i in range(first, X.shape[1] + first))
+    for row in X:
+        yield _shortest(layout % tuple(_numbers(row)))
+
+
+def _numbers(values: np.ndarray) -> list[Any]:
+    """Numbers whose str() is the shortest text that reads back as them."""
+    return list(map(str, values)) if values.dtype == np.float32 else values.astype(np.float64).tolist()
+
+
+def _shortest(text: str) -> str:
+    """2.0 as 2, nan as NULL."""
+    return f"{text} ".replace(".0 ", " ").replace("nan", "NULL")[:-1]
+
+
+def _word(query: Any, what: str) -> str:
+    text = str(query)
+    if (
+        not text
+        or "#" in text
+        or "\0" in text
+        or text.encode("utf-8", "surrogateescape").split() != [text.encode("utf-8", "surrogateescape")]
+    ):
+        raise ValueError(f"the {what} {text!r} cannot be written: it must not be empty nor have blanks or # in it")
+    return text
+
+
+def _line(comment: str) -> str:
+    if "\n" in comment or comment.endswith("\r"):
+        raise ValueError(f"the comment {comment!r} cannot be written: it must be one line")
+    return comment

@@ -1,0 +1,314 @@
+"""How well scores rank the items of each query: the mean of a per-query number.
+
+Every metric is a kernel on a batch of g queries of l items each: labels (g, l) and scores (g, c, l), one row of
+scores per model (regularisation value), give values (g, c), NaN where a query does not define the metric. All else
+is shared: `_each_query` runs a kernel over the batches, `_mean` averages over the queries that define it. Whether a
+query defines a metric depends on its labels alone, so columns of scores are always averaged over the same queries.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from ..core.queries import Batch, Queries
+from ..system.frames import as_column
+from ..system.parallel import share
+from . import pairs, ranks
+from .ranks import Kernel
+
+Value = Any  # a float for scores (m,), an array (c,) for scores (m, c)
+BATCH_CELLS = 1 << 18  # scores per kernel call: bounds the memory, and all but long queries come many at a time
+
+
+def pairwise_accuracy(y: Any, scores: Any, qid: Any = None) -> Value:
+    """#{(i, j): y_i > y_j, s_i > s_j} / #{(i, j): y_i > y_j}, tied scores counting half.
+
+    The share of pairs of one query with different labels that the scores put in the right order; with two grades
+    the area under the ROC curve. Labels may be any real numbers; only their order counts.
+
+    Parameters
+    ----------
+    y : array (m,)
+        Labels, greater is better.
+    scores : array (m,) or (m, c)
+        Predicted scores; each column is judged on its own.
+    qid : array (m,) or Queries, optional
+        The query of each row: ids of any sortable type, rows in any order. Without it all rows are one query.
+
+    Returns
+    -------
+    float or array (c,)
+        The mean over the queries that have at least two different labels.
+
+    Examples
+    --------
+    >>> pairwise_accuracy([3, 2, 1], [0.9, 0.1, 0.5])  # one pair of three is swapped
+    0.6666666666666666
+    >>> pairwise_accuracy([1, 0, 1, 0], [0.3, 0.3, 0.2, 0.1], qid=["a", "a", "b", "b"])
+    0.75
+    """
+    return _mean("pairwise_accuracy", y, scores, qid)
+
+
+def disagreement_error(y: Any, scores: Any, qid: Any = None) -> Value:
+    """1 - pairwise_accuracy: the share of pairs with different labels in the wrong order, tied scores counting half.
+
+    The mean over i, j with y_i > y_j of (1 - sign(s_i - s_j)) / 2. Parameters as in `pairwise_accuracy`.
+
+    Examples
+    --------
+    >>> disagreement_error([2, 1, 0], [0.5, 0.5, 0.1])  # one tie among three pairs
+    0.16666666666666663
+    """
+    return _mean("disagreement_error", y, scores, qid)
+
+
+def kendall_tau_b(y: Any, scores: Any, qid: Any = None) -> Value:
+    """(C - D) / sqrt((n - T_y) (n - T_s)): concordant minus discordant pairs, corrected for ties.
+
+    n is the number of pairs of a query, T_y and T_s those tied in y and in the scores. A query whose labels are
+    all equal is left out; one whose scores are all equal counts 0 (where some define nothing), so that every
+    model is judged on the same queries. Parameters as in `pairwise_accuracy`.
+
+    Examples
+    --------
+    >>> kendall_tau_b([1.5, -2.0, 0.3, 0.2], [4, 1, 2, 3])
+    0.6666666666666667
+    """
+    return _mean("kendall_tau_b", y, scores, qid)
+
+
+def ndcg(
+    y: Any,
+    scores: Any,
+    qid: Any = None,
+    *,
+    k: int | None = None,
+    gain: str | Callable | None = None,
+    discount: str | Callable | None = None,
+    ties: str | None = None,
+    empty: str | float | None = None,
+    convention: str | None = None,
+) -> Value:
+    """DCG / ideal DCG, DCG = sum over ranks i <= k of gain(y of the item at rank i) * discount(i).
+
+    Parameters
+    ----------
+    y, scores, qid
+        As in `pairwise_accuracy`.
+    k : int, optional
+        Only the first k ranks count.
+    gain : {"exp2", "linear", "positive"} or callable, optional
+        2^y - 1 (default), y, max(y, 0), or a function of an array of labels. Gains must not be negative: ndcg
+        has no meaning where the ideal DCG may be negative or nil with relevant items about.
+    discount : {"log2", "letor"} or callable, optional
+        1 / log2(i + 1) (default), 1 / log2(max(i, 2)), or a function of the array of ranks 1, 2, ...
+    ties : {"average", "stable", "worst"}, optional
+        Tied scores: expected value over their orders (default), in the order of the rows, or smallest gain first.
+    empty : {"skip"} or float, optional
+        The value of a query in which every gain is 0; by default it is left out of the mean.
+    convention : {"letor", "xgboost", "lightgbm", "catboost", "sklearn", "trec"}, optional
+        The four choices above as that tool makes them; those given explicitly take precedence. (trec_eval breaks
+        ties by descending document id: rows in that order reproduce it.)
+
+    Examples
+    --------
+    >>> y, scores = [2, 0, 1, 0], [0.4, 0.9, 0.2, 0.1]
+    >>> round(ndcg(y, scores), 4), round(ndcg(y, scores, k=1), 4)
+    (0.659, 0.0)
+    >>> round(ndcg(y, scores, convention="letor", k=3), 4)
+    0.9077
+    >>> ndcg([0, 0, 1, 0], [4, 3, 2, 1], qid=[7, 7, 8, 8], convention="xgboost", empty=0)
+    0.5
+    """
+    return _mean(
+        "ndcg", y, scores, qid, k=k, gain=gain, discount=discount, ties=ties, empty=empty, convention=convention
+    )
+
+
+def precision(y: Any, scores: Any, qid: Any = None, *, k: int, relevant: float = 1.0, ties: str = "average") -> Value:
+    """#{relevant items among the first k} / k.
+
+    An item is relevant if y >= `relevant`. A query shorter than k counts as filled up with irrelevant items.
+    Other parameters as in `ndcg`.
+
+    Examples
+    --------
+    >>> precision([2, 0, 1, 0], [4, 3, 2, 1], k=2), precision([2, 0, 1, 0], [4, 3, 2, 1], k=2, relevant=0)
+    (0.5, 1.0)
+    """
+    return _mean("precision", y, scores, qid, k=k, relevant=relevant, ties=ties)
+
+
+def recall(
+    y: Any,
+    scores: Any,
+    qid: Any = None,
+    *,
+    k: int,
+    relevant: float = 1.0,
+    ties: str = "average",
+    empty: str | float = "skip",
+) -> Value:
+    """#{relevant items among the first k} / #{relevant items}.
+
+    An item is relevant if y >= `relevant`; a query without one counts as `empty`. Other parameters as in `ndcg`.
+
+    Examples
+    --------
+    >>> recall([1, 0, 1, 0], [4, 3, 2, 2], k=3)  # the third place is shared
+    0.75
+    """
+    return _mean("recall", y, scores, qid, k=k, relevant=relevant, ties=ties, empty=empty)
+
+
+def average_precision(
+    y: Any,
+    scores: Any,
+    qid: Any = None,
+    *,
+    k: int | None = None,
+    relevant: float = 1.0,
+    ties: str = "average",
+    empty: str | float = "skip",
+) -> Value:
+    """The sum of the precision at i over the ranks i <= k of relevant items / #{relevant items}; "MAP" when averaged.
+
+    An item is relevant if y >= `relevant`; a query without one counts as `empty` (LETOR: 0). The divisor is the
+    number of all relevant items also where k is smaller. Other parameters as in `ndcg`.
+
+    Examples
+    --------
+    >>> average_precision([1, 0, 1, 0], [4, 3, 2, 1])  # (1/1 + 2/3) / 2
+    0.8333333333333333
+    """
+    return _mean("average_precision", y, scores, qid, k=k, relevant=relevant, ties=ties, empty=empty)
+
+
+def reciprocal_rank(
+    y: Any,
+    scores: Any,
+    qid: Any = None,
+    *,
+    k: int | None = None,
+    relevant: float = 1.0,
+    ties: str = "average",
+    empty: str | float = "skip",
+) -> Value:
+    """1 / (rank of the first relevant item), 0 if that is beyond k; "MRR" when averaged.
+
+    An item is relevant if y >= `relevant`; a query without one counts as `empty`. Other parameters as in `ndcg`.
+
+    Examples
+    --------
+    >>> reciprocal_rank([0, 1, 1], [3, 2, 1]), reciprocal_rank([0, 1, 1], [3, 3, 1])
+    (0.5, 0.75)
+    """
+    return _mean("reciprocal_rank", y, scores, qid, k=k, relevant=relevant, ties=ties, empty=empty)
+
+
+def _mean(name: str, y: Any, scores: Any, qid: Any, **options: Any) -> Value:
+    """The mean of a metric over the queries that define it, for each column of scores."""
+    return _average(name, _per_query(name, y, scores, qid, **options))
+
+
+def _average(name: str, values: np.ndarray) -> Value:
+    """The mean of values (q,) or (q, c) over the queries that define them."""
+    defined = ~np.isnan(values.reshape(len(values), -1)).any(axis=1)
+    if not defined.any():
+        raise ValueError(
+            f"{name} is not defined in any of the {len(values)} queries: no query has "
+            + ("two different labels" if name in PAIR_METRICS else "a relevant item (see the option `empty`)")
+        )
+    mean = values[defined].mean(axis=0)
+    return mean if mean.ndim else float(mean)
+
+
+def _per_query(name: str, y: Any, scores: Any, qid: Any, **options: Any) -> np.ndarray:
+    kernel = _kernel(name, options)
+    y, scores, queries = _checked(y, scores, qid)
+    values = _each_query(kernel, y, scores.reshape(len(y), -1), queries)
+    return values[:, 0] if scores.ndim == 1 else values
+
+
+def _each_query(kernel: Kernel, y: np.ndarray, S: np.ndarray, queries: Queries) -> np.ndarray:
+    """The kernel of every query and column of S (m, c): (q, c)."""
+    c = S.shape[1]
+    values = np.empty((len(queries), c))
+
+    def evaluate(tasks: Sequence[tuple[Batch, slice]]) -> None:
+        for batch, columns in tasks:
+            s = np.ascontiguousarray(batch.stack(S[:, columns]).swapaxes(1, 2))  # sort along contiguous rows
+            values[batch.queries, columns] = kernel(batch.stack(y), s)
+
+    tasks = []
+    for batch in queries.batches(max(1, BATCH_CELLS // c)):
+        step = max(1, BATCH_CELLS // (len(batch.queries) * batch.length))  # a long query goes column by column
+        tasks += [(batch, slice(j, j + step)) for j in range(0, c, step)]
+    share(evaluate, tasks, cost=S.size)
+    return values
+
+
+def _kernel(name: str, options: dict[str, Any]) -> Kernel:
+    """The kernel of a metric, with the defaults of its public function."""
+    known, kernel = dict(_defaults(name)), METRICS[name][1]
+    for option in options.keys() - known.keys():
+        raise ValueError(f"{name} has no option {option!r}; its options are: {', '.join(known) or 'none'}")
+    known.update(options)
+    if known.get("k", 1) in (None, inspect.Parameter.empty) and name in ("precision", "recall"):
+        raise ValueError(f'{name} needs a cutoff: k=10, or the name "{name}@10"')
+    return kernel(**known)
+
+
+@cache
+def _defaults(name: str) -> dict[str, Any]:
+    """The options of a metric's public function."""
+    parameters = inspect.signature(METRICS[name][0]).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+def _checked(y: Any, scores: Any, qid: Any) -> tuple[np.ndarray, np.ndarray, Queries]:
+    """Labels (m,), scores (m,) or (m, c) and their grouping, or an error that says what to do."""
+    y, scores = np.asarray(as_column(y), dtype=np.float64), np.asarray(as_column(scores))
+    if scores.dtype not in (np.float32, np.float64):
+        scores = scores.astype(np.float64)
+    if y.ndim != 1 or not y.size or scores.ndim not in (1, 2) or len(scores) != len(y) or not scores.size:
+        raise ValueError(f"y (m,) and scores (m,) or (m, c) are needed, m > 0; got y {y.shape}, scores {scores.shape}")
+    for what, v in (("y", y), ("scores", scores)):
+        if np.isnan(v.min()):
+            raise ValueError(
+                f"{what} has {np.isnan(v).sum()} NaN, first in row {np.argwhere(np.isnan(v))[0, 0]}: drop them"
+            )
+    if isinstance(qid, Queries):
+        queries = qid
+    elif qid is None:
+        queries = Queries.single(len(y))
+    else:
+        qid = np.asarray(as_column(qid))
+        if qid.shape != y.shape:
+            raise ValueError(f"qid needs one id per row, shape {y.shape}, got {qid.shape}")
+        queries = Queries.of(qid)
+    if queries.n_rows != len(y):
+        raise ValueError(f"qid groups {queries.n_rows} rows, but y has {len(y)}")
+    return y, scores, queries
+
+
+METRICS: dict[str, tuple[Callable[..., Value], Callable[..., Kernel]]] = {
+    "pairwise_accuracy": (pairwise_accuracy, lambda: pairs.pairwise_accuracy),
+    "disagreement_error": (disagreement_error, lambda: pairs.disagreement_error),
+    "kendall_tau_b": (kendall_tau_b, lambda: pairs.kendall_tau_b),
+    "ndcg": (ndcg, ranks.ndcg),
+    "precision": (precision, partial(ranks.relevance, ranks.expected, lambda n, k: np.full_like(n, k))),
+    "recall": (recall, partial(ranks.relevance, ranks.expected, lambda n, k: n)),
+    "average_precision": (average_precision, partial(ranks.relevance, ranks.precision_at_hits, lambda n, k: n)),
+    "reciprocal_rank": (reciprocal_rank, partial(ranks.relevance, ranks.first_hit, lambda n, k: n > 0)),
+}
+
+
+PAIR_METRICS = ("pairwise_accuracy", "disagreement_error", "kendall_tau_b")
+ALIASES = {"map": "average_precision", "mrr": "reciprocal_rank", "kendall_tau": "kendall_tau_b"}

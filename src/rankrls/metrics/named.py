@@ -1,0 +1,136 @@
+"""Metrics by name, and metrics made of functions of the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..core.queries import Queries
+from . import ranks
+from .functions import (
+    ALIASES,
+    METRICS,
+    Value,
+    _average,
+    _checked,
+    _kernel,
+    _mean,
+    _per_query,
+)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named metric: `metric(y, scores, qid)` is its mean, `metric.per_query(y, scores, qid)` its value per query.
+
+    `averages` says that the first is the mean of the second; that of a function of yours need not be. `get_metric`
+    makes them.
+
+    Examples
+    --------
+    >>> get_metric("mrr")
+    Metric(name='reciprocal_rank', greater_is_better=True)
+    >>> get_metric("mrr")([0, 1], [2.0, 1.0])
+    0.5
+    """
+
+    name: str
+    greater_is_better: bool
+    _mean: Callable[..., Value] = field(repr=False)
+    _per_query: Callable[..., np.ndarray] = field(repr=False)
+    averages: bool = field(default=True, repr=False)
+
+    def __call__(self, y: Any, scores: Any, qid: Any = None) -> Value:
+        return self._mean(y, scores, qid)
+
+    def per_query(self, y: Any, scores: Any, qid: Any = None) -> np.ndarray:
+        """(q,) for scores (m,), (q, c) for scores (m, c), NaN where a query does not define the metric."""
+        return self._per_query(y, scores, qid)
+
+    def judge(self, y: Any, scores: Any, qid: Any = None) -> tuple[Value, np.ndarray]:
+        """The mean, and the values per query behind it: all NaN if there are none (see `averages`)."""
+        if self.averages:
+            values = self.per_query(y, scores, qid)
+            return _average(self.name, values), values
+        mean = self(y, scores, qid)
+        n_queries = len(qid) if isinstance(qid, Queries) else len(_checked(y, scores, qid)[2])
+        return mean, np.full((n_queries, *np.shape(mean)), np.nan)
+
+
+def get_metric(metric: str | Callable | Metric) -> Metric:
+    """The metric of a name such as `"ndcg"`, `"ndcg@10"`, `"map"` or `"mrr"`, or around a function of (y, scores, qid).
+
+    A function of yours is taken to return one number, the greater the better, for scores (m,); it is called once
+    for each column of scores, and per query on the rows of that query.
+
+    Examples
+    --------
+    >>> metric = get_metric("precision@1")
+    >>> metric
+    Metric(name='precision@1', greater_is_better=True)
+    >>> metric([1, 0, 0, 1], [2, 1, 2, 1], qid=[0, 0, 1, 1])
+    0.5
+    >>> metric.per_query([1, 0, 0, 1], [2, 1, 2, 1], qid=[0, 0, 1, 1])
+    array([1., 0.])
+    """
+    if isinstance(metric, Metric):
+        return metric
+    if isinstance(metric, str) or _is_ours(metric):
+        return _named(metric, {})
+    if not callable(metric):
+        raise TypeError(f"a metric is a name or a function of (y, scores, qid), got {metric!r}")
+    name = getattr(metric, "__name__", repr(metric))
+    return Metric(name, True, partial(_by_column, metric), partial(_by_query, metric), averages=False)
+
+
+def per_query(metric: str | Callable | Metric, y: Any, scores: Any, qid: Any = None, **options: Any) -> np.ndarray:
+    """The metric of each query: (q,) for scores (m,), (q, c) for scores (m, c), NaN where a query does not define it.
+
+    Queries come in the order of `Queries.of(qid).labels`; `options` are those of the metric's own function.
+
+    Examples
+    --------
+    >>> per_query("ndcg", [1, 0, 0, 0], [1, 2, 3, 4], qid=["a", "a", "b", "b"], k=1)
+    array([ 0., nan])
+    """
+    if not options:
+        return get_metric(metric).per_query(y, scores, qid)
+    if not (isinstance(metric, str) or _is_ours(metric)):
+        raise ValueError(f"the options {sorted(options)} go with a metric of this library, got {metric!r}")
+    return _named(metric, options).per_query(y, scores, qid)
+
+
+def _named(metric: Any, options: dict[str, Any]) -> Metric:
+    name = metric if isinstance(metric, str) else metric.__name__
+    base, at, k = name.strip().lower().partition("@")
+    base = ALIASES.get(base, base)
+    if base not in METRICS:
+        raise ValueError(ranks.unknown("metric", name, [*METRICS, *ALIASES, "ndcg@10"]))
+    if at and not k.isdecimal():
+        raise ValueError(f'the cutoff of a metric is a whole number, as in "{base}@10", got {name!r}')
+    options = {"k": int(k), **options} if at else options
+    _kernel(base, options)  # what it finds wrong should be said now
+    better = base != "disagreement_error"
+    return Metric(base + at + k, better, partial(_mean, base, **options), partial(_per_query, base, **options))
+
+
+def _is_ours(metric: Any) -> bool:
+    return any(metric is function for function, _ in METRICS.values())
+
+
+def _by_column(function: Callable, y: Any, scores: Any, qid: Any) -> Value:
+    y, scores, queries = _checked(y, scores, qid)
+    qid = None if qid is None else queries.labels[queries.codes]
+    if scores.ndim == 1:
+        return float(function(y, scores, qid))
+    return np.array([float(function(y, s, qid)) for s in scores.T])
+
+
+def _by_query(function: Callable, y: Any, scores: Any, qid: Any) -> np.ndarray:
+    y, scores, queries = _checked(y, scores, qid)
+    rows = [queries.rows(i) for i in range(len(queries))]
+    return np.array([_by_column(function, y[q], scores[q], queries.labels[queries.codes[q]]) for q in rows])

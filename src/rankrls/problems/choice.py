@@ -1,0 +1,173 @@
+"""The choice of alpha by exact hold-out.
+
+Folds are unions of whole queries: a model never sees part of the query it is judged on. A single query (global
+ranking) is cut into folds of its items instead; with tied pairs included that too is exact without refits, since
+ranking m items of one query is ridge regression with a free intercept::
+
+    c S || C (y - f) ||^2 = c S min_b || y - f - b ||^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.preferences import PairPreferences, QueryPreferences
+from ..core.queries import Queries
+from ..metrics import Metric, standard_error
+from .base import Fold
+from .dual import Dual
+from .iterative import Iterative
+from .primal import Primal
+
+Problem = Primal | Dual | Iterative
+
+ALPHA_RANGE = (-5.0, 2.0)  # decades around the mean eigenvalue of the loss: docs/decisions/0001-defaults.md
+N_ALPHAS = 15
+ITEM_FOLDS = 10
+ITERATIVE_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What hold-out says of a grid of alphas."""
+
+    alphas: np.ndarray  # (k,)
+    scores: np.ndarray  # (k,) mean score over held-out queries
+    errors: np.ndarray  # (k,) its standard error over them; NaN where the metric is not a mean over queries
+    predictions: np.ndarray  # (m, t) held-out scores at the best alpha
+    best: int
+
+    @property
+    def score(self) -> float:
+        return float(self.scores[self.best])
+
+
+def default_alphas(spread: float) -> np.ndarray:
+    """A grid in units of the loss's mean eigenvalue, so that it does not depend on the scale of the data."""
+    return (spread if spread > 0 else 1.0) * np.logspace(*ALPHA_RANGE, N_ALPHAS)
+
+
+def choose(
+    problem: Problem,
+    folds: Sequence[Fold] | None,
+    alphas: np.ndarray,
+    metric: Metric,
+    groups: Queries,
+    unit: float = 1.0,
+) -> Choice:
+    """The alpha of the best mean score over held-out groups; the larger one where several are best.
+
+    `unit` is what alpha is divided by inside the problem.
+    """
+    predictions: Any = None
+    layers: list[Any] = [folds] if folds is None or _disjoint(folds) else [[fold] for fold in folds]
+    scores, of_groups, undefined = [], [], None
+    for layer in layers:
+        held = problem.leave_out(layer, alphas / unit)
+        rows = slice(None) if layer is None else np.sort(np.concatenate([fold.rows for fold in layer]))
+        part = groups if layer is None else Queries.of(groups.codes[rows])
+        if predictions is None:
+            predictions = held  # NaN outside the folds
+        else:
+            predictions[rows] = held[rows]
+        try:
+            judged = [metric.judge(problem.y[rows, t], held[rows, :, t], part) for t in range(held.shape[2])]
+            scores.append(np.mean([mean for mean, _ in judged], axis=0))
+        except ValueError as error:  # nothing to judge in this layer; perhaps in another
+            undefined = error
+            continue
+        codes = np.arange(len(groups)) if layer is None else part.labels
+        of_groups += [(codes, values) for _, values in judged]
+    if undefined is not None and not scores:
+        raise undefined
+    mean = np.mean(scores, axis=0)
+    winner = best(mean if metric.greater_is_better else -mean, alphas)
+    return Choice(alphas, mean, _errors(of_groups), predictions[:, winner], winner)
+
+
+def _errors(of_groups: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """(k,) standard errors over groups from their codes (g,) and values (g, k); a group that comes again, in another
+    fold or for another target, counts once with the mean of its values."""
+    codes, values = (np.concatenate(parts) for parts in zip(*of_groups, strict=True))
+    defined = ~np.isnan(values).any(axis=1)
+    seen, place, times = np.unique(codes[defined], return_inverse=True, return_counts=True)
+    total = np.zeros((len(seen), values.shape[1]))
+    np.add.at(total, place, values[defined])
+    return standard_error(total / times[:, None])
+
+
+def pair_scores(problem: Primal, alphas: np.ndarray) -> np.ndarray:
+    """(k,) the share of explicit pairs in the right order by models that never saw them.
+
+    Connected components of the preference graph are left out as queries are; where all pairs are linked, each pair.
+    """
+    F = problem.F
+    assert isinstance(F, PairPreferences)
+    components = F.components()
+    if len(components) > 1:
+        predicted = problem.leave_out([Fold(rows) for rows in components], alphas)[:, :, 0]
+    else:
+        predicted = problem.leave_pairs_out(alphas)[:, :, 0]
+    right = np.sign(predicted) * np.sign(problem.y)
+    return np.average((1 + right) / 2, axis=0, weights=F.w)
+
+
+def best(scores: np.ndarray, alphas: np.ndarray) -> int:
+    """Where the score is largest; the largest alpha of several."""
+    ties = np.flatnonzero(scores >= np.max(scores))
+    return int(ties[np.argmax(alphas[ties])])
+
+
+def query_folds(tests: Sequence[np.ndarray], queries: Queries) -> list[Fold]:
+    """Folds from test sets of rows, each a union of whole queries."""
+    folds = []
+    for number, test in enumerate(tests):
+        rows = np.unique(test)
+        inside = np.bincount(queries.codes[rows], minlength=len(queries))
+        cut = (inside > 0) & (inside < queries.sizes)
+        if cut.any():
+            q = int(np.argmax(cut))
+            raise ValueError(
+                f"cv fold {number} cuts query {queries.labels[q]!r} ({inside[q]} of its {queries.sizes[q]} rows): "
+                "held-out folds must be unions of whole queries; use GroupKFold or another group splitter"
+            )
+        if len(rows) == queries.n_rows:
+            raise ValueError(f"cv fold {number} holds out every row: nothing is left to train on")
+        folds.append(Fold(rows))
+    return folds
+
+
+def dealt_folds(y: np.ndarray, n_folds: int) -> list[np.ndarray]:
+    """Items in the order of y dealt out like cards: every fold spans the whole range of y; no randomness."""
+    order = np.argsort(y, kind="stable")
+    return [np.sort(order[i::n_folds]) for i in range(n_folds)]
+
+
+def fold_groups(folds: Sequence[Fold], m: int) -> Queries:
+    """Items of a single query are judged within their fold: each fold has another model."""
+    codes = np.zeros(m, dtype=np.intp)
+    if _disjoint(folds):
+        for number, fold in enumerate(folds):
+            codes[fold.rows] = number
+    return Queries.of(codes)
+
+
+def item_factor(F: QueryPreferences, rows: np.ndarray | None = None) -> float:
+    """beta + (1 - beta) c S of the one query that is left when some of its items are left out."""
+    stay = np.ones(F.shape[0], dtype=bool)
+    if rows is not None:
+        stay[rows] = False
+    u = np.ones(stay.sum()) if F.u is None else F.u[stay]
+    S = float(u.sum())
+    mass = (S**2 - float(u @ u) if F.y is not None else S * (S - 1)) / 2  # as in QueryPreferences
+    c = {"pairs": 1.0, "items": 1 / S, "queries": 1 / mass if mass > 0 else 0.0}[F.weighting]
+    return F.beta + (1 - F.beta) * c * S
+
+
+def _disjoint(folds: Sequence[Fold]) -> bool:
+    rows = np.concatenate([fold.rows for fold in folds])
+    return len(np.unique(rows)) == len(rows)

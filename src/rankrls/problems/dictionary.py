@@ -1,0 +1,266 @@
+"""A dictionary seen by the preferences: the columns A = F D of its functions ("atoms") at the training rows.
+
+A pursuit asks four things of A, whatever its size: the squares g = diag(A'A), which atoms vanish, the products A'q with
+a vector and a single column. `Held` has all of A; where that does not fit into memory, parts of it are computed again
+for every product. `SparseColumns` never forms the columns of a sparse X.
+
+With a share beta > 0 of regression there is an intercept: A is orthogonal to F 1, and `means` are the means taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from ..core.preferences import QueryPreferences, Read, Rows
+from ..core.queries import BATCH_ROWS, Batch
+from ..kernels import Kernel
+from ..system import memory
+from ..system.parallel import share
+
+MEMORY_SHARE = 0.5  # of the free memory that A may take; more atoms than that are computed again and again
+PART_BYTES = 1 << 28  # of the atoms that are computed together then
+BLOCK_CELLS = 1 << 20  # kernel values at a time, so that they stay in the cache
+ZERO = 1e-13  # an atom whose part that F sees is smaller than this share of it is rounding
+
+
+class Dictionary(Protocol):
+    """Functions to choose from, evaluated at some rows."""
+
+    @property
+    def n_atoms(self) -> int: ...
+
+    def reader(self, part: slice) -> Read:
+        """rows -> a fresh (k, atoms) array of the values of some atoms."""
+
+    def restrict(self, rows: np.ndarray, atoms: np.ndarray) -> Any:
+        """Some of the atoms at some of the rows."""
+
+    def values(self, rows: np.ndarray, atoms: np.ndarray) -> np.ndarray:
+        """(k, len(atoms)) some atoms at some rows."""
+
+    def evaluated(self) -> Any:
+        """The same with all values at hand, where they fit."""
+
+
+@dataclass(frozen=True)
+class KernelAtoms:
+    """k(x, z) for each of N points z."""
+
+    X: Any  # (m, n)
+    kernel: Kernel
+    points: Any  # (N, n)
+
+    @property
+    def n_atoms(self) -> int:
+        return self.points.shape[0]
+
+    def reader(self, part: slice) -> Read:
+        points = self.points[part].astype(np.float64)
+        return lambda rows: np.asarray(self.kernel(self.X[rows].astype(np.float64), points), dtype=np.float64)
+
+    def restrict(self, rows: np.ndarray, atoms: np.ndarray) -> KernelAtoms:
+        return KernelAtoms(self.X[rows], self.kernel, self.points[atoms])
+
+    def values(self, rows: np.ndarray, atoms: np.ndarray) -> np.ndarray:
+        return self.restrict(rows, atoms).reader(slice(None))(slice(None))
+
+    def evaluated(self) -> KernelAtoms | Columns:
+        size = 8 * self.X.shape[0] * self.n_atoms
+        return self if size > _budget() / 2 else Columns(self.reader(slice(None))(slice(None)))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Each column of X, kernel values or features, is an atom."""
+
+    X: Any
+
+    @property
+    def n_atoms(self) -> int:
+        return self.X.shape[1]
+
+    def reader(self, part: slice) -> Read:
+        columns = self.X[:, part]
+        return lambda rows: np.array(columns[rows], dtype=np.float64)
+
+    def restrict(self, rows: np.ndarray, atoms: np.ndarray) -> Columns:
+        return Columns(self.X[rows] if len(atoms) == self.n_atoms else self.X[rows][:, atoms])
+
+    def values(self, rows: np.ndarray, atoms: np.ndarray) -> np.ndarray:
+        V = self.X[rows][:, atoms].astype(np.float64)
+        return V.toarray() if sparse.issparse(V) else V
+
+    def evaluated(self) -> Columns:
+        return self
+
+
+class Atoms(Protocol):
+    """What a pursuit asks of A = F D."""
+
+    @property
+    def squares(self) -> np.ndarray:
+        """(N,) diag(A'A)."""
+
+    @property
+    def zero(self) -> np.ndarray:
+        """(N,) whether an atom vanishes."""
+
+    @property
+    def means(self) -> np.ndarray:
+        """(N,) the means taken off."""
+
+    def products(self, q: np.ndarray) -> np.ndarray:
+        """(N,) A'q."""
+
+    def column(self, atom: int) -> np.ndarray:
+        """(m,) one column of A."""
+
+
+def as_atoms(F: QueryPreferences, dictionary: Any) -> Atoms:
+    """A dictionary in the form that suits it."""
+    if isinstance(dictionary, Columns) and sparse.issparse(dictionary.X):
+        return SparseColumns(F, dictionary.X)
+    return Held(F, dictionary)
+
+
+@dataclass(frozen=True)
+class Whitened:
+    """A = F D of some atoms, all of it; or any columns A to pursue a vector by."""
+
+    A: np.ndarray  # (m, N)
+    means: np.ndarray  # (N,) zero where there is no intercept
+    squares: np.ndarray  # (N,)
+    zero: np.ndarray  # (N,)
+
+    @classmethod
+    def of(cls, F: QueryPreferences, read: Read, n: int) -> Whitened:
+        """One pass over the rows, in batches of queries; the kernel overlaps with the centring of another batch."""
+        A, raw = np.empty((F.shape[0], n)), np.zeros(n)
+
+        def work(batches: Sequence[Batch]) -> np.ndarray:
+            squares = np.zeros(n)
+
+            def read_and_sum(rows: Rows) -> np.ndarray:
+                V = read(rows)
+                squares[:] += np.einsum("ij,ij->j", V, V)
+                return V
+
+            for batch in batches:
+                for rows, FV in F.rows_of(batch, read_and_sum):
+                    A[rows] = FV
+            return squares
+
+        batches = list(F.queries.batches(min(BATCH_ROWS, max(64, BLOCK_CELLS // max(n, 1)))))
+        raw = np.sum(share(work, batches, cost=A.size, label="dictionary"), axis=0)
+        means = _centre(A, F)
+        scale = F.between.max() ** 2 * (1.0 if F.u is None else F.u.max())
+        return cls.columns(A, means, scale * raw)
+
+    @classmethod
+    def columns(cls, A: np.ndarray, means: np.ndarray | None = None, raw: np.ndarray | float = 0.0) -> Whitened:
+        """Given columns; `raw` are the squares of what they were before F, to tell rounding from data."""
+        squares = np.einsum("ij,ij->j", A, A)
+        return cls(A, np.zeros(A.shape[1]) if means is None else means, squares, squares <= ZERO**2 * raw)
+
+    def products(self, q: np.ndarray) -> np.ndarray:
+        return q @ self.A
+
+    def column(self, atom: int) -> np.ndarray:
+        return self.A[:, atom].copy()
+
+
+class Held:
+    """Atoms held in memory, as many as fit; the others are computed again for every product."""
+
+    def __init__(self, F: QueryPreferences, dictionary: Dictionary):
+        self.F, self.dictionary = F, dictionary
+        m, n, budget = F.shape[0], dictionary.n_atoms, _budget()
+        step = n if 8 * m * n <= budget else max(1, PART_BYTES // (8 * m))
+        self.parts = [slice(i, min(i + step, n)) for i in range(0, n, step)]
+        n_held = 1 if len(self.parts) == 1 else max(0, int((budget - PART_BYTES) // (8 * m * step)))
+        self.held: list[Whitened | None] = []
+        found = []
+        for i, part in enumerate(self.parts):
+            block = self._block(part)
+            self.held.append(block if i < n_held else None)
+            found.append((block.squares, block.zero, block.means))
+        self.squares, self.zero, self.means = map(np.concatenate, zip(*found, strict=True))
+
+    def _block(self, part: slice) -> Whitened:
+        return Whitened.of(self.F, self.dictionary.reader(part), part.stop - part.start)
+
+    def products(self, q: np.ndarray) -> np.ndarray:
+        blocks = zip(self.parts, self.held, strict=True)
+        return np.concatenate([(held or self._block(part)).products(q) for part, held in blocks])
+
+    def column(self, atom: int) -> np.ndarray:
+        for part, held in zip(self.parts, self.held, strict=True):
+            if part.start <= atom < part.stop and held is not None:
+                return held.column(atom - part.start)
+        return self._block(slice(atom, atom + 1)).column(0)
+
+
+@dataclass(frozen=True)
+class SparseColumns:
+    """The columns of a sparse X: A'q = X'F'q, and the squares from sums over queries and levels; X stays sparse."""
+
+    F: QueryPreferences
+    X: sparse.csr_array
+
+    @cached_property
+    def means(self) -> np.ndarray:
+        return (self.X.T @ self._u) / self.F.weight if self.F.beta > 0 else np.zeros(self.X.shape[1])
+
+    @property
+    def _u(self) -> np.ndarray:
+        return np.ones(self.F.shape[0]) if self.F.u is None else self.F.u
+
+    @cached_property
+    def squares(self) -> np.ndarray:
+        """diag(X'LtX): see `statistics.sparse_statistics` for the sum."""
+        F, X, u = self.F, self.X, self._u
+        within = F.between[F.queries.codes] if F.within is None else F.within
+        total = X.multiply(X).T @ (u * within**2)
+        if F.ties is not None:
+            tied = np.flatnonzero(F.ties.level >= 0)
+            pick = sparse.csr_array((u[tied], (F.ties.level[tied], tied)), shape=(len(F.ties.weight), F.shape[0]))
+            levels = pick @ X
+            total += levels.multiply(levels).T @ (F.level_scale / F.ties.weight) ** 2
+        pick = sparse.csr_array((u, (F.queries.codes, np.arange(F.shape[0]))), shape=(len(F.queries), F.shape[0]))
+        sums = pick @ X
+        total += sums.multiply(sums).T @ ((F.beta - F.between**2) / F.S)
+        return np.maximum(0, total - F.beta * F.weight * self.means**2)
+
+    @cached_property
+    def zero(self) -> np.ndarray:
+        scale = self.F.between.max() ** 2 * self._u.max()
+        # sums of squares, unlike the differences that `Whitened` takes, lose half of the digits
+        return self.squares <= ZERO * scale * np.asarray(self.X.multiply(self.X).sum(axis=0)).ravel()
+
+    def products(self, q: np.ndarray) -> np.ndarray:
+        v = self.F.T @ q
+        return self.X.T @ v - self.means * v.sum()
+
+    def column(self, atom: int) -> np.ndarray:
+        return self.F @ (self.X[:, [atom]].toarray().ravel().astype(np.float64) - self.means[atom])
+
+
+def _centre(A: np.ndarray, F: QueryPreferences) -> np.ndarray:
+    """Make A orthogonal to F 1 in place where there is an intercept; returns the means of D taken off."""
+    if F.beta == 0:
+        return np.zeros(A.shape[1])
+    v = np.full(len(A), 1 / np.sqrt(F.weight)) if F.s is None else F.s / np.sqrt(F.weight)
+    c = v @ A
+    for i in range(0, len(A), BATCH_ROWS):
+        A[i : i + BATCH_ROWS] -= np.outer(v[i : i + BATCH_ROWS], c)
+    return c / np.sqrt(F.beta * F.weight)
+
+
+def _budget() -> float:
+    return MEMORY_SHARE * memory.available_memory()

@@ -1,0 +1,116 @@
+"""RankRLS in the space of kernel expansions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..core.preferences import QueryPreferences
+from ..core.queries import Batch
+from ..core.ridge import (
+    DualSystem,
+    RidgePath,
+    dual_system,
+    held_out,
+    linear_dual_system,
+)
+from ..core.statistics import (
+    target_mean_of,
+)
+from .base import Fold, Model
+
+
+@dataclass(frozen=True)
+class Dual:
+    """RankRLS in the space of kernel expansions f = K a (or of X X' when a linear model has more columns than rows)."""
+
+    F: QueryPreferences
+    K: Any  # (m, m) kernel matrix, or X with `linear`
+    y: np.ndarray
+    linear: bool = False
+
+    @cached_property
+    def system(self) -> DualSystem:
+        return self._system()
+
+    @cached_property
+    def path(self) -> RidgePath:
+        self.spread  # noqa: B018  (the factorisation overwrites what it is computed from)
+        return self.system.path()
+
+    @cached_property
+    def spread(self) -> float:
+        return float(np.trace(self.system.FKF)) / self.F.weight
+
+    def _system(self) -> DualSystem:
+        y = self.y - self.target_mean
+        if not self.linear:
+            return dual_system(self.F, self.K, y)
+        if sparse.issparse(self.K):
+            return dual_system(self.F, (self.K @ self.K.T).toarray().astype(np.float64), y)
+        return linear_dual_system(self.F, self.K, y)
+
+    @cached_property
+    def target_mean(self) -> np.ndarray:
+        return target_mean_of(self.F, self.y)
+
+    def model(self, alpha: float) -> Model:
+        b = self.path.coef(alpha) if "path" in self.__dict__ else self.system.solution(alpha)
+        a = self.F.T @ _orthogonal(b, self.system.v)
+        intercept = np.zeros(self.y.shape[1])
+        if self.F.beta > 0:
+            intercept = np.average(self.y - self.system.KF @ b, axis=0, weights=self.F.u)
+        return Model(self.K.T @ a if self.linear else a, intercept)
+
+    def leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
+        """A dense solve per fold and alpha, of the size of the fold."""
+        if folds is not None and not all(fold.whole for fold in folds):
+            return self._refit(folds, alphas)
+        F, path = self.F, self.path
+        S = self.system.KF @ path.basis
+        S[:, path.d == 0] = 0
+        centred = self.y - self.target_mean
+        if F.beta > 0:
+            S -= np.average(S, axis=0, weights=F.u)
+        scores = np.full((F.shape[0], len(alphas), self.y.shape[1]), np.nan)
+        if folds is None:
+            parts = [(batch, 1.0) for batch in F.tasks()]
+        else:
+            parts = [(Batch(np.zeros(1, dtype=np.intp), f.rows, len(f.rows)), f.factor) for f in folds]
+        for batch, factor in parts:
+            B, S_U, target = (batch.stack(array) for array in (path.basis, S, self.system.z))
+            D = path.inverse(alphas * factor)
+            held = S_U @ held_out(B, target, D, path.z, complete=True)
+            held = held.reshape(*S_U.shape[:2], *scores.shape[1:])
+            if F.beta > 0:  # the mean of y - f over the rows that stay; over all rows both have mean zero
+                u = np.ones(B.shape[:2]) if F.u is None else batch.stack(F.u)
+                left = np.einsum("gl,glkt->gkt", u, held - batch.stack(centred)[:, :, None])
+                held += (left / (F.weight - u.sum(axis=1))[:, None, None])[:, None] + self.target_mean
+            scores[batch.rows] = held.reshape(-1, *scores.shape[1:])
+        return scores
+
+    def _refit(self, folds: Sequence[Fold], alphas: np.ndarray) -> np.ndarray:
+        """Part of a query changes the pairs of the rest: one factorisation per fold."""
+        scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan)
+        for fold in folds:
+            stay = fold.rest(self.F.shape[0])
+            rest = self.restrict(stay)
+            rest.path  # noqa: B018  (one factorisation for all alphas)
+            K = self.K[fold.rows] if self.linear else self.K[np.ix_(fold.rows, stay)]
+            for k, alpha in enumerate(alphas * fold.factor):
+                model = rest.model(alpha)
+                scores[fold.rows, k] = K @ model.coef + model.intercept
+        return scores
+
+    def restrict(self, rows: np.ndarray) -> Dual:
+        K = self.K[rows] if self.linear else self.K[np.ix_(rows, rows)]
+        return Dual(self.F.restrict(rows), K, self.y[rows], self.linear)
+
+
+def _orthogonal(b: np.ndarray, v: np.ndarray | None) -> np.ndarray:
+    return b if v is None else b - np.outer(v, v @ b)

@@ -1,0 +1,270 @@
+"""Ranking pursuit: basis functions chosen one after the other, each the best there is, and the whole path of sizes.
+
+Supervised, in the space of F with A = F D (columns a_g) and z = F y. Let r be the residual, and g and e the squares
+a_g'a_g and products a_g'r of what is new in each atom. The best one has the largest gain e^2 / g; with q its direction,
+
+    s = q'r,   w = A'q,   r <- r - s q,   e <- e - s w       one product with A for each step
+
+plain       q = a / ||a||, and g stays: the update of the paper; an atom may come again
+back-fitted q = (a - Q Q'a) / ||.||, g <- g - w^2: after the step all coefficients are those of least squares, and
+            the gain is what the loss falls by when all of them are fitted anew: no candidate has to be tried.
+
+With A = Q R among those chosen, coefficients of every size are cumulative sums over the columns of R^-1 diag(s); plain,
+R = diag(||a||).
+
+M views that agree on unscored rows: sum_v ||F (y - f_v)||^2 + nu sum_{v,u} ||G (f_v - f_u)||^2 has the products
+
+    H = C'C = blockdiag(D_v'F'F D_v) + 2 nu (M blockdiag(S) - S),   S = D'G'G D      [Tsivtsivadze13]
+
+of columns C, and all that stands above is done on H, without rows: w = H_c - W W_c is a step of a Cholesky factor. A
+step takes one atom of each view; with T what is new in H its gain is e_c' T_cc^-1 e_c, for two views in closed form:
+
+    (t22 e1^2 - 2 t12 e1 e2 + t11 e2^2) / (t11 t22 - t12^2),     t12 <- t12 - w1 w2'.
+
+Plain, T = H stays, and the views share the residual of their mean: e <- e - D'F'F D_c a / M, as in the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from ..core.preferences import QueryPreferences
+from ..core.statistics import targets
+from ..system.progress import counted
+from .base import Fold
+from .dictionary import Atoms, Dictionary, as_atoms
+
+DEPENDENT = 1e-10  # an atom of which no more than this share (of its square) is new is spanned by those chosen
+NOTHING = 1e-20  # a gain below this share of the loss at the start is rounding
+EXHAUSTED = "no atom is left that those chosen do not span"
+NO_GAIN = "no atom is left that would make the loss smaller"
+
+
+@dataclass(frozen=True)
+class PursuitPath:
+    """The models of every size up to k.
+
+    Attributes
+    ----------
+    indices : ndarray of shape (k,), or (k, n_views)
+        The atom chosen at each step: the number of the row or point a kernel is centred at, or of the column.
+    coefs : ndarray of shape (k, k), or (k, n_views, k)
+        `coefs[p]` are the coefficients of the model of size p + 1 on the first p + 1 atoms, zeros after them.
+    intercepts : ndarray of shape (k,), or (k, n_views)
+        Zeros where the loss has no share of regression.
+    errors : ndarray of shape (k,)
+        The training loss of each size, of the mean of the views.
+    start : float
+        The training loss of no function at all.
+    scores : ndarray of shape (k,) or None
+        Held-out score of each size; None if nothing was held out.
+    score_errors : ndarray of shape (k,) or None
+        Standard errors of the scores over held-out queries.
+    n_skipped : int
+        Atoms left aside as duplicates, or linear combinations, of those chosen.
+    n_zero : int
+        Atoms that are constant within every query, which ranking cannot see.
+    stopped : str
+        Why the path is shorter than was asked; empty if it is not.
+    """
+
+    indices: np.ndarray
+    coefs: np.ndarray
+    intercepts: np.ndarray
+    errors: np.ndarray
+    start: float
+    scores: np.ndarray | None = None
+    score_errors: np.ndarray | None = None
+    n_skipped: int = 0
+    n_zero: int = 0
+    stopped: str = ""
+
+    def __len__(self) -> int:
+        return len(self.errors)
+
+
+def pursue(
+    atoms: Atoms, z: np.ndarray, n_steps: int, *, backfit: bool = True, banned: Sequence[int] = ()
+) -> PursuitPath:
+    """The path of ||z - A c||^2 by at most `n_steps` steps: one product with A for each."""
+    state = _Pursuit(atoms, z, n_steps, backfit)
+    state.free[list(banned)] = False
+    chosen: list[int] = []
+    errors = []
+    for p in counted(range(n_steps), "pursuit"):
+        best = state.choose(p)
+        if best is None:
+            break
+        state.take(best, p)
+        chosen.append(best)
+        errors.append(float(state.r @ state.r))
+    coefs = state.coefs(len(chosen))
+    return PursuitPath(
+        np.array(chosen, dtype=np.intp)[:, None],
+        coefs[:, None],
+        -(coefs @ atoms.means[chosen])[:, None],
+        np.array(errors),
+        state.start,
+        n_skipped=int(state.spanned.sum()),
+        n_zero=int(atoms.zero.sum()),
+        stopped=state.stopped,
+    )
+
+
+class _Pursuit:
+    """Residual, gains and factor of a pursuit in the rows."""
+
+    def __init__(self, atoms: Atoms, z: np.ndarray, n_steps: int, backfit: bool):
+        self.atoms, self.backfit, self.start = atoms, backfit, float(z @ z)
+        self.r, self.e, self.g = z.copy(), atoms.products(z), atoms.squares.copy()
+        self.free, self.spanned, self.stopped = ~atoms.zero, np.zeros(len(self.g), dtype=bool), ""
+        self.Q, self.s, self.inverse = np.empty((n_steps, len(z))), np.zeros(n_steps), np.zeros((n_steps, n_steps))
+
+    def choose(self, p: int) -> int | None:
+        """The atom of the largest gain, its direction in Q[p] and its column of R^-1; None at the end."""
+        while self.free.any():
+            gain = np.divide(self.e**2, self.g, out=np.zeros_like(self.g), where=self.free)
+            best = int(np.argmax(gain))
+            if gain[best] <= NOTHING * self.start:
+                self.stopped = NO_GAIN
+                return None
+            h, a = np.zeros(p), self.atoms.column(best)
+            if self.backfit:
+                h, a = _orthogonal(a, self.Q[:p])
+            norm = np.sqrt(a @ a)
+            if norm**2 > DEPENDENT * self.atoms.squares[best]:
+                self.Q[p] = a / norm
+                _extend_inverse(self.inverse, h, norm)
+                return best
+            self.free[best], self.spanned[best] = False, True  # g had too few digits left to tell
+        self.stopped = EXHAUSTED
+        return None
+
+    def take(self, best: int, p: int) -> None:
+        """The step along Q[p]."""
+        q, squares = self.Q[p], self.atoms.squares
+        s = self.s[p] = q @ self.r
+        w = self.atoms.products(q)
+        self.r -= s * q
+        self.e -= s * w
+        new = self.g - w**2
+        if self.backfit:
+            self.g = new
+        spanned = self.free & (new <= DEPENDENT * squares)
+        spanned[best] = False
+        self.spanned |= spanned
+        self.free &= ~spanned
+        self.free[best] = not self.backfit
+
+    def coefs(self, k: int) -> np.ndarray:
+        """(k, k) row p holds the coefficients of size p + 1."""
+        return np.cumsum(self.inverse[:k, :k] * self.s[:k], axis=1).T
+
+
+def _extend_inverse(inverse: np.ndarray, h: np.ndarray, norm: float) -> None:
+    """The next column of R^-1, that of R being (h, norm)."""
+    p = len(h)
+    inverse[:p, p] = inverse[:p, :p] @ h / -norm
+    inverse[p, p] = 1 / norm
+
+
+def _orthogonal(a: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Q a, and a less its part in the rows of Q; once more if little of it is left, and twice is enough."""
+    h = Q @ a
+    rest = a - h @ Q
+    if rest @ rest > 0.5 * (a @ a):
+        return h, rest
+    correction = Q @ rest
+    return h + correction, rest - correction @ Q
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """Pursuit of y by one dictionary; `rows` are the training rows atoms are held out with, None if they stay."""
+
+    F: QueryPreferences
+    dictionary: Dictionary
+    y: np.ndarray  # (m, 1)
+    backfit: bool = True
+    rows: np.ndarray | None = None  # (N,)
+
+    @cached_property
+    def _atoms(self) -> Atoms:
+        return as_atoms(self.F, self.dictionary)
+
+    def path(self, n: int, banned: Sequence[int] = ()) -> PursuitPath:
+        """Models of sizes 1 to n, or fewer."""
+        z, mean = targets(self.F, self.y)
+        path = pursue(self._atoms, z[:, 0], n, backfit=self.backfit, banned=banned)
+        return replace(path, intercepts=path.intercepts + mean)
+
+    def alternatives(self, path: PursuitPath, n: int, k: int, tolerance: float) -> list[PursuitPath]:
+        """At most k other paths of n steps to an error of at most 1 + tolerance times that of this one, the best first.
+
+        Each is the pursuit with an atom of the model forbidden; with further atoms if these are not enough.
+        """
+        limit = (1 + tolerance) * path.errors[n - 1] + NOTHING * path.start
+        seen, found = {_members(path, n)}, list[PursuitPath]()
+        heap: list[tuple] = []
+        order = count()  # tells apart paths of equal error
+
+        def expand(one: PursuitPath, banned: frozenset[int]) -> None:
+            for atom in dict.fromkeys(one.indices[:n, 0].tolist()):
+                without = banned | {atom}
+                other = self.path(n, sorted(without))
+                if len(other) == n and other.errors[-1] <= limit and _members(other, n) not in seen:
+                    seen.add(_members(other, n))
+                    heappush(heap, (other.errors[-1], next(order), other, without))
+
+        expand(path, frozenset())
+        while heap and len(found) < k:
+            _, _, other, banned = heappop(heap)
+            found.append(other)
+            if len(found) + len(heap) < k:
+                expand(other, banned)
+        return found
+
+    def evaluated(self) -> Supervised:
+        """The same with the values of its atoms at hand, where they fit; for several paths over the same rows."""
+        return replace(self, dictionary=self.dictionary.evaluated())
+
+    def released(self) -> Supervised:
+        """The same without what it holds in memory."""
+        return replace(self)
+
+    def leave_out(self, folds: Sequence[Fold], sizes: np.ndarray) -> np.ndarray:
+        """(m, k, 1) scores of every row by models of some sizes that never saw its fold, nor atoms at its rows."""
+        return _leave_out(self._held_out, folds, sizes, len(self.y))
+
+    def _held_out(self, fold: Fold, n: int) -> np.ndarray:
+        rest = fold.rest(len(self.y))
+        atoms = np.arange(self.dictionary.n_atoms)
+        if self.rows is not None:
+            atoms = atoms[~np.isin(self.rows, fold.rows)]
+        part = Supervised(self.F.restrict(rest), self.dictionary.restrict(rest, atoms), self.y[rest], self.backfit)
+        path = part.path(min(n, len(atoms)))
+        D = self.dictionary.values(fold.rows, atoms[path.indices[:, 0]])
+        return D @ path.coefs[:, 0].T + path.intercepts[:, 0]
+
+
+def _members(path: PursuitPath, n: int) -> frozenset[int]:
+    return frozenset(path.indices[:n, 0].tolist())
+
+
+def _leave_out(held_out: Any, folds: Sequence[Fold], sizes: np.ndarray, m: int) -> np.ndarray:
+    """Scores by size; a path that ends early keeps its last model, and one without any step scores all alike."""
+    scores = np.full((m, len(sizes), 1), np.nan)
+    for fold in counted(folds, "folds"):
+        held = held_out(fold, int(np.max(sizes)))
+        if held.shape[1]:
+            scores[fold.rows, :, 0] = held[:, np.minimum(sizes.astype(int), held.shape[1]) - 1]
+        else:
+            scores[fold.rows] = 0.0
+    return scores

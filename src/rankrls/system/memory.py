@@ -1,0 +1,27 @@
+"""How much memory is free, and a refusal before more is allocated."""
+
+from __future__ import annotations
+
+import os
+
+
+def check_memory(n_bytes: float, what: str, remedy: str) -> None:
+    """Refuse before allocating more than the machine has free."""
+    free = available_memory()
+    if n_bytes > free:
+        raise MemoryError(f"{what} needs about {n_bytes / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are free: {remedy}")
+
+
+def available_memory() -> float:
+    """Bytes that can be allocated without swapping; infinity where the system does not tell."""
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return float(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return float("inf")

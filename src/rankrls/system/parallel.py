@@ -1,0 +1,126 @@
+"""Threads over batches, the memory each of them uses again, and word of how far they are.
+
+NumPy releases the interpreter lock in everything a batch does, so Python threads with one BLAS thread each beat
+one Python thread with a threaded BLAS: the centring of one batch overlaps with the matrix product of another.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from .progress import Progress, _verbose
+
+T = TypeVar("T")
+WORTH_THREADS = 1_000_000  # array elements; with fewer, threads cost more than they save
+_threads_in_use = threading.Lock()  # BLAS is limited for the whole process, by one caller at a time
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
+
+
+def n_threads() -> int:
+    """As many threads as BLAS may use now; honours threadpoolctl limits and joblib's inner limits."""
+    return max((library["num_threads"] for library in _blas().info()), default=1)
+
+
+class Scratch:
+    """Memory for an array that every round of a loop writes anew: touching fresh memory costs more than most sums."""
+
+    def __init__(self, dtype: Any):
+        self._flat = np.empty(0, dtype=dtype)
+
+    def __call__(self, *shape: int) -> np.ndarray:
+        """An array of any content, in the place of the one before."""
+        size = math.prod(shape)
+        if size > len(self._flat):
+            self._flat = np.empty(size, dtype=self._flat.dtype)
+        return self._flat[:size].reshape(shape)
+
+
+class _OneThread:
+    """BLAS keeps to one thread from the first caller that enters until the last one leaves.
+
+    Callers are threads of somebody else, and a limit must be lifted by the thread that set it: one of ours does both.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._limited, self._over = threading.Event(), threading.Event()
+        self._keeper: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._limited, self._over = threading.Event(), threading.Event()
+                self._keeper = threading.Thread(target=self._keep, daemon=True)
+                self._keeper.start()
+                self._limited.wait()
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._over.set()
+                self._keeper.join()
+
+    def _keep(self) -> None:
+        with _blas().limit(limits=1):
+            self._limited.set()
+            self._over.wait()
+
+
+one_thread_each = _OneThread()  # for tasks that something else runs side by side
+
+
+def in_order(work: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
+    """`work` on each item as it comes, in threads; results in the order of the items, few of them waiting."""
+    if not _threads_in_use.acquire(blocking=False):
+        yield from map(work, items)
+        return
+    try:
+        n = n_threads()
+        if n == 1:
+            yield from map(work, items)
+            return
+        with _blas().limit(limits=1), ThreadPoolExecutor(n) as pool:
+            waiting: deque[Any] = deque()
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > n:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+    finally:
+        _threads_in_use.release()
+
+
+def share(work: Callable[[Any], T], items: Sequence[Any], *, cost: float, label: str = "pass over the rows") -> list[T]:
+    """`work` on disjoint shares of the items, one thread each; `cost` in array elements tells if it is worth it.
+
+    One caller at a time has threads: whoever comes while they are in use works in its own.
+    """
+    if _verbose.get():
+        progress, plain = Progress(label, len(items)), work
+        work = lambda part: plain(progress.over(part))
+    if cost < WORTH_THREADS or len(items) < 2 or not _threads_in_use.acquire(blocking=False):
+        return [work(items)]
+    try:
+        n = min(n_threads(), len(items))
+        if n == 1:
+            return [work(items)]
+        with _blas().limit(limits=1), ThreadPoolExecutor(n) as pool:
+            return list(pool.map(work, [items[i::n] for i in range(n)]))
+    finally:
+        _threads_in_use.release()
