@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rankrls import metrics
+from rankrls.core.queries import Queries
 from rankrls.datasets import make_search, to_qrels, to_trec_run
 
 data = make_search(60, random_state=0)
@@ -47,7 +48,7 @@ def test_measures_are_the_same(ir_measures):
         ir.P(rel=2) @ 3: of("precision@3", relevant=2),
         ir.R @ 10: of("recall@10"),
     }
-    labels = metrics.Queries.of(data.qid).labels.tolist()
+    labels = Queries.of(data.qid).labels.tolist()
     found = {(row.measure, row.query_id): row.value for row in ir.iter_calc(list(wanted), qrels, run)}
     for measure, values in wanted.items():
         theirs = [found[measure, str(label)] for label in labels]
