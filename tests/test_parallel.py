@@ -1,5 +1,7 @@
 """Threads change nothing but the time."""
 
+import io
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from cases import problem
 from rankrls import RankRLS
-from rankrls.system import parallel
+from rankrls.system import parallel, progress
 
 
 @pytest.mark.parametrize(
@@ -96,3 +98,44 @@ def test_tasks_that_others_run_side_by_side_leave_the_limits_as_they_were():
         assert parallel.n_threads() == before
     with threadpool_limits(1, user_api="blas"):
         assert parallel.n_threads() == 1
+
+
+# ---------------------------------------------------------------- progress
+
+
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def _told(monkeypatch, stream, n=40, done=None):
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr("rankrls.system.progress.clock", iter(range(10**6)).__next__)
+    with progress.reporting(True), progress.phase("tied pairs out"), progress.phase("fold 2 of 5"):
+        for i in progress.counted(range(n), "sums over rows"):
+            if i == done:
+                break
+    return stream.getvalue()
+
+
+def test_a_log_gets_whole_lines_at_growing_intervals(monkeypatch):
+    printed = _told(monkeypatch, io.StringIO())
+    assert "\r" not in printed and "\x1b" not in printed
+    assert 3 <= len(printed.splitlines()) <= 6
+    assert printed.splitlines()[0].startswith("tied pairs out, fold 2 of 5, sums over rows: ")
+    assert printed.splitlines()[0].endswith(" s left") and printed.splitlines()[-1].endswith("100 % in 40 s")
+
+
+def test_a_terminal_shows_one_line_that_ends_as_it_should(monkeypatch):
+    printed = _told(monkeypatch, _Terminal())
+    assert printed.count("\n") == 1 and printed.endswith("\n") and printed.count("\r") > 20
+    assert _told(monkeypatch, _Terminal(), done=9).rstrip().endswith("done in 10 s\x1b[K")
+
+
+def test_what_cannot_be_counted_says_how_long_it_takes(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr(progress, "FIRST", 0.01)
+    with progress.working("fitting"):
+        time.sleep(0.1)
+    assert stream.getvalue().startswith("fitting: 0 s")

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from ..system.parallel import in_order
-from ..system.progress import progress
+from ..system.progress import counter
 from .block import Block
 from .checkpoint import Checkpoint
 from .sources import BATCH, Source
@@ -72,7 +72,7 @@ class SourceParts:
         return self.source.batches(labels=labels)
 
     def _sum(self, function: Callable[[Block], T], batches: Iterator[Any], label: str, kept: Kept | None) -> T:
-        tell = progress(label, self.source.n_rows, "rows")
+        count = counter(label, self.source.n_rows, "rows")
         state, sums = self.checkpoint.begin(label), TreeSum[T]()
         if state.finished:
             return state.value
@@ -94,12 +94,13 @@ class SourceParts:
                 kept.add(rest)
             if value is not None:
                 sums.add(value)
-            tell(rows)
+            count.add(rows)
             if self.checkpoint.due() and sums and not (kept is not None and kept.spilled):
                 self.checkpoint.save(done=number + 1, value=sums.total(), kept=None if kept is None else kept.joined())
         if kept is not None:
             for block in kept.blocks():
                 sums.add(function(block))
+        count.close()
         result = sums.total()
         self.checkpoint.save(finished=True, value=result, kept=None)
         return result

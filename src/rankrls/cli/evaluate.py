@@ -12,9 +12,10 @@ from ..core.queries import Queries
 from ..datasets import RankingData
 from ..metrics import per_query, randomisation_test, standard_error
 from ..system.files import opened
+from ..system.progress import working
 from .data import doc_ids, labels
 from .tables import write_csv
-from .text import number, remark, say, source, table, target, working
+from .text import number, remark, say, source, table, target
 
 PLAIN = ("pairwise_accuracy", "kendall_tau_b", "ndcg")
 WITH_RELEVANT = ("map", "mrr", "average_precision", "reciprocal_rank", "precision", "recall")

@@ -23,9 +23,10 @@ from ..core.views import View
 from ..datasets import RankingData
 from ..estimators.pipelines import learned, ranker_of
 from ..kernels import as_kernel
+from ..system.progress import working
 from .data import complete
 from .options import METHODS, PARAMETERS
-from .text import is_stream, source, target, working
+from .text import is_stream, source, target
 
 OF_KERNEL = ("gamma", "degree", "coef0")
 BASES = {"random": bases.RandomRows, "kmeans": bases.KMeansCentres, "cholesky": bases.PivotedCholesky}

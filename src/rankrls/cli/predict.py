@@ -13,10 +13,11 @@ from ..checks import check_queries
 from ..datasets import RankingData, trec
 from ..estimators import ConditionalRankRLS
 from ..estimators.pipelines import needs_queries, predicted, ranker_of, scalers_of
+from ..system.progress import Progress
 from . import learning
 from .data import blocks, complete, doc_ids
 from .tables import write_csv, write_parquet
-from .text import Ticker, remark, say, target
+from .text import remark, say, target
 
 KERNEL_CELLS = 20_000_000  # kernel values in memory at a time
 
@@ -55,7 +56,7 @@ def run(args: Namespace) -> None:
 def _scored(model: Any, args: Namespace, tally: dict[str, int]) -> Iterator[Scored]:
     """Blocks of rows with their scores."""
     names, n = features(model)
-    ticker = Ticker("scoring rows", quiet=args.quiet or args.data != "-")  # how far a file is read says it better
+    progress = Progress("scoring", unit="rows", quiet=args.quiet or args.data != "-")  # reading a file has its own
     whole = needs_queries(model) or args.format == "trec"
     rows = min(args.rows, _rows_at_a_time(model))
     for block in blocks(args.data, args, rows, whole_queries=whole, names=names, n_features=n):
@@ -64,8 +65,8 @@ def _scored(model: Any, args: Namespace, tally: dict[str, int]) -> Iterator[Scor
         yield Scored(qid, doc_ids(block, tally["rows"] + 1), scores)
         tally["rows"] += len(block)
         tally["skipped"] += block.skipped
-        ticker.add(len(block))
-    ticker.close()
+        progress.add(len(block))
+    progress.close()
 
 
 def load(path: str) -> Any:

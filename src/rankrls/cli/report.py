@@ -22,12 +22,13 @@ from ..metrics import get_metric, standard_error
 from ..plotting import CoefficientPathDisplay, HoldOutDisplay, MetricAtKDisplay, PursuitPathDisplay, WinsLossesDisplay
 from ..plotting.paths import curve_of, scoring_name
 from ..plotting.style import check_matplotlib
+from ..system.progress import working
 from . import learning, page, predict
 from .data import read
 from .evaluate import all_metrics, labelled, p_value, read_scores, summary, values_of
 from .inspect import described, in_a_line, summarised, summary_lines
 from .page import Html, join, name, section, tag
-from .text import number, say, target, working
+from .text import number, say, target
 from .worst import linear_model, worst_queries
 
 MOST_MODELS = 10

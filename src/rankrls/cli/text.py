@@ -1,4 +1,4 @@
-"""What commands print: tables, bars, JSON, and word of how far they are."""
+"""What commands print: tables, bars, JSON, and the progress of reading."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import math
 import os
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, BinaryIO
@@ -15,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..system.files import written
-from ..system.progress import clock
+from ..system.progress import Progress
 
 SPARKS = "▁▂▃▄▅▆▇█"
 
@@ -123,52 +122,11 @@ def _writes(text: str) -> bool:
 # ---------------------------------------------------------------- progress
 
 
-class Ticker:
-    """Tells on standard error how much is done, once it has taken a second."""
-
-    def __init__(self, label: str, total: int = 0, quiet: bool = False, unit: str = ""):
-        self.label, self.total, self.quiet, self.unit = label, total, quiet, unit
-        self.done, self.start, self.last = 0, clock(), 0.0
-
-    def add(self, count: int) -> None:
-        self.done += count
-        now = clock()
-        if not self.quiet and now - self.start > 1 and now - self.last > 0.5:
-            self.last = now
-            share = f"{100 * self.done // self.total} %" if self.total else f"{self.done:,}{self.unit}"
-            print(f"{self.label}: {share}", end="\r", file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        if self.last:
-            share = "done" if self.total else f"{self.done:,}{self.unit}"
-            print(f"{self.label}: {share}", file=sys.stderr, flush=True)
-
-
-@contextmanager
-def working(label: str, quiet: bool = False) -> Iterator[None]:
-    """Tells how long something goes on that does not tell how far it is: every second on a terminal."""
-    over = threading.Event()
-
-    def tell() -> None:
-        start, pause, end = clock(), 1.0, "\r" if sys.stderr.isatty() else "\n"
-        while not over.wait(pause):
-            print(f"{label}: {clock() - start:.0f} s", end=end, file=sys.stderr, flush=True)
-            pause *= 1 if end == "\r" else 2
-
-    thread = threading.Thread(target=tell, daemon=True)
-    if not quiet:
-        thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-
-
 class _Counted(io.RawIOBase):
     """Bytes of a file, counted as they are read."""
 
-    def __init__(self, raw: Any, name: str, ticker: Ticker):
-        self.raw, self.name, self.ticker = raw, name, ticker
+    def __init__(self, raw: Any, name: str, progress: Progress):
+        self.raw, self.name, self.progress = raw, name, progress
 
     def readable(self) -> bool:
         return True
@@ -176,21 +134,21 @@ class _Counted(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         read = getattr(self.raw, "readinto1", self.raw.readinto)
         count = read(buffer)
-        if not self.ticker.done:  # waiting for somebody else's first bytes is no reading
-            self.ticker.start = clock()
-        self.ticker.add(count or 0)
+        if not self.progress.done:  # a pipe may wait long for its first bytes
+            self.progress.restart()
+        self.progress.add(count or 0)
         return count
 
 
 @contextmanager
 def source(path: str, quiet: bool = False) -> Iterator[BinaryIO]:
-    """A file to read, - for standard input, which tells how far it is read."""
+    """A file to read, - for standard input, with its progress."""
     name = "standard input" if path == "-" else path
     with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb", buffering=0) as raw:
-        size = 0 if path == "-" else os.fstat(raw.fileno()).st_size
-        ticker = Ticker(f"reading {name}", size, quiet, " bytes")
-        yield io.BufferedReader(_Counted(raw, name, ticker), 1 << 20)
-        ticker.close()
+        size = None if path == "-" else os.fstat(raw.fileno()).st_size or None
+        progress = Progress(f"reading {name}", size, "bytes", quiet=quiet)
+        yield io.BufferedReader(_Counted(raw, name, progress), 1 << 20)
+        progress.close()
 
 
 def is_stream(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Threads over batches, the memory each of them uses again, and word of how far they are.
+"""Threads over batches, the memory each of them uses again, and their progress.
 
 NumPy releases the interpreter lock in everything a batch does, so Python threads with one BLAS thread each beat
 one Python thread with a threaded BLAS: the centring of one batch overlaps with the matrix product of another.
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from .progress import Progress, _verbose
+from .progress import counter, reported
 
 T = TypeVar("T")
 WORTH_THREADS = 1_000_000  # array elements; with fewer, threads cost more than they save
@@ -111,8 +111,8 @@ def share(work: Callable[[Any], T], items: Sequence[Any], *, cost: float, label:
 
     One caller at a time has threads: whoever comes while they are in use works in its own.
     """
-    if _verbose.get():
-        progress, plain = Progress(label, len(items)), work
+    if reported():
+        progress, plain = counter(label, len(items)), work
         work = lambda part: plain(progress.over(part))
     if cost < WORTH_THREADS or len(items) < 2 or not _threads_in_use.acquire(blocking=False):
         return [work(items)]

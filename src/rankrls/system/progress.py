@@ -1,67 +1,201 @@
-"""How far long work is, told on standard error."""
+"""Progress of long work, on standard error: what is being done, how much is done, and how long the rest will take.
+
+Nothing is printed before a second has passed. A terminal and a notebook show one line that is rewritten; a log gets
+whole lines, at growing intervals. Library code calls `counted`, `counter` and `phase`, which stay silent unless the
+caller is inside `reporting(True)`.
+"""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
+
+T = TypeVar("T")
 
 clock = time.monotonic
+FIRST = 1.0  # seconds before anything is printed
+EVERY = 0.5  # seconds between two updates of a line
+LOGGED = 5.0  # seconds between the first two lines of a log; the interval doubles from there
 
 
 @dataclass
 class Progress:
-    """Tells on standard error how much of a pass is done, once it has taken a second."""
+    """Counts what is done and prints `label: 40 %, 12 s left`, or `label: 1,200 rows` where the total is unknown."""
 
     label: str
-    total: int | None  # None where nobody knows
+    total: int | None = None
     unit: str = ""
     done: int = 0
-    start: float = field(default_factory=lambda: clock())
-    last: float = 0.0
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    quiet: bool = False
+    _start: float = field(default_factory=lambda: clock())
+    _last: float | None = None  # when something was last printed
+    _pause: float = 0.0
+    _closed: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def over(self, items: Iterable[Any]) -> Iterator[Any]:
+    def __post_init__(self) -> None:
+        self._first = self.done  # what was done before, and says nothing about the speed
+
+    def over(self, items: Iterable[T]) -> Iterator[T]:
         """The items, counted as they are finished."""
         for item in items:
             yield item
             self.add(1)
 
     def add(self, n: int) -> None:
-        """That many more are done."""
-        with self.lock:
+        """Another n are done."""
+        with self._lock:
             self.done += n
             now = clock()
-            if now - self.start > 1 and (now - self.last > 0.5 or self.done == self.total):
-                self.last = now
-                end = "\n" if self.done == self.total else "\r"
-                far = f"{self.done:,} {self.unit}" if self.total is None else f"{100 * self.done // self.total} %"
-                print(f"{self.label}: {far}", end=end, file=sys.stderr, flush=True)
+            if self.done == self.total:
+                self._close(now)
+            elif self._due(now):
+                self._print(now)
+
+    def restart(self) -> None:
+        """Count time from now on."""
+        self._start = clock()
+
+    def close(self) -> None:
+        """No more is to come."""
+        with self._lock:
+            self._close(clock())
+
+    def _due(self, now: float) -> bool:
+        if self.quiet or now - self._start <= FIRST:
+            return False
+        return self._last is None or now - self._last > (EVERY if rewrites() else self._pause)
+
+    def _print(self, now: float) -> None:
+        self._last, self._pause = now, 2 * self._pause or LOGGED
+        show(f"{self.label}: {self._state(now)}")
+
+    def _close(self, now: float) -> None:
+        if not self._closed and not self.quiet and (self._last is not None or now - self._start > FIRST):
+            took = duration(now - self._start)
+            early = self.total is not None and self.done < self.total
+            show(f"{self.label}: {'done' if early else self._state(now)} in {took}", last=True)
+        self._closed = True
+
+    def _state(self, now: float) -> str:
+        if self.total is None:
+            return f"{self.done:,} {self.unit}".rstrip()
+        share = f"{100 * self.done // max(1, self.total)} %"
+        fresh = self.done - self._first
+        if self.done >= self.total or fresh <= 0:
+            return share
+        return f"{share}, {duration((now - self._start) * (self.total - self.done) / fresh)} left"
 
 
-_verbose: ContextVar[bool] = ContextVar("verbose", default=False)
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    Examples
+    --------
+    >>> duration(12.3), duration(150), duration(7300)
+    ('12 s', '2.5 min', '2.0 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+_lines = 0  # printed so far, so that `working` stays silent while others have more to say
+
+
+def rewrites() -> bool:
+    """Whether standard error can rewrite a line: terminals and notebooks can, log files cannot."""
+    return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel")
+
+
+def show(text: str, *, last: bool = False) -> None:
+    """Print a line of progress; `last` leaves it standing."""
+    global _lines
+    _lines += 1
+    if not rewrites():
+        print(text, file=sys.stderr, flush=True)
+        return
+    clear = "\x1b[K" if sys.stderr.isatty() else "    "  # what is left of a longer line
+    print(f"\r{text}{clear}", end="\n" if last else "", file=sys.stderr, flush=True)
+
+
+_reported: ContextVar[bool] = ContextVar("reported", default=False)
+_phases: ContextVar[tuple[str, ...]] = ContextVar("phases", default=())
 
 
 @contextmanager
 def reporting(verbose: bool) -> Iterator[None]:
-    """Long passes over the rows report their progress while this lasts."""
-    token = _verbose.set(bool(verbose))
+    """Long work inside reports its progress if `verbose` is true."""
+    token = _reported.set(bool(verbose) or _reported.get())
     try:
         yield
     finally:
-        _verbose.reset(token)
+        _reported.reset(token)
 
 
-def counted(items: Sequence[Any], label: str) -> Iterator[Any]:
-    """The items one after the other, with word of how far they are."""
-    return Progress(label, len(items)).over(items) if _verbose.get() else iter(items)
+@contextmanager
+def phase(label: str) -> Iterator[None]:
+    """Name what the work inside is part of, such as a setting or a fold: it comes first in every line of progress."""
+    token = _phases.set((*_phases.get(), label))
+    try:
+        yield
+    finally:
+        _phases.reset(token)
 
 
-def progress(label: str, total: int | None, unit: str) -> Callable[[int], None]:
-    """A function to tell how many more are done; silent unless progress is to be reported."""
-    return Progress(label, total, unit).add if _verbose.get() else lambda n: None
+def phases(labels: Iterable[str]) -> Iterator[str]:
+    """The labels one by one, each the phase of what its round of the loop does."""
+    for label in labels:
+        with phase(label):
+            yield label
+
+
+def reported() -> bool:
+    """Whether progress is to be reported here."""
+    return _reported.get()
+
+
+def counter(label: str, total: int | None = None, unit: str = "") -> Progress:
+    """A progress count in the current phase; quiet unless progress is reported."""
+    return Progress(", ".join((*_phases.get(), label)), total, unit, quiet=not _reported.get())
+
+
+def counted(items: Sequence[T], label: str) -> Iterator[T]:
+    """The items one after the other, with their progress."""
+    count = counter(label, len(items))
+    try:
+        yield from count.over(items)
+    finally:
+        count.close()
+
+
+@contextmanager
+def working(label: str, quiet: bool = False) -> Iterator[None]:
+    """Print the seconds that work has taken which cannot count what it has done."""
+    over = threading.Event()
+
+    def tell() -> None:
+        start, pause, seen = clock(), FIRST, _lines
+        while not over.wait(pause):
+            if _lines == seen:
+                show(f"{label}: {duration(clock() - start)}")
+                pause = pause if rewrites() else 2 * pause
+            seen = _lines
+        if rewrites() and clock() - start > FIRST:
+            show(f"{label}: {duration(clock() - start)}", last=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    if not quiet:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if not quiet:
+            thread.join()
