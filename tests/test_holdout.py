@@ -275,3 +275,26 @@ def test_rows_read_in_blocks_have_the_same_standard_errors_and_path(tmp_path):
     here, there = RankRLS().fit(data.X, data.y, qid=data.qid), RankRLS().fit(tmp_path / "rows.txt")
     assert_allclose(there.cv_errors_, here.cv_errors_, rtol=1e-6)
     assert_allclose(there.coef_path()[1], here.coef_path()[1], rtol=1e-6, atol=1e-9)
+
+
+def test_scores_equal_up_to_rounding_go_to_the_most_regularised_setting():
+    from rankrls.metrics import get_metric
+    from rankrls.problems.choice import Judged, Setting, choose
+
+    class Given:
+        def __init__(self, scores, settings):
+            self.scores, self.settings = np.array(scores), settings
+
+        def judge(self, folds, metric):
+            return Judged(self.settings, self.scores, np.zeros(len(self.scores)))
+
+    alphas = [Setting(alpha=a) for a in (0.1, 1.0, 100.0)]
+    sizes = [Setting(size=n) for n in (1, 2, 3)]
+    metric = get_metric("ndcg")
+    assert choose([Given([0.8, 0.8 - 1e-15, 0.7], alphas)], None, metric).setting.alpha == 1.0
+    assert choose([Given([0.7, 0.8, 0.8 + 1e-15], sizes)], None, metric).setting.size == 2
+    first, second = Given([0.8, 0.7, 0.7], alphas), Given([0.8 + 1e-15, 0.7, 0.7], alphas)
+    assert choose([first, second], None, metric).candidate is first
+    assert choose([first, Given([0.9, 0.7, 0.7], alphas)], None, get_metric("disagreement_error")).best == 2
+    with pytest.raises(ValueError, match="'ndcg' returned NaN for 1 of 3 settings"):
+        choose([Given([0.8, np.nan, 0.7], alphas)], None, metric)

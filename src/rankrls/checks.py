@@ -190,6 +190,16 @@ def check_scores(y: np.ndarray, m: int) -> np.ndarray:
     return y
 
 
+def check_held_out(scores: np.ndarray, scoring: str) -> None:
+    """Held-out scores must be numbers: NaN would choose a setting at random."""
+    bad = np.isnan(scores)
+    if bad.any():
+        raise ValueError(
+            f"scoring={scoring!r} returned NaN for {int(bad.sum())} of {len(bad)} settings, so none can be chosen: "
+            "return a number for every array of scores, or fix the setting (alpha=1.0)"
+        )
+
+
 def check_choice(name: str, value: Any, valid: Iterable[Any]) -> None:
     """One of a few values, with the list of them and the nearest in the message."""
     valid = tuple(valid)

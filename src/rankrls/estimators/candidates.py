@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,15 @@ from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS
 from ..core.views import FittedView
 from ..kernels import Precomputed, as_kernel
+from ..metrics import Metric
+from ..problems import choice
+from ..problems.choice import Judged, Setting
 from ..problems.coregularised import Stack, agreement, default_nus
 from ..problems.dictionary import Columns, KernelAtoms
 from ..problems.joint_pursuit import Agreeing
 from ..problems.pursuit import Supervised
 from ..system import memory
+from .folds import folds_of
 from .training import Training, basis_points
 
 
@@ -33,6 +38,27 @@ class Candidate:
     def n_atoms(self) -> int:
         """Of the smallest view."""
         return min(len(numbers) for numbers in self.numbers)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A pursuit with the sizes to choose from."""
+
+    candidate: Candidate
+    data: Training
+    sizes: np.ndarray
+
+    @cached_property
+    def problem(self) -> Any:
+        """The pursuit with the values of its functions at hand, for several paths over the same rows."""
+        return self.candidate.problem.evaluated()
+
+    def judge(self, cv: Any, metric: Metric) -> Judged:
+        """The held-out score of every size."""
+        folds, groups = folds_of(cv, self.data)
+        settings = [Setting(size=int(size)) for size in self.sizes]
+        leave_out = lambda layer: self.problem.leave_out(layer, self.sizes)
+        return choice.judge(leave_out, settings, self.problem.y, folds, groups, metric)
 
 
 def supervised(

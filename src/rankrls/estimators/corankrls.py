@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,15 @@ from .. import checks
 from ..core.preferences import WEIGHTINGS
 from ..core.queries import BATCH_ROWS
 from ..core.views import as_views, fitted_views
-from ..metrics import get_metric
+from ..metrics import Metric, get_metric
 from ..problems import choice
+from ..problems.choice import Choice, Judged, Setting
 from ..problems.coregularised import Coregularised, Stack, agreement
 from ..system.frames import as_column
 from ..system.progress import reporting
 from .base import Ranker
-from .training import Setup, Training, preferences_among
+from .folds import folds_of
+from .training import Training, preferences_among
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,26 @@ class Unscored:
     S: np.ndarray  # (R, R)
     n_rows: int
     n_pairs: int
+
+
+@dataclass(frozen=True)
+class JointSetup:
+    """A co-regularised problem with the values of nu and alpha to choose from."""
+
+    problem: Coregularised
+    data: Training  # the scored rows
+    given: Any  # alphas; None for a grid fitted to the data
+
+    @cached_property
+    def alphas(self) -> np.ndarray:
+        return choice.default_alphas(self.problem.spread) if self.given is None else self.given
+
+    def judge(self, cv: Any, metric: Metric) -> Judged:
+        """The held-out score of every nu and alpha."""
+        folds, groups = folds_of(cv, self.data)
+        settings = [Setting(alpha=float(alpha), nu=float(nu)) for nu in self.problem.nus for alpha in self.alphas]
+        leave_out = lambda layer: self.problem.leave_out(layer, self.alphas)
+        return choice.judge(leave_out, settings, self.problem.y, folds, groups, metric)
 
 
 class CoRankRLS(Ranker):
@@ -262,11 +284,14 @@ class CoRankRLS(Ranker):
     # ---------------------------------------------------------------- inside
 
     def _learn(self, problems: list[Coregularised], data: Training, n_unscored: int) -> None:
-        problem, chosen, alphas = self._select(problems, data)
-        best = 0 if chosen is None else chosen.best
-        alpha, nu = float(alphas[best % len(alphas)]), float(problem.nus[best // len(alphas)])
-        a = problem.solution(alpha, nu)
-        self.alpha_, self.nu_ = alpha, nu
+        candidates = [JointSetup(problem, data, self._values("alpha", self.alphas)) for problem in problems]
+        if "auto" in (self.alpha, self.nu, self.tied_pairs):
+            chosen = choice.choose(candidates, self.cv, get_metric(self.scoring))
+        else:
+            chosen = Choice.only(candidates[0], Setting(alpha=float(self.alpha), nu=float(self.nu)))
+        setup, problem = chosen.candidate, chosen.candidate.problem
+        self.alpha_, self.nu_ = chosen.setting.alpha, chosen.setting.nu
+        a = problem.solution(self.alpha_, self.nu_)
         self.views_ = problem.stack.views
         self.view_coefs_ = problem.stack.coefs(a)
         self.disagreement_ = problem.disagreement(a)
@@ -275,26 +300,11 @@ class CoRankRLS(Ranker):
         for name in ("alphas_", "nus_", "cv_scores_", "cv_errors_", "cv_predictions_"):
             self.__dict__.pop(name, None)
         if "auto" in (self.alpha, self.nu):
-            self.alphas_, self.nus_ = alphas, problem.nus
+            self.alphas_, self.nus_ = setup.alphas, problem.nus
             self.cv_scores_, self.cv_errors_ = (
                 values.reshape(len(problem.nus), -1) for values in (chosen.scores, chosen.errors)
             )
             self.cv_predictions_ = data.all_rows(chosen.predictions)[:, 0].astype(data.dtype)
-
-    def _select(self, problems: Any, data: Training) -> tuple[Coregularised, Any, np.ndarray]:
-        """The problem to solve, what hold-out says where something is to be chosen, and the alphas."""
-        given = self._values("alpha", self.alphas)
-        if "auto" not in (self.alpha, self.nu, self.tied_pairs):
-            return problems[0], None, given
-        metric, found = get_metric(self.scoring), []
-        for problem in problems:
-            setup = Setup(problem, problem.F, problem.F.y is None, 1.0, items=False)
-            alphas = setup.alphas(given)
-            folds, groups = setup.folds(self.cv, data)
-            chosen = choice.choose(problem, folds, np.tile(alphas, len(problem.nus)), metric, groups)
-            found.append((problem, chosen, alphas))
-        sign = 1 if metric.greater_is_better else -1
-        return max(found, key=lambda one: sign * one[1].score)
 
     def _values(self, name: str, grid: Any, *, zero: bool = False) -> Any:
         """The values to try of a parameter: its grid (None if not given) or the one number."""

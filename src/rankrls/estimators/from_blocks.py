@@ -31,6 +31,7 @@ from ..kernels import Kernel, Precomputed, as_kernel
 from ..metrics import Metric, get_metric
 from ..problems import choice
 from ..problems.base import Model
+from ..problems.choice import Choice, Judged, Setting
 from ..problems.primal import Primal
 from ..system import memory
 from .training import GRAM_COLUMNS, Training
@@ -81,6 +82,7 @@ class Candidate:
     features: Features
     loss: Loss
     n_folds: int | None
+    given: Any = None  # alphas to choose from; None for a grid fitted to the data
 
     @cached_property
     def folds(self) -> list[Statistics]:
@@ -106,6 +108,36 @@ class Candidate:
         problem = Primal(None, self.features, np.empty((0, 0)), np.empty((0, 0)), self.dtype)  # type: ignore[arg-type]
         problem.__dict__["sums"] = total(self.folds)
         return problem
+
+    @cached_property
+    def alphas(self) -> np.ndarray:
+        if self.given is not None:
+            return checks.check_grid("alphas", self.given)
+        return choice.default_alphas(self.problem.spread)
+
+    def judge(self, folds: Any, metric: Metric) -> Judged:
+        """The mean held-out score of every alpha, and its error over queries."""
+        sums, parts = self.problem.sums, self.rows.parts
+        _check_sums(sums)
+        if sums.n_queries < 2:
+            raise ValueError(
+                'what is "auto" is chosen by holding out whole queries, and there is only one: name the column of '
+                "query ids by qid=, or leave nothing to choose"
+            )
+        settings = [Setting(alpha=float(alpha)) for alpha in self.alphas]
+        if self.n_folds is not None and parts.once:
+            warnings.warn(
+                "the rows can be read only once: alpha is chosen by the held-out loss of the folds, not by "
+                f"{metric.name}; give a function that returns a new iterator to choose by that",
+                UserWarning,
+                stacklevel=6,
+            )
+            loss = self.held_out_loss(self.alphas) / sums.n_queries
+            return Judged(settings, -loss if metric.greater_is_better else loss, np.full(len(loss), np.nan))
+        held = self.held_out(self.alphas, metric)
+        if not held.count:
+            raise ValueError(f"no query defines {metric.name}: it needs two rows of different y in a query")
+        return Judged(settings, held.mean, held.error)
 
     def held_out(self, alphas: np.ndarray, metric: Metric) -> Held:
         """The metric of every query by models that never saw it, for each alpha."""
@@ -161,50 +193,25 @@ def fit_parts(model: Any, parts: Parts) -> Any:
     to_choose = model._auto or len(kernels) * len(ties) > 1
     rows, n_folds = Rows(parts), _n_folds(model.cv) if to_choose else None
     metric = get_metric(model.scoring)
-    sign = 1 if metric.greater_is_better else -1
-    best: Any = None
-    for data in kernels:
-        for tied in ties:
-            loss = Loss(model.weighting, float(model.regression), tied)
-            candidate = Candidate(rows, data, features_of(data, parts.n_columns), loss, n_folds)
-            _check_sums(candidate.problem.sums)
-            alphas, scores, errors = np.array([model.alpha]), np.zeros(1), np.zeros(1)
-            if to_choose:
-                alphas, scores, errors = _judge(candidate, model.alphas if model._auto else alphas, metric)
-            at = choice.best(sign * scores, alphas)
-            if best is None or sign * scores[at] > best[0]:
-                best = sign * scores[at], candidate, float(alphas[at]), alphas, scores, errors
-    _, candidate, alpha, *selected = best
-    _store(model, candidate, parts, alpha)
+    given = model.alphas if model._auto else [model.alpha]
+    losses = [Loss(model.weighting, float(model.regression), tied) for tied in ties]
+    candidates = (
+        Candidate(rows, data, features_of(data, parts.n_columns), loss, n_folds, given)
+        for data in kernels
+        for loss in losses
+    )
+    if to_choose:
+        chosen = choice.choose(candidates, n_folds, metric)
+    else:
+        chosen = Choice.only(next(candidates), Setting(alpha=float(model.alpha)))
+    candidate = chosen.candidate
+    _check_sums(candidate.problem.sums)
+    _store(model, candidate, parts, chosen.setting.alpha)
     if model._auto:
-        model.alphas_, model.cv_scores_, model.cv_errors_ = selected
+        model.alphas_, model.cv_scores_, model.cv_errors_ = candidate.alphas, chosen.scores, chosen.errors
         if parts.once:
             model.cv_criterion_ = "minus the loss" if metric.greater_is_better else "loss"
     return model
-
-
-def _judge(candidate: Candidate, given: Any, metric: Metric) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The alphas (None: a grid fitted to the data), the mean held-out score of each, and its error over queries."""
-    problem, parts = candidate.problem, candidate.rows.parts
-    if problem.sums.n_queries < 2:
-        raise ValueError(
-            'what is "auto" is chosen by holding out whole queries, and there is only one: name the column of query '
-            "ids by qid=, or leave nothing to choose"
-        )
-    alphas = choice.default_alphas(problem.spread) if given is None else checks.check_grid("alphas", given)
-    if candidate.n_folds is not None and parts.once:
-        warnings.warn(
-            "the rows can be read only once: alpha is chosen by the held-out loss of the folds, not by "
-            f"{metric.name}; give a function that returns a new iterator to choose by that",
-            UserWarning,
-            stacklevel=6,
-        )
-        loss = candidate.held_out_loss(alphas) / problem.sums.n_queries
-        return alphas, -loss if metric.greater_is_better else loss, np.full(len(alphas), np.nan)
-    held = candidate.held_out(alphas, metric)
-    if not held.count:
-        raise ValueError(f"no query defines {metric.name}: it needs two rows of different y in a query")
-    return alphas, held.mean, held.error
 
 
 def _store(model: Any, candidate: Candidate, parts: Parts, alpha: float) -> None:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from .. import checks
 from ..core.preferences import WEIGHTINGS, QueryPreferences
-from ..core.queries import BATCH_ROWS
+from ..core.queries import BATCH_ROWS, Queries
 from ..core.views import FittedView, as_views, fitted_views, is_count
 from ..kernels import Precomputed
 from ..metrics import get_metric
@@ -19,8 +19,8 @@ from ..problems import choice
 from ..problems.pursuit import PursuitPath
 from ..system.progress import reporting
 from .base import Ranker
-from .candidates import Candidate, agreeing, supervised
-from .training import Setup, Training, preferences_among
+from .candidates import Candidate, Trial, agreeing, supervised
+from .training import Training, preferences_among
 
 FOLDS = 5
 VIEW_ROWS = 300  # basis=None gives each of several views that many random rows, or its share of them
@@ -367,7 +367,9 @@ class RankingPursuit(Ranker):
         sizes = np.arange(1, n + 1) if self._auto else np.array([n])
         best, ready, chosen = candidates[0], candidates[0].problem, None
         if self._auto or len(candidates) > 1:
-            best, ready, chosen = self._select(candidates, sizes, data)
+            trials = (Trial(candidate, data, sizes) for candidate in candidates)
+            chosen = choice.choose(trials, self._n_folds(data.queries), get_metric(self.scoring))
+            best, ready = chosen.candidate.candidate, chosen.candidate.problem
         path = ready.released().path(n)
         if len(path) < n and (not self._auto or not len(path)):
             warnings.warn(
@@ -379,7 +381,7 @@ class RankingPursuit(Ranker):
         self.__dict__.pop("cv_predictions_", None)
         size = len(path)
         if chosen is not None:
-            size = min(int(sizes[chosen.best]), len(path))
+            size = min(chosen.setting.size, len(path))
             if self._auto:
                 path = replace(path, scores=chosen.scores[: len(path)], score_errors=chosen.errors[: len(path)])
             self.cv_predictions_ = data.all_rows(chosen.predictions)[:, 0].astype(data.dtype)
@@ -389,19 +391,6 @@ class RankingPursuit(Ranker):
         self._keep(path)
         self._settle(size)
         return self
-
-    def _select(self, candidates: list[Candidate], sizes: np.ndarray, data: Training) -> Any:
-        """The candidate of the best held-out score at its best size, ready to be pursued, and what hold-out says."""
-        metric, best = get_metric(self.scoring), None
-        sign = 1 if metric.greater_is_better else -1
-        folds, groups = self._folds(data, candidates[0].problem.F)
-        for candidate in candidates:
-            ready = candidate.problem.evaluated()
-            # sizes as negative alphas: the smallest of several that are best
-            chosen = choice.choose(ready, folds, -sizes.astype(float), metric, groups, -1.0)
-            if best is None or sign * chosen.score > sign * best[2].score:
-                best = candidate, ready, chosen
-        return best
 
     def _largest(self, candidate: Candidate) -> int:
         """The longest path wanted."""
@@ -416,15 +405,15 @@ class RankingPursuit(Ranker):
             )
         return int(self.n_basis)
 
-    def _folds(self, data: Training, F: QueryPreferences) -> Any:
-        cv, single = self.cv, len(data.queries) == 1
-        if cv is None:
-            most = data.queries.n_rows // 2 if single else len(data.queries)
-            cv = max(2, min(FOLDS, most))
-        elif isinstance(cv, str) and not single:
-            checks.check_choice("cv", cv, ("leave-query-out",))
-            cv = len(data.queries)
-        return Setup(None, F, True, 1.0, items=False).folds(cv, data)  # type: ignore[arg-type]
+    def _n_folds(self, queries: Queries) -> Any:
+        """What `cv` asks for, with its default in place of None."""
+        single = len(queries) == 1
+        if self.cv is None:
+            return max(2, min(FOLDS, queries.n_rows // 2 if single else len(queries)))
+        if isinstance(self.cv, str) and not single:
+            checks.check_choice("cv", self.cv, ("leave-query-out",))
+            return len(queries)
+        return self.cv
 
     def _candidates(
         self, F: QueryPreferences, data: Training, scored: Any, unscored: Any, given: Any

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -20,12 +19,14 @@ from ..kernels import Precomputed
 from ..metrics import get_metric
 from ..problems import choice
 from ..problems.base import Model
-from ..system import memory
+from ..problems.choice import Choice, Setting
 from ..system.frames import as_column, as_frame
 from ..system.progress import reporting
 from .base import Ranker
 from .from_blocks import features_of, fit_source, more_sums
-from .training import GRAM_COLUMNS, Setup, Training
+from .pairs import PairSetup
+from .setup import setups
+from .training import GRAM_COLUMNS, Training
 
 
 def _keeps_sums(model: RankRLS) -> bool:
@@ -204,38 +205,26 @@ class RankRLS(Ranker):
             return self._fit(self._training(X, y, qid, sample_weight))
 
     def _fit(self, rows: Training):
-        data, setup, chosen = self._select(rows)
-        alpha = float(chosen.alphas[chosen.best]) if self._auto else float(self.alpha)
-        self._store(setup.problem.model(alpha / setup.unit), data)
+        given = self.alphas if self._auto else [self.alpha]
+        loss = {"weighting": self.weighting, "regression": float(self.regression)}
+        options = rows.with_kernels(self.kernel, self.basis, self.random_state)
+        candidates = setups(options, self.tied_pairs, given, **loss)
+        if self._auto or self.tied_pairs == "auto" or len(options) > 1:
+            chosen = choice.choose(candidates, self.cv, get_metric(self.scoring))
+        else:
+            chosen = Choice.only(next(candidates), Setting(alpha=float(self.alpha)))
+        setup, alpha = chosen.candidate, chosen.setting.alpha
+        data = setup.data
+        self._store(setup.model(alpha), data)
         self.alpha_, self.tied_pairs_ = alpha, setup.tied
         self.n_queries_, self.n_pairs_ = len(data.queries), setup.F.n_pairs
         self._forget_selection()
         if self._auto:
-            self.alphas_, self.cv_scores_, self.cv_errors_ = chosen.alphas, chosen.scores, chosen.errors
+            self.alphas_, self.cv_scores_, self.cv_errors_ = setup.alphas, chosen.scores, chosen.errors
             predictions = data.all_rows(chosen.predictions).astype(data.dtype, copy=False)
             self.cv_predictions_ = predictions[:, 0] if data.flat else predictions
         self.statistics_ = setup.statistics()
         return self
-
-    def _select(self, data: Training) -> tuple[Training, Setup, Any]:
-        """The problem to solve and, where something is to be chosen, what hold-out says."""
-        kernels = data.with_kernels(self.kernel, self.basis, self.random_state)
-        ties = (True, False) if self.tied_pairs == "auto" else (bool(self.tied_pairs),)
-        arguments = {"weighting": self.weighting, "regression": float(self.regression)}
-        if not self._auto and len(kernels) == len(ties) == 1:
-            return kernels[0], kernels[0].setup(tied=ties[0], **arguments), None
-        metric = get_metric(self.scoring)
-        sign = 1 if metric.greater_is_better else -1
-        best: Any = None
-        for option in kernels:
-            for tied in ties:
-                setup = option.setup(tied=tied, **arguments)
-                alphas = setup.alphas(self.alphas if self._auto else [self.alpha])
-                folds, groups = setup.folds(self.cv, option)
-                chosen = choice.choose(setup.problem, folds, alphas, metric, groups, setup.unit)
-                if best is None or sign * chosen.score > sign * best[2].score:
-                    best = option, setup, chosen
-        return best
 
     def fit_pairs(self, X, pairs, margins=None, weights=None):
         """Learn from explicit preferences: minimise sum_p w_p (d_p - (f(x_i) - f(x_j)))^2 + alpha ||f||^2.
@@ -287,29 +276,19 @@ class RankRLS(Ranker):
         rows = Training(X, y, Queries.single(X.shape[0]), n_given=X.shape[0])
         wide = self.kernel is None and X.shape[1] > min(X.shape[0], GRAM_COLUMNS)  # expand weights in the rows
         options = rows.with_kernels("linear" if wide else self.kernel, self.basis, self.random_state)
-        best: Any = None
-        for data in options:
-            if data.kernel is not None and data.points is None:  # all rows: pairs may outnumber them
-                memory.check_memory(
-                    4 * 8 * X.shape[0] ** 2, f"a model expanded in all {X.shape[0]} rows", "pass basis="
-                )
-                data = replace(data, points=X)
-            problem = data.primal(F, y[:, None])
-            alphas = np.array([self.alpha]) if not self._auto else self.alphas
-            alphas = choice.default_alphas(problem.spread) if alphas is None else checks.check_grid("alphas", alphas)
-            fixed = len(options) == len(alphas) == 1
-            scores = np.zeros(1) if fixed and not self._auto else choice.pair_scores(problem, alphas)
-            winner = choice.best(scores, alphas)
-            if best is None or scores[winner] > best[0]:
-                best = scores[winner], data, problem, alphas, scores, float(alphas[winner])
-        _, data, problem, alphas, scores, alpha = best
-        model = problem.model(alpha)
+        candidates = [PairSetup.of(data, F, y, self.alphas if self._auto else [self.alpha]) for data in options]
+        if self._auto or len(options) > 1:
+            chosen = choice.choose(candidates, None, get_metric("pairwise_accuracy"))
+        else:
+            chosen = Choice.only(candidates[0], Setting(alpha=float(self.alpha)))
+        setup, alpha = chosen.candidate, chosen.setting.alpha
+        model, data = setup.problem.model(alpha), setup.data
         if wide:
             model, data = Model(X.T @ model.coef, model.intercept), rows
         self._store(model, data)
         self._forget_selection()
         if self._auto:
-            self.alphas_, self.cv_scores_, self.cv_errors_ = alphas, scores, np.full(len(alphas), np.nan)
+            self.alphas_, self.cv_scores_, self.cv_errors_ = setup.alphas, chosen.scores, chosen.errors
         self.alpha_, self.tied_pairs_ = alpha, False
         self.n_queries_, self.n_pairs_, self.statistics_ = 0, len(pairs), None
         return self

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.model_selection import GroupKFold
 
 from .. import checks
 from ..bases import DEFAULT, Basis, RandomRows
 from ..core.features import Identity, Nystroem
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
-from ..core.statistics import Preferences, Statistics
+from ..core.statistics import Preferences
 from ..kernels import Function, Kernel, Precomputed, as_kernel
-from ..problems import choice
-from ..problems.base import Fold
 from ..problems.choice import Problem
 from ..problems.dual import Dual
 from ..problems.iterative import Iterative
@@ -97,17 +93,6 @@ class Training:
             checks.check_kernel_matrix(K)
         return K
 
-    def setup(self, *, tied: bool, weighting: str, regression: float) -> Setup:
-        """The learning problem; tied pairs included or not."""
-        y = None if tied else self.y[:, 0]
-        F = QueryPreferences(self.queries, y, weighting=weighting, regression=regression, weights=self.weights)
-        if len(self.queries) > 1 or F.within is not None:
-            return Setup(self.problem(F), F, tied, 1.0, items=False)
-        # one query without excluded ties is ridge regression with a free intercept: see selection
-        items = Queries.singletons(F.shape[0])
-        ridge = QueryPreferences(items, weighting="items", regression=1.0, weights=self.weights)
-        return Setup(self.problem(ridge), F, tied, choice.item_factor(F), items=True)
-
     def problem(self, F: QueryPreferences) -> Problem:
         """Primal where features are few, dual where items are fewer, iterative where both are many and sparse."""
         m, n = self.X.shape
@@ -128,29 +113,6 @@ class Training:
             return Primal(F, Identity(self.X.shape[1]), self.X, y, self.dtype)
         return Primal(F, Nystroem(self.kernel, self.points), self.X, y, np.float64)
 
-    def splits(self, cv: Any) -> list[np.ndarray]:
-        """Test rows of each fold a splitter or an iterable of splits gives, numbered as the rows kept."""
-        if hasattr(cv, "split"):
-            groups = self.queries.labels[self.queries.codes]
-            if self.kept is not None:  # rows of weight zero form a group of their own
-                groups = np.full(self.n_given, -1)
-                groups[self.kept] = self.queries.codes
-            no_rows = np.zeros((self.n_given, 1))
-            cv = cv.split(no_rows, no_rows[:, 0], groups=groups if len(self.queries) > 1 else None)
-        try:
-            tests = [np.arange(self.n_given)[test] for _, test in cv]
-        except (TypeError, ValueError, IndexError) as error:
-            raise ValueError(
-                'cv must be "leave-query-out", a number of folds, a scikit-learn group splitter or an iterable '
-                f"of (train, test) row numbers: {error}"
-            ) from None
-        if self.kept is None:
-            return tests
-        position = np.full(self.n_given, -1)
-        position[self.kept] = np.arange(len(self.kept))
-        mapped = [position[test] for test in tests]
-        return [rows[rows >= 0] for rows in mapped if np.any(rows >= 0)]
-
     def all_rows(self, V: np.ndarray) -> np.ndarray:
         """V at the rows kept, NaN elsewhere."""
         if self.kept is None:
@@ -158,75 +120,6 @@ class Training:
         full = np.full((self.n_given, *V.shape[1:]), np.nan, dtype=V.dtype)
         full[self.kept] = V
         return full
-
-
-@dataclass(frozen=True)
-class Setup:
-    """A problem and how it stands to the model asked for: alpha there is alpha / unit here."""
-
-    problem: Problem
-    F: QueryPreferences
-    tied: bool
-    unit: float
-    items: bool  # every item of the one query is a fold of its own
-
-    def alphas(self, alphas: Any) -> np.ndarray:
-        if alphas is not None:
-            return checks.check_grid("alphas", alphas)
-        return choice.default_alphas(self.problem.spread * self.unit)
-
-    def folds(self, cv: Any, data: Training) -> tuple[list[Fold] | None, Queries]:
-        """What is held out together, and the groups in which it is judged."""
-        if len(data.queries) == 1:
-            return self._item_folds(cv, data)
-        if isinstance(cv, str):
-            checks.check_choice("cv", cv, ("leave-query-out",))
-            if not isinstance(self.problem, Iterative):
-                return None, data.queries
-            cv = min(choice.ITERATIVE_FOLDS, len(data.queries))
-        if isinstance(cv, (int, np.integer)):
-            _check_n_folds(int(cv), len(data.queries), "queries")
-            codes = data.queries.codes
-            splits = [test for _, test in GroupKFold(cv).split(codes, groups=codes)]
-        else:
-            splits = data.splits(cv)
-        return choice.query_folds(splits, data.queries), data.queries
-
-    def _item_folds(self, cv: Any, data: Training) -> tuple[list[Fold], Queries]:
-        m = data.queries.n_rows
-        if isinstance(cv, str):
-            checks.check_choice("cv", cv, ("leave-query-out",))
-            cv = max(2, min(choice.ITEM_FOLDS, m // 2))
-        if isinstance(cv, (int, np.integer)):
-            _check_n_folds(int(cv), m // 2, "pairs of items")
-            parts: Sequence[np.ndarray] = choice.dealt_folds(data.y[:, 0], int(cv))
-        else:
-            parts = data.splits(cv)
-        if self.items:
-            folds = [Fold(rows, self.unit / choice.item_factor(self.F, rows)) for rows in parts]
-        else:
-            folds = [Fold(rows, whole=False) for rows in parts]
-        return folds, choice.fold_groups(folds, m)
-
-    def statistics(self) -> Statistics | None:
-        """The sums of a primal problem in the unit of alpha the caller uses."""
-        if not isinstance(self.problem, Primal):
-            return None
-        sums = self.problem.sums
-        if not self.items:
-            return sums
-        free = self.F.beta > 0
-        return replace(
-            sums,
-            gram=sums.gram * self.unit,
-            cross=sums.cross * self.unit,
-            square=sums.square * self.unit,
-            mean=sums.mean * free,
-            target_mean=sums.target_mean * free,
-            beta=self.F.beta,
-            n_queries=1,
-            n_pairs=self.F.n_pairs,
-        )
 
 
 def preferences_among(
@@ -239,13 +132,6 @@ def preferences_among(
         checks.check_query_mass(part, weights, weighting)
     labels = None if y is None else y[rows]
     return QueryPreferences(part, labels, weighting=weighting, regression=regression, weights=weights)
-
-
-def _check_n_folds(cv: int, most: int, what: str) -> None:
-    if not 2 <= cv <= most:
-        raise ValueError(
-            f'cv={cv} folds cannot be made of {most} {what}: choose between 2 and {most}, or leave nothing to "auto"'
-        )
 
 
 def basis_points(basis: Any, X: Any, kernel: Kernel, random_state: Any) -> Any:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +16,9 @@ from .. import checks
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..kernels import Precomputed
-from ..metrics import get_metric
+from ..metrics import Metric, get_metric
 from ..problems import choice
+from ..problems.choice import Judged, Setting
 from ..problems.iterative import Iterative
 from ..problems.transduction import Completion, completion
 from ..system.frames import as_column
@@ -25,6 +29,41 @@ from .training import Training
 
 FIDELITY_RANGE = (-2.0, 2.0)  # decades around the mean weight of a row in the loss
 N_FIDELITIES = 5
+
+
+@dataclass(frozen=True)
+class Inductive:
+    """The RankRLS of the scored queries under one kernel."""
+
+    data: Training
+    fit: Callable[[], RankRLS]
+
+    @cached_property
+    def model(self) -> RankRLS:
+        return self.fit()
+
+    def judge(self, cv: Any, metric: Metric) -> Judged:
+        """The held-out score of every alpha, from the model's own leave-query-out."""
+        model = self.model
+        return Judged([Setting(alpha=float(a)) for a in model.alphas_], model.cv_scores_, model.cv_errors_)
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """Scored queries treated as unscored, with the fidelities to choose from."""
+
+    fidelities: np.ndarray
+    held_out: Callable[[int, np.ndarray], np.ndarray]
+    y: np.ndarray
+    scored: np.ndarray  # (m,) bool
+    queries: Queries
+
+    def judge(self, cv: int, metric: Metric) -> Judged:
+        """How well each fidelity ranks the queries that were hidden."""
+        held, rows = self.held_out(cv, self.fidelities), np.flatnonzero(self.scored)
+        scores = np.asarray(metric(self.y[rows], held[rows], Queries.of(self.queries.codes[rows])))
+        settings = [Setting(fidelity=float(value)) for value in self.fidelities]
+        return Judged(settings, scores, np.full(len(scores), np.nan))
 
 
 class TransductiveRankRLS(Ranker):
@@ -182,12 +221,12 @@ class TransductiveRankRLS(Ranker):
         chosen = {"alpha": self.alpha, "alphas": self.alphas}
         if len(options) > 1 and not isinstance(self.alpha, str):
             chosen = {"alpha": "auto", "alphas": [self.alpha]}
-        models = [self._fit(option, scored, y, **chosen) for option in options]
-        best = 0
+        candidates = [Inductive(option, partial(self._fit, option, scored, y, **chosen)) for option in options]
+        best = candidates[0]
         if len(options) > 1:
-            best = int(np.argmax([np.max(_greater_is_better(self.scoring) * model.cv_scores_) for model in models]))
-        self.inductive_ = models[best]
-        return options[best]
+            best = choice.choose(candidates, None, get_metric(self.scoring)).candidate
+        self.inductive_ = best.model
+        return best.data
 
     def _transduce(
         self, data: Training, y: np.ndarray, unscored: np.ndarray, fidelity: float | None
@@ -206,34 +245,38 @@ class TransductiveRankRLS(Ranker):
             if grid is None:
                 grid = np.mean(F.between[data.queries.codes] ** 2) * np.logspace(*FIDELITY_RANGE, N_FIDELITIES)
             self.fidelities_ = checks.check_grid("fidelities", grid)
-            self.cv_scores_ = self._cv_scores(solver, data, y, unscored)
-            scores = _greater_is_better(self.scoring) * self.cv_scores_
-            fidelity = float(self.fidelities_[choice.best(scores, self.fidelities_)])
+            trial = Hidden(
+                self.fidelities_, partial(self._held_out, solver, data, y, unscored), y, ~unscored, data.queries
+            )
+            chosen = choice.choose([trial], self.cv, get_metric(self.scoring))
+            self.cv_scores_, fidelity = chosen.scores, chosen.setting.fidelity
         prior = np.where(unscored, _predict(self.inductive_, data, np.flatnonzero(~unscored)), y)
         prior[unscored] = solver.scores(prior, unscored, np.array([fidelity]))[:, 0]
         return fidelity, prior
 
-    def _cv_scores(self, solver: Completion, data: Training, y: np.ndarray, unscored: np.ndarray) -> np.ndarray:
-        """(k,) how well each fidelity ranks scored queries that were treated as unscored."""
+    def _held_out(
+        self, solver: Completion, data: Training, y: np.ndarray, unscored: np.ndarray, cv: int, fidelities: np.ndarray
+    ) -> np.ndarray:
+        """(m, k) scores of the scored queries when they were treated as unscored, for each fidelity."""
         scored = np.flatnonzero(~unscored)
         codes = data.queries.codes[scored]
         n_scored = self.inductive_.n_queries_
-        if not 2 <= self.cv <= n_scored:
+        if not 2 <= cv <= n_scored:
             raise ValueError(
-                f'fidelity="auto" cannot make cv={self.cv} parts of {n_scored} scored queries: '
+                f'fidelity="auto" cannot make cv={cv} parts of {n_scored} scored queries: '
                 f"choose cv between 2 and {n_scored}, or pass fidelity as a number"
             )
-        held = np.empty((len(y), len(self.fidelities_)))
-        for stay, out in GroupKFold(self.cv).split(codes, groups=codes):
+        held = np.full((len(y), len(fidelities)), np.nan)
+        for stay, out in GroupKFold(cv).split(codes, groups=codes):
             hidden = unscored.copy()
             hidden[scored[out]] = True
             try:
                 model = self._fit(data, scored[stay], y)
             except ValueError as error:  # nothing to compare in the queries that stay
-                raise ValueError(f'fidelity="auto" with cv={self.cv}: {error}; pass fidelity as a number') from None
+                raise ValueError(f'fidelity="auto" with cv={cv}: {error}; pass fidelity as a number') from None
             prior = np.where(hidden, _predict(model, data, scored[stay]), y)
-            held[hidden] = solver.scores(prior, hidden, self.fidelities_)
-        return np.asarray(get_metric(self.scoring)(y[scored], held[scored], Queries.of(codes)))
+            held[hidden] = solver.scores(prior, hidden, fidelities)
+        return held
 
     # ---------------------------------------------------------------- using
 
@@ -315,7 +358,3 @@ def check_partly_scored(y: Any, qid: Any, m: int) -> tuple[Queries, np.ndarray, 
 def _predict(ranker: RankRLS, data: Training, rows: np.ndarray) -> np.ndarray:
     """Scores of all rows by a model trained on some of them."""
     return ranker.predict(data.X[:, rows] if isinstance(data.kernel, Precomputed) else data.X)
-
-
-def _greater_is_better(scoring: Any) -> int:
-    return 1 if get_metric(scoring).greater_is_better else -1

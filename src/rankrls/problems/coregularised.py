@@ -151,28 +151,25 @@ class Coregularised:
     def leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
         """(m, k, 1) scores of every scored row by the model that never saw its fold, its query for None.
 
-        `alphas` (k,) holds the alphas of each value of `nus` in turn.
+        k counts all pairs of a nu and an alpha: the alphas at the first of `nus`, at the second and so on.
         """
-        scores = np.full((len(self.rows), len(alphas)), np.nan)
-        by_nu = scores.reshape(len(self.rows), len(self.nus), -1)
-        grid = alphas.reshape(len(self.nus), -1)
+        nus = self.nus
+        by_nu = np.full((len(self.rows), len(nus), len(alphas)), np.nan)
         if folds is None:
             batches = self.F.tasks()
             folds = [Fold(np.arange(len(self.rows))[b.rows]) for b in batches if b.length > 2 * BATCH_ROWS]
             short = [b for b in batches if b.length <= 2 * BATCH_ROWS]
             self.sums  # noqa: B018  (taken once, before the threads)
-            nus = self.nus
 
             def work(numbers: Sequence[int]) -> None:
                 for k in numbers:
-                    self._leave_queries_out(short, nus[k], grid[k], by_nu[:, k])
+                    self._leave_queries_out(short, nus[k], alphas, by_nu[:, k])
 
-            share(
-                work, range(len(nus)), cost=float(self.stack.n_columns) ** 3, label="factorisations"
-            )  # factorisations side by side
+            # factorisations side by side
+            share(work, range(len(nus)), cost=float(self.stack.n_columns) ** 3, label="factorisations")
         for fold in folds:
-            self._leave_fold_out(fold, grid, scores)
-        return scores[:, :, None]
+            self._leave_fold_out(fold, alphas, by_nu)
+        return by_nu.reshape(len(self.rows), -1, 1)
 
     def _leave_queries_out(self, batches: Sequence[Batch], nu: float, alphas: np.ndarray, scores: np.ndarray) -> None:
         """Query by query in the coordinates of the path: one factorisation, and no other for any query or alpha."""
@@ -195,18 +192,21 @@ class Coregularised:
 
         share(work, batches, cost=float(F.shape[0]) * V.size, label="held-out queries")
 
-    def _leave_fold_out(self, fold: Fold, grid: np.ndarray, scores: np.ndarray) -> None:
-        """The sums less those of the fold, one factorisation for each nu; part of a query changes the pairs of the
-        rest, whose sums are then taken anew."""
+    def _leave_fold_out(self, fold: Fold, alphas: np.ndarray, scores: np.ndarray) -> None:
+        """The sums less those of the fold, one factorisation for each nu.
+
+        Part of a query changes the pairs of the rest, whose sums are then taken anew.
+        """
         if fold.whole:
             sums = self.sums - self._sums(self.F.restrict(fold.rows), fold.rows)
         else:
             rest = fold.rest(len(self.rows))
             sums = self._sums(self.F.restrict(rest), rest)
         paths = [primal(self._with_agreement(sums, nu)) for nu in self.nus]
-        a = np.hstack([path.coef(alpha) for path, alphas in zip(paths, grid, strict=True) for alpha in alphas])
+        a = np.hstack([path.coef(alpha) for path in paths for alpha in alphas])
         for part in _parts(fold.rows):
-            scores[part] = self.stack(self.X[self.rows[part]]) @ a / len(self.stack.blocks)
+            held = self.stack(self.X[self.rows[part]]) @ a / len(self.stack.blocks)
+            scores[part] = held.reshape(len(part), len(paths), -1)
 
 
 def default_nus(loss: float, agreement: float) -> np.ndarray:

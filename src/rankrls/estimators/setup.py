@@ -1,0 +1,102 @@
+"""A learning problem and how it relates to the model asked for: the candidates among which hold-out chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .. import checks
+from ..core.preferences import QueryPreferences
+from ..core.queries import Queries
+from ..core.statistics import Statistics
+from ..metrics import Metric
+from ..problems import choice
+from ..problems.base import Fold, Model
+from ..problems.choice import Judged, Problem, Setting
+from ..problems.iterative import Iterative
+from ..problems.primal import Primal
+from .folds import folds_of
+from .training import Training
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A problem of some rows; alpha of the model asked for is alpha / unit here.
+
+    One query without excluded ties is ridge regression with a free intercept (see `problems.choice`): then every item
+    is a query of its own (`items`).
+    """
+
+    data: Training
+    problem: Problem
+    F: QueryPreferences
+    tied: bool
+    unit: float = 1.0
+    items: bool = False
+    given: Any = None  # alphas to choose from; None for a grid fitted to the data
+
+    @classmethod
+    def of(cls, data: Training, given: Any, *, tied: bool, weighting: str, regression: float) -> Setup:
+        """The problem of some rows, tied pairs included or not."""
+        y = None if tied else data.y[:, 0]
+        F = QueryPreferences(data.queries, y, weighting=weighting, regression=regression, weights=data.weights)
+        if len(data.queries) > 1 or F.within is not None:
+            return cls(data, data.problem(F), F, tied, given=given)
+        items = Queries.singletons(F.shape[0])
+        ridge = QueryPreferences(items, weighting="items", regression=1.0, weights=data.weights)
+        return cls(data, data.problem(ridge), F, tied, choice.item_factor(F), items=True, given=given)
+
+    @cached_property
+    def alphas(self) -> np.ndarray:
+        if self.given is not None:
+            return checks.check_grid("alphas", self.given)
+        return choice.default_alphas(self.problem.spread * self.unit)
+
+    def judge(self, cv: Any, metric: Metric) -> Judged:
+        """The held-out score of every alpha."""
+        folds, groups = folds_of(cv, self.data, item_fold=self._item_fold, refits=isinstance(self.problem, Iterative))
+        settings = [Setting(alpha=float(alpha)) for alpha in self.alphas]
+        leave_out = lambda layer: self.problem.leave_out(layer, self.alphas / self.unit)
+        return choice.judge(leave_out, settings, self.problem.y, folds, groups, metric)
+
+    def _item_fold(self, rows: np.ndarray) -> Fold:
+        if not self.items:
+            return Fold(rows, whole=False)
+        return Fold(rows, self.unit / choice.item_factor(self.F, rows))
+
+    def model(self, alpha: float) -> Model:
+        return self.problem.model(alpha / self.unit)
+
+    def statistics(self) -> Statistics | None:
+        """The sums of a primal problem in the unit of alpha the caller uses."""
+        if not isinstance(self.problem, Primal):
+            return None
+        sums = self.problem.sums
+        if not self.items:
+            return sums
+        free = self.F.beta > 0
+        return replace(
+            sums,
+            gram=sums.gram * self.unit,
+            cross=sums.cross * self.unit,
+            square=sums.square * self.unit,
+            mean=sums.mean * free,
+            target_mean=sums.target_mean * free,
+            beta=self.F.beta,
+            n_queries=1,
+            n_pairs=self.F.n_pairs,
+        )
+
+
+def setups(
+    options: list[Training], tied_pairs: Any, given: Any, *, weighting: str, regression: float
+) -> Iterator[Setup]:
+    """The setups of each kernel there is to choose from, and of tied pairs included or not where that is "auto"."""
+    ties = (True, False) if tied_pairs == "auto" else (bool(tied_pairs),)
+    for data in options:
+        for tied in ties:
+            yield Setup.of(data, given, tied=tied, weighting=weighting, regression=regression)
