@@ -23,7 +23,7 @@ from rankrls import RankRLS
 from rankrls.blocks import checkpoint, reading, sources
 from rankrls.blocks.block import Block
 from rankrls.blocks.sums import Gather, TreeSum, fold_of
-from rankrls.blocks.totals import Census, Counts, Loss
+from rankrls.blocks.totals import Counts, Loss, QueryTotals
 from rankrls.core.features import Identity
 from rankrls.datasets import RankingData, dump_letor, iter_letor
 from rankrls.kernels import Gaussian
@@ -154,7 +154,7 @@ def test_any_cut_into_parts_gives_the_same_sums(data):
     for block in parts:
         counts.add(Counts.of(block, tied=loss.tied))
     for split in (False, True):
-        census, sums = Census.of(counts.total(), tied=loss.tied, split=split), TreeSum()
+        census, sums = QueryTotals.of(counts.total(), loss, split=split), TreeSum()
         for block in parts:
             sums.add(Gather(Identity(3), census, loss, np.float64)(block))
         found = sums.total().finished(census, loss)

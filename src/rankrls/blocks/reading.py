@@ -22,7 +22,7 @@ from .block import Block
 from .checkpoint import Checkpoint
 from .sources import BATCH, Source
 from .sums import TreeSum
-from .totals import Census
+from .totals import QueryTotals
 
 T = TypeVar("T")
 HELD_BYTES = 512 * 2**20  # rows kept in memory until their queries are whole; more go to disk
@@ -44,7 +44,7 @@ class SourceParts:
     def sum(self, function: Callable[[Block], T], label: str) -> T:
         return self._sum(function, self._batches(), label, kept=None)
 
-    def sum_by_query(self, function: Callable[[Block], T], census: Census | None, label: str) -> T:
+    def sum_by_query(self, function: Callable[[Block], T], census: QueryTotals | None, label: str) -> T:
         if self.whole or census is None:
             return self.sum(function, label)
         with Kept(census, self.n_columns, self.n_targets, self.dtype) as kept:
@@ -123,7 +123,7 @@ def _smallest(drawn: list[tuple[np.ndarray, Any]], size: int) -> tuple[np.ndarra
 class Kept:
     """Rows of queries that blocks have cut, kept by ranges of queries until all are there."""
 
-    def __init__(self, census: Census, n_columns: int, n_targets: int, dtype: Any):
+    def __init__(self, census: QueryTotals, n_columns: int, n_targets: int, dtype: Any):
         self.census, self.dtype, self.shape = census, np.dtype(dtype), (n_targets, n_columns)
         rows = int(census.size.sum())
         per_range = max(BATCH, HELD_BYTES // 4 // max(1, n_columns * self.dtype.itemsize))

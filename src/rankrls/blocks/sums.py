@@ -28,7 +28,7 @@ from ..core.queries import Queries
 from ..core.statistics import Statistics
 from ..problems.primal import Primal
 from .block import Block, as_labels
-from .totals import Census, Loss
+from .totals import Loss, QueryTotals
 
 T = TypeVar("T")
 PIECE_ROWS = 8192  # rows whose features are held at once
@@ -51,7 +51,7 @@ class Parts(Protocol):
     def sum(self, function: Callable[[Block], T], label: str) -> T:
         """The sum of a function over all blocks."""
 
-    def sum_by_query(self, function: Callable[[Block], T], census: Census | None, label: str) -> T:
+    def sum_by_query(self, function: Callable[[Block], T], census: QueryTotals | None, label: str) -> T:
         """The sum of a function over blocks of whole queries."""
 
     def sample(self, size: int, rng: np.random.Generator) -> Any:
@@ -104,16 +104,14 @@ class Gathered:
     def growth(self) -> int:
         return len(self.group)
 
-    def finished(self, census: Census | None, loss: Loss) -> Statistics:
+    def finished(self, census: QueryTotals | None, loss: Loss) -> Statistics:
         """The sums over all rows, once every part is in."""
         if census is None or not len(self.group):
             return self.closed
         n = self.closed.gram.shape[0]
-        code = census.query_of(self.group)
-        queries = Queries.of(code)
-        F = QueryPreferences(
-            queries, regression=loss.regression, weights=self.weight, factor=census.factor(loss)[queries.labels]
-        )
+        queries = Queries.of(census.group_query[self.group])
+        between2 = census.between2[queries.labels]
+        F = QueryPreferences(queries, regression=loss.regression, weights=self.weight, between2=between2)
         Phi, y = np.ascontiguousarray(self.mean[:, :n]), self.mean[:, n:]
         sums = Primal(F, _Given(n), Phi, y, np.float64).sums
         met = queries.labels
@@ -126,7 +124,7 @@ class Gather:
     """A block -> its sums and fragments, in the space of some features."""
 
     features: Features
-    census: Census | None  # None where every query is whole in its block
+    census: QueryTotals | None  # None where every query is whole in its block
     loss: Loss
     dtype: Any
 
@@ -139,7 +137,7 @@ class Gather:
         if self.census is None:
             return replace(nothing, closed=self._closed(block, queries))
         code = self.census.find(queries.labels)
-        inside = self.census.whole(code, queries.sizes)[queries.codes]
+        inside = self.census.complete(code, queries.sizes)[queries.codes]
         found = []
         if inside.any():
             rows = np.flatnonzero(inside)
@@ -167,7 +165,7 @@ class Gather:
         V = np.hstack([Phi.toarray() if sparse.issparse(Phi) else Phi, block.y.astype(self.dtype)])
         weights = np.ones(len(block)) if block.weights is None else block.weights
         closed = _no_sums(self.features.n_columns, block.y.shape[1], self.loss.regression)
-        return _collapsed(closed, group, weights, self.census.within2(group, self.loss), V)
+        return _collapsed(closed, group, weights, self.census.group_within2[group], V)
 
 
 def _join(parts: Sequence[Gathered]) -> Gathered:

@@ -1,6 +1,7 @@
-"""Queries whose rows lie in several parts: blocks of rows, and what one must know of the others.
+"""Queries whose rows lie in several parts, and what a part must know of the others.
 
-A `Census` has how many rows, and of what weight, each query and each tie level has; it is made from one look at labels.
+One pass over the labels counts rows and weights (`Counts`); from these come the totals of each query and tie level
+(`QueryTotals`), with which every part can work by itself.
 """
 
 from __future__ import annotations
@@ -9,34 +10,40 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from ..core.preferences import QueryPreferences, grades, query_factor
+from ..core.levels import grades
+from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
+from ..core.weighting import Weighting
 from .block import Block, as_labels
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What the sums are of."""
+    """The parameters of the loss that is summed."""
 
     weighting: str
     regression: float
     tied: bool
 
     def preferences(self, queries: Queries, y: np.ndarray, weights: np.ndarray | None) -> QueryPreferences:
-        """F among rows whose queries are whole."""
+        """F among rows whose queries are complete."""
         labels = None if self.tied else y[:, 0]
         return QueryPreferences(queries, labels, weighting=self.weighting, regression=self.regression, weights=weights)
+
+    def weights(self, query: np.ndarray, weight: np.ndarray, n_queries: int) -> Weighting:
+        """The weights of queries from those of their tie levels (with ties included, one level for each query)."""
+        return Weighting(self.weighting, self.regression, query, weight, n_queries, self.tied)
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Rows and weight of each query and label: what a census is made of."""
+    """Rows and weight of each query and label, sorted by both; the counts of two parts add."""
 
     label: np.ndarray  # (k,) query ids
-    y: np.ndarray  # (k,) labels, zero where ties count as other pairs do
-    size: np.ndarray  # (k,)
+    y: np.ndarray  # (k,) labels; zero if ties are included, where they do not matter
+    size: np.ndarray  # (k,) rows
     weight: np.ndarray  # (k,)
-    met: np.ndarray  # (k,) parts in which the query was met, at its first entry; zero at its others
+    parts: np.ndarray  # (k,) how many parts hold rows of the query, at its first entry; zero at its other entries
 
     @classmethod
     def of(cls, block: Block, *, tied: bool) -> Counts:
@@ -56,7 +63,7 @@ class Counts:
             one = np.ones(len(block), dtype=np.int64)
             rows = cls(queries.labels[queries.codes], y, one, weights, np.zeros(len(block)))
         counts = rows._merged()
-        return replace(counts, met=counts._first().astype(float))
+        return replace(counts, parts=counts.first.astype(float))
 
     def __add__(self, other: Counts) -> Counts:
         both = (np.concatenate([getattr(part, f.name) for part in (self, other)]) for f in fields(self))
@@ -68,7 +75,18 @@ class Counts:
 
     @property
     def n_queries(self) -> int:
-        return int(self._first().sum())
+        return int(self.first.sum())
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.size.sum())
+
+    @property
+    def first(self) -> np.ndarray:
+        """(k,) True at the first entry of each query."""
+        first = np.ones(len(self.label), dtype=bool)
+        first[1:] = self.label[1:] != self.label[:-1]
+        return first
 
     def _merged(self) -> Counts:
         """One entry for each query and label, sorted by both."""
@@ -78,104 +96,88 @@ class Counts:
         query = key // len(value)
         sums = [np.bincount(inverse, weights=v, minlength=len(key)) for v in (self.size, self.weight)]
         merged = Counts(label[query], value[key % len(value)], sums[0].astype(np.int64), sums[1], np.zeros(len(key)))
-        merged.met[merged._first()] = np.bincount(code, weights=self.met, minlength=len(label))
+        merged.parts[merged.first] = np.bincount(code, weights=self.parts, minlength=len(label))
         return merged
-
-    def _first(self) -> np.ndarray:
-        """Where a query begins."""
-        first = np.ones(len(self.label), dtype=bool)
-        first[1:] = self.label[1:] != self.label[:-1]
-        return first
 
 
 @dataclass(frozen=True)
-class Census:
-    """Rows and weight of queries and of the levels in which two or more rows tie; both sorted."""
+class QueryTotals:
+    """Rows, pairs and weights of whole queries, and of the ties in them, sorted by query id.
 
-    label: np.ndarray  # (q,)
+    A group is a set of rows with the same place in the preference graph: the ties come first, then for each query
+    its rows that tie with no other.
+    """
+
+    label: np.ndarray  # (q,) query ids
     size: np.ndarray  # (q,) rows
+    pairs: np.ndarray  # (q,) pairs that count
     weight: np.ndarray  # (q,) S
-    mass: np.ndarray  # (q,) weight of the pairs that count
-    pairs: np.ndarray  # (q,) their number
-    level_query: np.ndarray  # (levels,)
-    level_y: np.ndarray  # (levels,)
-    level_weight: np.ndarray  # (levels,) S_j
+    between2: np.ndarray  # (q,)
+    tie_grade: np.ndarray  # (ties,) query number times the number of distinct labels, plus the label's number
+    grade_y: np.ndarray  # distinct labels of ties
+    group_query: np.ndarray  # (ties + q,) the query of each group
+    group_within2: np.ndarray  # (ties + q,) within^2 of its rows
 
     @classmethod
-    def of(cls, counts: Counts, *, tied: bool, split: bool = False) -> Census:
-        """The census of all queries; with `split`, of those met in several parts (others are whole where they are)."""
-        start = np.flatnonzero(counts._first())
+    def of(cls, counts: Counts, loss: Loss, *, split: bool = False) -> QueryTotals:
+        """The totals of all queries, or with `split` of those that lie in several parts."""
+        start = np.flatnonzero(counts.first)
         if split:
-            several = np.repeat(counts.met[start] > 1, np.diff(start, append=len(counts.label)))
+            several = np.repeat(counts.parts[start] > 1, np.diff(start, append=len(counts.label)))
             counts = Counts(*(getattr(counts, f.name)[several] for f in fields(counts)))
-            start = np.flatnonzero(counts._first())
-        n, w = counts.size, counts.weight
-        query = np.repeat(np.arange(len(start)), np.diff(start, append=len(n)))
-        size, weight = (np.bincount(query, weights=v, minlength=len(start)) for v in (n, w))
-        pairs, mass = size * (size - 1) / 2, weight * (weight - 1) / 2
-        if not tied:
-            pairs = pairs - np.bincount(query, weights=n * (n - 1) / 2, minlength=len(start))
-            mass = (weight**2 - np.bincount(query, weights=w**2, minlength=len(start))) / 2
-        level = (n > 1) & (not tied)
+            start = np.flatnonzero(counts.first)
+        q, n = len(start), counts.size
+        query = np.repeat(np.arange(q), np.diff(start, append=len(n)))
+        weighting = loss.weights(query, counts.weight, q)
+        size = np.bincount(query, weights=n, minlength=q).astype(np.int64)
+        pairs = size * (size - 1) // 2
+        tied = np.zeros(len(n), dtype=bool)
+        if not loss.tied:
+            tied = n > 1
+            pairs = pairs - np.bincount(query, weights=n * (n - 1) / 2, minlength=q).astype(np.int64)
+        grade_y, grade = np.unique(counts.y[tied], return_inverse=True)
         return cls(
             counts.label[start],
-            size.astype(np.int64),
-            weight,
-            mass,
-            pairs.astype(np.int64),
-            query[level],
-            counts.y[level],
-            w[level],
+            size,
+            pairs,
+            weighting.S,
+            weighting.between2,
+            query[tied] * len(grade_y) + grade,
+            grade_y,
+            np.concatenate([query[tied], np.arange(q)]),
+            np.concatenate([weighting.within2[tied], weighting.between2]),
         )
 
     def __len__(self) -> int:
         return len(self.label)
 
     def find(self, labels: np.ndarray) -> np.ndarray:
-        """The number of each query here, -1 if it is not."""
+        """The number of each query, -1 for queries that are not listed."""
         if not len(self) or not len(labels):
             return np.full(len(labels), -1)
         place = np.minimum(np.searchsorted(self.label, labels), len(self) - 1)
         return np.where(self.label[place] == labels, place, -1)
 
-    def whole(self, code: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """Whether so many rows of a query are all there are; so they are of queries that are not here."""
-        return (code < 0) | (self.size[code] == sizes) if len(self) else np.ones(len(code), dtype=bool)
+    def complete(self, number: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """True where a block holds every row of a query; unlisted queries are always complete."""
+        return (number < 0) | (self.size[number] == rows) if len(self) else np.ones(len(number), dtype=bool)
 
     def divide(self, block: Block) -> tuple[Block, Block | None]:
-        """The queries that are whole in a block, and the rows of the others (their ids are numbers of the census)."""
+        """The complete queries of a block, and its other rows with query numbers in place of ids."""
         queries = Queries.of(as_labels(block.qid))
-        code = self.find(queries.labels)
-        inside = self.whole(code, queries.sizes)[queries.codes]
+        number = self.find(queries.labels)
+        inside = self.complete(number, queries.sizes)[queries.codes]
         if inside.all():
             return block, None
         rows = np.flatnonzero(~inside)
-        return block.take(np.flatnonzero(inside)), replace(block.take(rows), qid=code[queries.codes[rows]])
+        return block.take(np.flatnonzero(inside)), replace(block.take(rows), qid=number[queries.codes[rows]])
 
-    def factor(self, loss: Loss) -> np.ndarray:
-        """(q,) c."""
-        return query_factor(loss.weighting, self.weight, self.mass)
-
-    def groups(self, code: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """For rows of some queries the number of their level, or the number of levels plus that of their query."""
-        lone = len(self.level_query) + code
-        if not len(self.level_query):
-            return lone
-        value = np.unique(self.level_y)
-        key = self.level_query * len(value) + np.searchsorted(value, self.level_y)
-        grade = np.minimum(np.searchsorted(value, y), len(value) - 1)
-        wanted = code * len(value) + grade
-        place = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
-        return np.where((value[grade] == y) & (key[place] == wanted), place, lone)
-
-    def within2(self, group: np.ndarray, loss: Loss) -> np.ndarray:
-        """within^2 of the rows of a group: between^2 for those that tie with none."""
-        beta, c = loss.regression, self.factor(loss)
-        between2 = beta + (1 - beta) * c * self.weight
-        q = self.level_query
-        tied = beta + (1 - beta) * c[q] * np.maximum(0, self.weight[q] - self.level_weight)
-        return np.concatenate([tied, between2])[group]
-
-    def query_of(self, group: np.ndarray) -> np.ndarray:
-        """The query that a group belongs to."""
-        return np.concatenate([self.level_query, np.arange(len(self))])[group]
+    def groups(self, number: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The group of each row, from its query's number and its label."""
+        alone = len(self.tie_grade) + number
+        if not len(self.tie_grade):
+            return alone
+        grade = np.minimum(np.searchsorted(self.grade_y, y), len(self.grade_y) - 1)
+        wanted = number * len(self.grade_y) + grade
+        place = np.minimum(np.searchsorted(self.tie_grade, wanted), len(self.tie_grade) - 1)
+        return np.where((self.grade_y[grade] == y) & (self.tie_grade[place] == wanted), place, alone)

@@ -30,13 +30,14 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator
 
 from ..system.parallel import share
+from .levels import Levels, Ties
 from .queries import BATCH_ROWS, Batch, Queries
+from .weighting import Weighting
 
 Rows = slice | np.ndarray
 Read = Callable[[Rows], np.ndarray]  # rows -> a fresh (k, n) float array that may be overwritten
 
 BATCH_CELLS = 1 << 20  # of a batch that two threads can have in the cache
-WEIGHTINGS = ("pairs", "queries", "items")
 
 
 class QueryPreferences(LinearOperator):
@@ -53,8 +54,8 @@ class QueryPreferences(LinearOperator):
         beta, the share of the regression loss.
     weights : (m,) array of positive numbers, optional
         u, the copies each item counts for.
-    factor : (q,) array, optional
-        c of each query, where it is not what these items alone say.
+    between2 : (q,) array, optional
+        between^2 of each query, where these items are not all of it.
     """
 
     def __init__(
@@ -65,32 +66,30 @@ class QueryPreferences(LinearOperator):
         weighting: str = "pairs",
         regression: float = 0.0,
         weights: np.ndarray | None = None,
-        factor: np.ndarray | None = None,
+        between2: np.ndarray | None = None,
     ):
-        m = queries.n_rows
+        m, q = queries.n_rows, len(queries)
         super().__init__(dtype=np.float64, shape=(m, m))
-        self.queries, self.y, self.weighting, self.beta = queries, y, weighting, float(regression)
+        self.queries, self.y, self.beta = queries, y, float(regression)
         self.u = weights
         self.s = None if weights is None else np.sqrt(weights)
         self.S = queries.sizes.astype(float) if weights is None else queries.sum(weights)  # (q,)
-        self.ties = None if y is None else Ties.of(queries, y, weights)
         self.pairs = queries.pairs()  # (q,) pairs that count
-        mass = self.S * (self.S - 1) / 2  # (q,) and their weight, copies counting
-        if y is not None:  # copies of one item tie too
-            lone = np.ones(m, dtype=bool) if self.ties is None else self.ties.level < 0
-            squares = queries.sum(np.where(lone, 1.0 if weights is None else weights**2, 0.0))
-            mass = (self.S**2 - squares) / 2
-        if self.ties is not None:
-            self.pairs = self.pairs - self.ties.sum_by_query(self.ties.size * (self.ties.size - 1) / 2).astype(int)
-            mass -= self.ties.sum_by_query(self.ties.weight**2) / 2
-        c = query_factor(weighting, self.S, mass) if factor is None else factor
-        self.between = np.sqrt(self.beta + (1 - self.beta) * c * self.S)  # (q,)
+        self.ties: Ties | None = None
         self.within: np.ndarray | None = None  # (m,) needed only if some items tie
+        if y is None:
+            self.weighting = Weighting.ties_included(weighting, self.beta, self.S)
+        else:
+            levels = Levels.of(queries, y, weights)
+            self.weighting = Weighting(weighting, self.beta, levels.query, levels.weight, q)
+            self.ties = Ties.of(levels, q)
+        self.between = np.sqrt(self.weighting.between2 if between2 is None else between2)  # (q,)
         if self.ties is not None:
-            outside = np.maximum(0, self.S[self.ties.query] - self.ties.weight)
-            within = np.sqrt(self.beta + (1 - self.beta) * c[self.ties.query] * outside)
-            self.within = np.where(lone, self.between[queries.codes], within[self.ties.level])
-            self.level_scale = self.ties.weight * np.sqrt((1 - self.beta) * c[self.ties.query])
+            within = np.where(levels.size > 1, np.sqrt(self.weighting.within2), self.between[levels.query])
+            self.within = within[levels.level]
+            self.level_scale = self.weighting.level_scale[levels.size > 1]  # (ties,)
+            tied = np.bincount(levels.query, weights=levels.size * (levels.size - 1) / 2, minlength=q)
+            self.pairs = self.pairs - tied.astype(int)
 
     @property
     def n_pairs(self) -> int:
@@ -106,7 +105,7 @@ class QueryPreferences(LinearOperator):
         """The preferences among some of the items."""
         y, u = (None if v is None else v[rows] for v in (self.y, self.u))
         queries = Queries.of(self.queries.codes[rows])
-        return QueryPreferences(queries, y, weighting=self.weighting, regression=self.beta, weights=u)
+        return QueryPreferences(queries, y, weighting=self.weighting.kind, regression=self.beta, weights=u)
 
     @cached_property
     def _batches(self) -> dict[int, list[Batch]]:
@@ -243,61 +242,6 @@ class Piece:
     last: bool = True  # no other piece of these queries follows
 
 
-@dataclass(frozen=True)
-class Ties:
-    """Levels: items of one query with equal labels, two or more of them; numbered query after query."""
-
-    level: np.ndarray  # (m,) the level of each item, -1 if it is alone
-    query: np.ndarray  # (levels,)
-    size: np.ndarray  # (levels,) items
-    weight: np.ndarray  # (levels,) S_j
-    start: np.ndarray  # (q + 1,) levels of query i are start[i] to start[i + 1]
-
-    @classmethod
-    def of(cls, queries: Queries, y: np.ndarray, u: np.ndarray | None) -> Ties | None:
-        """The ties of labels y; None where there are none."""
-        grade = grades(y)
-        key = queries.codes * (int(grade.max()) + 1) + grade
-        if len(queries) * (int(grade.max()) + 1) <= 4 * len(y):
-            size = np.bincount(key, minlength=len(queries) * (int(grade.max()) + 1))
-            owner = np.repeat(np.arange(len(queries)), int(grade.max()) + 1)
-        else:
-            distinct, key, size = np.unique(key, return_inverse=True, return_counts=True)
-            owner = distinct // (int(grade.max()) + 1)
-        tied = size > 1
-        if not np.any(tied):
-            return None
-        level = np.where(tied, np.cumsum(tied) - 1, -1)[key]
-        query, size = owner[tied], size[tied]
-        weight = size.astype(float) if u is None else np.bincount(level + 1, weights=u, minlength=len(size) + 1)[1:]
-        start = np.concatenate([[0], np.cumsum(np.bincount(query, minlength=len(queries)))])
-        return cls(level, query, size, weight, start)
-
-    def sum_by_query(self, v: np.ndarray) -> np.ndarray:
-        """(q,) the sum of a number per level over each query."""
-        return np.bincount(self.query, weights=v, minlength=len(self.start) - 1)
-
-    def of_queries(self, queries: np.ndarray) -> np.ndarray:
-        """The numbers of the levels of some queries."""
-        n = self.start[queries + 1] - self.start[queries]
-        offset = np.cumsum(n) - n
-        return np.arange(n.sum()) + np.repeat(self.start[queries] - offset, n)
-
-    def average(self, batch: Batch, u: np.ndarray | None, dtype: Any) -> tuple[np.ndarray, sparse.csc_array]:
-        """For each row of a batch its place among the levels there, and the matrix that averages over these."""
-        n = self.start[batch.queries + 1] - self.start[batch.queries]
-        offset = np.cumsum(n) - n - self.start[batch.queries]
-        level = batch.take(self.level)
-        place = np.maximum(0, level + np.repeat(offset, batch.length))
-        place[level < 0] = 0  # lone items have no level, and weight zero in its place
-        value = (1.0 if u is None else batch.take(u)) / self.weight[level]
-        value[level < 0] = 0
-        matrix = sparse.csc_array(
-            (value.astype(dtype), place, np.arange(len(level) + 1)), shape=(int(n.sum()), len(level))
-        )
-        return place, matrix
-
-
 class PairPreferences(LinearOperator):
     """F of explicit pairs: row p is sqrt(w_p) (e_i - e_j) for pair p = (i above j) of weight w_p."""
 
@@ -357,20 +301,3 @@ class PairPreferences(LinearOperator):
         p = np.arange(self.shape[0])
         value = np.column_stack([self.s, -self.s]).ravel()
         return sparse.csr_array((value, (np.repeat(p, 2), self.pair.ravel())), shape=self.shape)
-
-
-def grades(y: np.ndarray) -> np.ndarray:
-    """Labels as numbers 0, 1, ... that are equal where the labels are."""
-    low = y.min()
-    if y.max() - low < 1000 and np.all(y == np.rint(y)):
-        return (y - low).astype(np.intp)
-    return np.unique(y, return_inverse=True)[1]
-
-
-def query_factor(weighting: str, S: np.ndarray, mass: np.ndarray) -> np.ndarray:
-    """(q,) the factor c of each query."""
-    if weighting == "pairs":
-        return np.ones_like(S)
-    if weighting == "items":
-        return 1 / S
-    return np.divide(1.0, mass, out=np.zeros_like(S), where=mass > 0)

@@ -117,15 +117,17 @@ def sparse_statistics(F: QueryPreferences, X: sparse.csr_array, y: np.ndarray) -
     within = between if F.within is None else F.within
     gram = _weighted_gram(X, u * within**2)
     if F.ties is not None:
-        tied = np.flatnonzero(F.ties.level >= 0)
-        pick = sparse.csr_array((u[tied], (F.ties.level[tied], tied)), shape=(len(F.ties.weight), F.shape[0]))
-        gram += _weighted_gram(pick @ X, (F.level_scale / F.ties.weight) ** 2)
-    pick = sparse.csr_array((u, (F.queries.codes, np.arange(F.shape[0]))), shape=(len(F.queries), F.shape[0]))
-    sums = pick @ X
-    gram += _weighted_gram(sums, (F.beta - F.between**2) / F.S)
+        tied, level = np.flatnonzero(F.ties.level >= 0), F.ties.level
+        share = u[tied] / F.ties.weight[level[tied]]
+        average = sparse.csr_array((share, (level[tied], tied)), shape=(len(F.ties.weight), F.shape[0]))
+        gram += _weighted_gram(average @ X, F.level_scale**2)
+    codes = F.queries.codes
+    average = sparse.csr_array((u / F.S[codes], (codes, np.arange(F.shape[0]))), shape=(len(F.queries), F.shape[0]))
+    means = average @ X
+    gram += _weighted_gram(means, F.S * (F.beta - F.between**2))
     mean = np.zeros(X.shape[1])
     if F.beta > 0:
-        mean = np.asarray(sums.sum(axis=0)).ravel() / F.weight
+        mean = F.S @ means / F.weight
         gram -= F.beta * F.weight * np.outer(mean, mean)
     return _statistics(F, gram, X.T @ (F.T @ z), np.einsum("it,it->t", z, z), mean, target_mean)
 

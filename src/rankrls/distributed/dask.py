@@ -25,7 +25,7 @@ import numpy as np
 from scipy import sparse
 
 from ..blocks.block import Block
-from ..blocks.totals import Census
+from ..blocks.totals import QueryTotals
 from ..system.parallel import one_thread_each
 from .fitting import fit as fit_partitions
 from .partitions import Partitions, Reader, Task, added, columns_of, some_rows, table_of
@@ -153,7 +153,7 @@ class DaskParts(Partitions):
     def run(self, task: Callable[[int, Any], Any], *, labels: bool = False) -> Any:
         return _compute(self.on_labels(task) if labels else self.on_rows(task))
 
-    def sum_by_query(self, function: Callable[[Block], T], census: Census | None, label: str) -> T:
+    def sum_by_query(self, function: Callable[[Block], T], census: QueryTotals | None, label: str) -> T:
         """Whole queries where they are, and rows of the others by a shuffle, in one pass."""
         if census is None or not len(census):
             return self.sum(function, label)
@@ -172,7 +172,7 @@ class DaskParts(Partitions):
 class Carrier:
     """Rows of cut queries as a data frame, which Dask can move: X, y, the weight and the query's number."""
 
-    census: Census
+    census: QueryTotals
     n_columns: int
     n_targets: int
     dtype: str

@@ -16,7 +16,7 @@ from scipy import sparse
 from ..blocks.block import Block
 from ..blocks.sources import Columns, Opened, Table, checked
 from ..blocks.sums import TreeSum
-from ..blocks.totals import Census
+from ..blocks.totals import QueryTotals
 from ..system.parallel import one_thread_each
 
 T = TypeVar("T")
@@ -175,7 +175,7 @@ class Partitions:
         """The sum of what a task gives of all partitions, without features if only `labels` are asked for."""
         raise TypeError("abstract")
 
-    def sum_by_query(self, function: Callable[[Block], T], census: Census | None, label: str) -> T:
+    def sum_by_query(self, function: Callable[[Block], T], census: QueryTotals | None, label: str) -> T:
         raise TypeError("abstract")
 
     def only(self, rows: str) -> Partitions:

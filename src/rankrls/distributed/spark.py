@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..blocks.block import Block
-from ..blocks.totals import Census
+from ..blocks.totals import QueryTotals
 from .fitting import fit as fit_partitions
 from .partitions import Partitions, Reader, Task, added, columns_of, some_rows, table_of
 from .scoring import model_features, score_frame, side_by_side
@@ -137,7 +137,7 @@ class SparkParts(Partitions):
         self.n_partitions = len(found)
         return _sum(found)
 
-    def sum_by_query(self, function: Callable[[Block], T], census: Census | None, label: str) -> T:
+    def sum_by_query(self, function: Callable[[Block], T], census: QueryTotals | None, label: str) -> T:
         """All rows are shuffled by query: Spark may cut a frame in another way each time it is asked for."""
         assert self.reader.table is not None
         qid = self.reader.table.columns.qid

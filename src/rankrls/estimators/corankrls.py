@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from .. import checks
-from ..core.preferences import WEIGHTINGS
 from ..core.queries import BATCH_ROWS
 from ..core.views import as_views, fitted_views
+from ..core.weighting import WEIGHTINGS
 from ..metrics import Metric, get_metric
 from ..problems import choice
 from ..problems.choice import Choice, Judged, Setting

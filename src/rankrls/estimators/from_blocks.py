@@ -22,7 +22,7 @@ from ..blocks.reading import SourceParts
 from ..blocks.scoring import Held, LeaveFoldOut, LeaveQueryOut
 from ..blocks.sources import Source
 from ..blocks.sums import FoldedGather, Gather, Parts
-from ..blocks.totals import Census, Counts, Loss
+from ..blocks.totals import Counts, Loss, QueryTotals
 from ..core.features import Features, Identity, Nystroem
 from ..core.queries import Queries
 from ..core.ridge import primal
@@ -43,33 +43,34 @@ class Rows:
 
     parts: Parts
     counts: dict[bool, Counts] = field(default_factory=dict)
-    censuses: dict[bool, Census] = field(default_factory=dict)
+    censuses: dict[bool, QueryTotals] = field(default_factory=dict)
 
-    def census(self, tied: bool) -> Census | None:
+    def census(self, loss: Loss) -> QueryTotals | None:
         """What parts must know of each other; None where no query is in two of them."""
         if self.parts.whole:
             return None
+        tied = loss.tied
         if tied not in self.censuses:
             self.counts[tied] = self.parts.labels(partial(Counts.of, tied=tied))
-            self.censuses[tied] = Census.of(self.counts[tied], tied=tied, split=self.parts.stable)
+            self.censuses[tied] = QueryTotals.of(self.counts[tied], loss, split=self.parts.stable)
         return self.censuses[tied]
 
-    def moved(self, tied: bool, sums: Statistics) -> bool:
+    def moved(self, loss: Loss, sums: Statistics) -> bool:
         """Whether parts have changed since the census: a query was cut where it had been whole, and counted twice.
 
         If so, the census is of all queries from now on, and right for any parts.
         """
         if self.parts.whole:
             return False
-        counts = self.counts[tied]
-        if sums.n_rows != counts.size.sum():
+        counts = self.counts[loss.tied]
+        if sums.n_rows != counts.n_rows:
             raise ValueError(
-                f"there were {counts.size.sum()} rows in the first pass and {sums.n_rows} in the next one: the rows "
+                f"there were {counts.n_rows} rows in the first pass and {sums.n_rows} in the next one: the rows "
                 "must be the same in every pass. Write them to files first, or keep them in memory"
             )
         moved = sums.n_queries != counts.n_queries
         if moved:
-            self.censuses[tied] = Census.of(counts, tied=tied)
+            self.censuses[loss.tied] = QueryTotals.of(counts, loss)
         return moved
 
 
@@ -88,10 +89,10 @@ class Candidate:
     def folds(self) -> list[Statistics]:
         """The sums of each fold, or of all rows."""
         found = self._folds()
-        return self._folds() if self.rows.moved(self.loss.tied, total(found)) else found
+        return self._folds() if self.rows.moved(self.loss, total(found)) else found
 
     def _folds(self) -> list[Statistics]:
-        census = self.rows.census(self.loss.tied)
+        census = self.rows.census(self.loss)
         gather = Gather(self.features, census, self.loss, self.dtype)
         if self.n_folds is None:
             return [self.rows.parts.sum(gather, "sums over rows").finished(census, self.loss)]
@@ -141,7 +142,7 @@ class Candidate:
 
     def held_out(self, alphas: np.ndarray, metric: Metric) -> Held:
         """The metric of every query by models that never saw it, for each alpha."""
-        problem, census = self.problem, self.rows.census(self.loss.tied)
+        problem, census = self.problem, self.rows.census(self.loss)
         if self.n_folds is None:
             problem.path  # noqa: B018  (once, for all parts)
             function: Any = LeaveQueryOut(problem, self.loss, metric, alphas)

@@ -10,9 +10,10 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from .. import checks
-from ..core.preferences import WEIGHTINGS, QueryPreferences
+from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Queries
 from ..core.views import FittedView, as_views, fitted_views, is_count
+from ..core.weighting import WEIGHTINGS
 from ..kernels import Precomputed
 from ..metrics import get_metric
 from ..problems import choice

@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from .. import checks
 from ..blocks.sources import source_of
-from ..core.preferences import WEIGHTINGS, PairPreferences, QueryPreferences
+from ..core.preferences import PairPreferences, QueryPreferences
 from ..core.queries import Queries
 from ..core.ridge import primal, primal_solution
 from ..core.statistics import Statistics
+from ..core.weighting import WEIGHTINGS
 from ..kernels import Precomputed
 from ..metrics import get_metric
 from ..problems import choice

@@ -226,11 +226,7 @@ def item_factor(F: QueryPreferences, rows: np.ndarray | None = None) -> float:
     stay = np.ones(F.shape[0], dtype=bool)
     if rows is not None:
         stay[rows] = False
-    u = np.ones(stay.sum()) if F.u is None else F.u[stay]
-    S = float(u.sum())
-    mass = (S**2 - float(u @ u) if F.y is not None else S * (S - 1)) / 2  # as in QueryPreferences
-    c = {"pairs": 1.0, "items": 1 / S, "queries": 1 / mass if mass > 0 else 0.0}[F.weighting]
-    return F.beta + (1 - F.beta) * c * S
+    return float(F.restrict(np.flatnonzero(stay)).weighting.between2[0])
 
 
 def _disjoint(folds: Sequence[Fold]) -> bool:

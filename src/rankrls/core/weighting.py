@@ -1,0 +1,99 @@
+"""How much each pair counts: the weights of queries and of the tie levels in them.
+
+Item i counts as u_i copies. In a query let S be the sum of u, and S_j the sum over tie level j (items with equal y).
+Pairs weigh c u_i u_j, and the factor c of a query is
+
+    "pairs"     c = 1
+    "items"     c = 1 / S
+    "queries"   c = 1 / mass     mass = sum over levels j < k of S_j S_k, or S (S - 1) / 2 if ties are included
+
+With a share beta of regression, F (see `preferences`) needs
+
+    between^2  = beta + (1 - beta) c S          of each query
+    within_j^2 = beta + (1 - beta) c (S - S_j)  of each level
+
+The textbook forms S - S_j and (S^2 - sum of S_j^2) / 2 cancel where one level outweighs the others, and c overflows
+where weights are tiny. So the weight outside a level is added up where subtracting would cancel, the mass is the sum
+of S_j (S - S_j) / 2, and c S is computed, never c.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+WEIGHTINGS = ("pairs", "queries", "items")
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """The weights of queries and tie levels under one loss."""
+
+    kind: str  # one of WEIGHTINGS
+    beta: float
+    query: np.ndarray  # (k,) the query of each level; an item that ties with no other is a level by itself
+    weight: np.ndarray  # (k,) S_j
+    n_queries: int
+    tied: bool = False  # pairs inside a level count too, and levels do not matter
+
+    @classmethod
+    def ties_included(cls, kind: str, beta: float, S: np.ndarray) -> Weighting:
+        """The weights of queries whose tied pairs count like all others; S (q,) is the weight of each query."""
+        return cls(kind, beta, np.arange(len(S)), S, len(S), tied=True)
+
+    @cached_property
+    def S(self) -> np.ndarray:
+        """(q,) the weight of each query."""
+        return self.weight if self.tied else self._by_query(self.weight)
+
+    @cached_property
+    def outside(self) -> np.ndarray:
+        """(k,) S - S_j."""
+        S = self.S[self.query]
+        heavy = self.weight > S / 2  # at most one level of a query: the rest is all the others
+        if not heavy.any():
+            return S - self.weight
+        return np.where(heavy, self._by_query(np.where(heavy, 0.0, self.weight))[self.query], S - self.weight)
+
+    @cached_property
+    def mass_share(self) -> np.ndarray:
+        """(q,) mass / S^2, which neither overflows nor underflows."""
+        if self.tied:
+            return np.maximum(0.0, 1 - 1 / self.S) / 2
+        S = self.S[self.query]
+        return self._by_query((self.weight / S) * (self.outside / S)) / 2
+
+    @property
+    def mass(self) -> np.ndarray:
+        """(q,) the weight of the pairs that count."""
+        return self.mass_share * self.S**2
+
+    @cached_property
+    def cS(self) -> np.ndarray:
+        """(q,) c S."""
+        if self.kind == "pairs":
+            return self.S
+        if self.kind == "items":
+            return np.ones(self.n_queries)
+        share = self.mass_share * self.S
+        return np.divide(1.0, share, out=np.zeros(self.n_queries), where=share > 0)
+
+    @cached_property
+    def between2(self) -> np.ndarray:
+        """(q,) between^2."""
+        return self.beta + (1 - self.beta) * self.cS
+
+    @cached_property
+    def within2(self) -> np.ndarray:
+        """(k,) within_j^2."""
+        return self.beta + (1 - self.beta) * self.cS[self.query] * (self.outside / self.S[self.query])
+
+    @cached_property
+    def level_scale(self) -> np.ndarray:
+        """(k,) S_j sqrt((1 - beta) c), the root of S_j (between^2 - within_j^2)."""
+        return self.weight / np.sqrt(self.S[self.query]) * np.sqrt((1 - self.beta) * self.cS[self.query])
+
+    def _by_query(self, v: np.ndarray) -> np.ndarray:
+        return np.bincount(self.query, weights=v, minlength=self.n_queries)
