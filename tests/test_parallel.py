@@ -1,6 +1,7 @@
 """Threads change nothing but the time."""
 
 import io
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -139,3 +140,32 @@ def test_what_cannot_be_counted_says_how_long_it_takes(monkeypatch):
     with progress.working("fitting"):
         time.sleep(0.1)
     assert stream.getvalue().startswith("fitting: 0 s")
+
+
+def test_loops_over_small_products_use_one_thread():
+    before = parallel.n_threads()
+    with parallel.threads_for(1e6):
+        assert parallel.n_threads() == 1
+        with parallel.threads_for(1e12):
+            assert parallel.n_threads() == 1
+    with parallel.threads_for(1e12):
+        assert parallel.n_threads() == before
+    assert parallel.n_threads() == before
+
+
+def test_limits_of_overlapping_callers_end_with_the_last_one():
+    before, entered, leave = parallel.n_threads(), threading.Event(), threading.Event()
+
+    def first():
+        with parallel.threads_for(1):
+            entered.set()
+            leave.wait()
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    entered.wait()
+    with parallel.threads_for(1):
+        leave.set()
+        thread.join()
+        assert parallel.n_threads() == 1
+    assert parallel.n_threads() == before

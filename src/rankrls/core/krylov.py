@@ -7,13 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg.blas import daxpy
 
 from ..system.progress import counted
 
 LABEL = "conjugate gradients, of the iterations allowed"
 
 Product = Callable[[np.ndarray], np.ndarray]
+
+
+def _axpy(a: float, x: np.ndarray, y: np.ndarray, work: np.ndarray) -> np.ndarray:
+    """y + a x in place of y. Not SciPy's daxpy: its BLAS has threads of its own, which fight with those of NumPy's."""
+    np.multiply(x, a, out=work)
+    y += work
+    return y
 
 
 class ConvergenceWarning(UserWarning):
@@ -67,24 +73,25 @@ def multishift_cg(
     r, direction, rho = p[0].copy(), p[0].copy(), float(b @ b)
     zeta, zeta_old, residual = np.ones(k), np.ones(k), np.ones(k)  # residuals are zeta * r
     step_old, ratio, history = 1.0, 0.0, [1.0]
+    work = np.empty_like(r)
     for _ in counted(range(maxiter), LABEL):
         if residual.max() <= tol:
             break
-        q = daxpy(direction, product(direction), a=base)
+        q = _axpy(base, direction, product(direction), work)
         curvature = float(direction @ q)
         if curvature <= 0:  # the rest of b lies where M vanishes
             break
         step = rho / curvature
-        daxpy(q, r, a=-step)
+        _axpy(-step, q, r, work)
         rho_old, rho = rho, float(r @ r)
         on = np.flatnonzero(residual > tol)  # systems that are done stay as they are
         now, before = zeta[on], zeta_old[on]
         new = now * before * step_old
         new /= step * ratio * (before - now) + before * step_old * (1 + extra[on] * step)
         for j, forward, back, scale in zip(on, step * new / now, rho / rho_old * (new / now) ** 2, new, strict=True):
-            daxpy(p[j], x[j], a=forward)
+            _axpy(forward, p[j], x[j], work)
             p[j] *= back
-            daxpy(r, p[j], a=scale)
+            _axpy(scale, r, p[j], work)
         zeta_old[on], zeta[on] = now, new
         residual[on] = np.abs(new) * np.sqrt(rho) / norm
         ratio, step_old = rho / rho_old, step
@@ -112,17 +119,17 @@ def preconditioned_cg(
     r = b - product(x) - shift * x if start is not None else b.astype(np.float64)
     history = [float(np.linalg.norm(r)) / norm]
     z = precondition(r)
-    direction, rho = z.copy(), float(r @ z)
+    direction, rho, work = z.copy(), float(r @ z), np.empty_like(r)
     for _ in counted(range(maxiter), LABEL):
         if history[-1] <= tol:
             break
-        q = daxpy(direction, product(direction), a=shift)
+        q = _axpy(shift, direction, product(direction), work)
         curvature = float(direction @ q)
         if curvature <= 0:
             break
         step = rho / curvature
-        daxpy(direction, x, a=step)
-        daxpy(q, r, a=-step)
+        _axpy(step, direction, x, work)
+        _axpy(-step, q, r, work)
         z = precondition(r)
         rho_old, rho = rho, float(r @ z)
         direction *= rho / rho_old

@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, TypeVar
 
@@ -51,7 +52,8 @@ class Scratch:
 class _OneThread:
     """BLAS keeps to one thread from the first caller that enters until the last one leaves.
 
-    Callers are threads of somebody else, and a limit must be lifted by the thread that set it: one of ours does both.
+    Callers may be threads of somebody else, and threadpoolctl wants the thread that set a limit to lift it: one of
+    ours does both.
     """
 
     def __init__(self) -> None:
@@ -81,7 +83,18 @@ class _OneThread:
             self._over.wait()
 
 
-one_thread_each = _OneThread()  # for tasks that something else runs side by side
+one_thread_each = _OneThread()  # for work that runs side by side in threads or tasks
+
+SMALL_PRODUCT = 2.5e8  # multiplications; a second thread gains little on fewer, and costs much where cores are busy
+
+
+def threads_for(product: float) -> AbstractContextManager[None]:
+    """As many BLAS threads as pay for a loop over matrix products of this many multiplications each.
+
+    OpenBLAS threads spin while they wait for one another: on a machine that does other work too, a loop over small
+    products takes many times as long with two threads as with one.
+    """
+    return one_thread_each if product < SMALL_PRODUCT else nullcontext()
 
 
 def in_order(work: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
@@ -94,7 +107,7 @@ def in_order(work: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
         if n == 1:
             yield from map(work, items)
             return
-        with _blas().limit(limits=1), ThreadPoolExecutor(n) as pool:
+        with one_thread_each, ThreadPoolExecutor(n) as pool:
             waiting: deque[Any] = deque()
             for item in items:
                 waiting.append(pool.submit(work, item))
@@ -120,7 +133,7 @@ def share(work: Callable[[Any], T], items: Sequence[Any], *, cost: float, label:
         n = min(n_threads(), len(items))
         if n == 1:
             return [work(items)]
-        with _blas().limit(limits=1), ThreadPoolExecutor(n) as pool:
+        with one_thread_each, ThreadPoolExecutor(n) as pool:
             return list(pool.map(work, [items[i::n] for i in range(n)]))
     finally:
         _threads_in_use.release()
