@@ -4,12 +4,14 @@ import inspect
 import re
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import rankrls
 
 ROOT = Path(__file__).parent.parent
+outputs = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "outputs.py")))
 MODULES = [rankrls, *filter(inspect.ismodule, (getattr(rankrls, name) for name in rankrls.__all__))]
 BLOCKS = [
     pytest.param(block, id=f"{page}-{number}")
@@ -29,9 +31,11 @@ def test_code_block_runs(block, capsys):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT / "docs").as_posix())
 def test_page_runs_from_top_to_bottom(page, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # what a page writes
-    names = {"__name__": "page"}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
-        exec(compile(block, page.name, "exec"), names)
+    for block, output in outputs.run(page.read_text(), page.name):
+        written = block["output"] or ""
+        assert not outputs.differs(output, written), (
+            f"this prints\n{output}\nand the page shows\n{written}\nwrite it with: python docs/outputs.py {page}"
+        )
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda script: script.name)
