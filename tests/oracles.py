@@ -278,3 +278,19 @@ def joint_pursuit(D, y, L, Du, U, nu, n, *, backfit=True, shared=False):
             c.append(g)
         steps.append((best[0], [x.copy() for x in coefs]))
     return steps
+
+
+def target_statistics(levels, y, qid, n_folds, smoothing):
+    """Mean of y relative to its query at each row's level, shrunk: over queries of other folds, and over all."""
+    import zlib
+
+    levels, y, qid = list(levels), np.asarray(y, dtype=float), list(qid)
+    centred = [y[i] - np.mean([y[j] for j in range(len(y)) if qid[j] == qid[i]]) for i in range(len(y))]
+    fold = [zlib.crc32(str(q).encode()) % n_folds for q in qid]
+
+    def mean(rows):
+        return sum(centred[j] for j in rows) / (len(rows) + smoothing)
+
+    same = [[j for j in range(len(y)) if levels[j] == levels[i]] for i in range(len(y))]
+    held_out = [mean([j for j in rows if fold[j] != fold[i]]) for i, rows in enumerate(same)]
+    return np.array(held_out), np.array([mean(rows) for rows in same])

@@ -59,7 +59,7 @@ FLOORS = [
         },
     ),
     Floor(
-        ("estimators",),
+        ("tables", "estimators"),
         {
             0: "frames, memory and progress",
             1: "kernels, bases and preferences are what a user sets",

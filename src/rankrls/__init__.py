@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .core.views import View
     from .estimators import ConditionalRankRLS, CoRankRLS, PerQueryMinMax, RankingPursuit, RankRLS, TransductiveRankRLS
     from .persistence import SKOPS_TRUSTED_TYPES, ModelFileError, load, save
+    from .tables import TableEncoder
 
 __version__ = "0.1.0"
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "PerQueryMinMax",
     "RankRLS",
     "RankingPursuit",
+    "TableEncoder",
     "TransductiveRankRLS",
     "View",
     "bases",
@@ -57,6 +59,7 @@ _HOME = {  # where a name comes from; the others are modules
     "RankRLS": "estimators",
     "RankingPursuit": "estimators",
     "SKOPS_TRUSTED_TYPES": "persistence",
+    "TableEncoder": "tables",
     "TransductiveRankRLS": "estimators",
     "View": "core.views",
     "load": "persistence",

@@ -216,6 +216,13 @@ def check_share(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
 
 
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """A whole number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
+    return int(value)
+
+
 def check_sums(sums: Statistics, before: Statistics) -> None:
     """What is left after un-learning must be sums over rows: no count is negative, no combination of columns either."""
     size = max(float(np.diag(before.gram).max(initial=0)), float(before.square.max(initial=0)), 1e-300)

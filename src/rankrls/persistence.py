@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn import __version__ as sklearn_version
-from sklearn import impute, model_selection, pipeline, preprocessing
+from sklearn import compose, impute, model_selection, pipeline, preprocessing
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from . import bases, estimators, kernels, metrics
@@ -33,6 +33,7 @@ from .core.statistics import Statistics
 from .problems.pursuit import PursuitPath
 from .relations.folds import RelationKFold
 from .system.files import replacing
+from .tables import TableEncoder, maps
 
 MAGIC = b"rankrls model\n\0\0"
 VERSION = 1
@@ -50,15 +51,19 @@ CLASSES: dict[str, type] = {
         *(kernels.Linear, kernels.Gaussian, kernels.Polynomial, kernels.Laplacian, kernels.Cosine, kernels.Precomputed),
         *(bases.RandomRows, bases.KMeansCentres, bases.PivotedCholesky),
         *(views.View, views.FittedView, Statistics, PursuitPath, RelationKFold),
+        *(TableEncoder, maps.NumberMap, maps.Quantiles, maps.Standard, maps.LevelMap, maps.TargetMap, maps.RelativeMap),
         *(pipeline.Pipeline, impute.SimpleImputer, impute.MissingIndicator),
         *(preprocessing.StandardScaler, preprocessing.MinMaxScaler, preprocessing.MaxAbsScaler),
         *(preprocessing.RobustScaler, preprocessing.Normalizer),
         *(preprocessing.QuantileTransformer, preprocessing.PowerTransformer),
+        *(preprocessing.OneHotEncoder, preprocessing.FunctionTransformer),
+        *(compose.ColumnTransformer, compose.make_column_selector),
         *(model_selection.GroupKFold, model_selection.StratifiedGroupKFold),
         *(model_selection.LeaveOneGroupOut, model_selection.GroupShuffleSplit),
     )
 }
 _INERT = (*CLASSES.values(), sparse.csr_array, sparse.csc_array, sparse.coo_array, np.dtype)
+_UFUNCS = {name: getattr(np, name) for name in ("log1p", "expm1", "log", "exp", "sqrt", "abs", "square")}
 _METRICS = {function.__name__: function for function, _ in metrics.METRICS.values()}
 
 # what `skops.io.load(path, trusted=SKOPS_TRUSTED_TYPES)` may make: the classes of this library, those of scikit-learn
@@ -214,6 +219,10 @@ class _Writer:
         name = type(value).__name__
         if isinstance(value, np.dtype) and _KINDS.fullmatch(value.str):
             return {"$": "dtype", "text": value.str}
+        if isinstance(value, type) and issubclass(value, np.number | np.bool_):  # as a dtype
+            return {"$": "dtype", "text": np.dtype(value).str}
+        if isinstance(value, np.ufunc) and value in _UFUNCS.values():
+            return {"$": "ufunc", "name": next(known for known, ufunc in _UFUNCS.items() if ufunc is value)}
         if inspect.isfunction(value) and _METRICS.get(value.__name__) is value:
             return {"$": "metric", "name": value.__name__}
         if CLASSES.get(name) is type(value):
@@ -309,6 +318,7 @@ class _Reader:
             "scalar": lambda node: self._is(np.ndarray, node["array"])[()],
             "dtype": lambda node: np.dtype(_checked_dtype(node["text"])),
             "metric": lambda node: _METRICS[node["name"]],
+            "ufunc": lambda node: _UFUNCS[self._is(str, node["name"])],
             "array": lambda node: self.arrays[node["number"]],
             "objects": self._objects,
             "sparse": self._sparse,

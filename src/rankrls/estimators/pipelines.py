@@ -26,7 +26,7 @@ def scalers_of(model: Any) -> list[Any]:
 
 def needs_queries(model: Any) -> bool:
     """Whether scores depend on the other rows of the query, so that whole queries and their ids have to be given."""
-    return any(isinstance(step, PerQueryMinMax) for step in scalers_of(model))
+    return any(isinstance(step, PerQueryMinMax) or getattr(step, "needs_queries", False) for step in scalers_of(model))
 
 
 def learned(model: Any, X: Any, y: Any, qid: Any = None) -> Any:

@@ -24,12 +24,15 @@ from typing import Any
 
 import numpy as np
 from sklearn import impute, preprocessing
+from sklearn.compose import ColumnTransformer
 
 from ..estimators.pipelines import ranker_of
 from ..kernels import Cosine, Gaussian, Laplacian, Polynomial
+from ..tables import TableEncoder
+from . import encoders
 from .terms import Term, affine, dense, feature_names, scalers_of, terms_of
 
-OPSET, IR_VERSION = 17, 8  # read by onnxruntime from 1.12 on
+OPSET, ML_OPSET, IR_VERSION = 17, 2, 8  # read by onnxruntime from 1.12 on
 ROWS = "N"  # the dimension that may have any size
 LIMIT = 2**31 - 1  # bytes a protobuf message can hold
 
@@ -41,7 +44,10 @@ def to_onnx(model: Any, names: Sequence[str] | None = None, *, name: str = "rank
     ----------
     model : estimator or Pipeline
         RankRLS, CoRankRLS, TransductiveRankRLS or RankingPursuit, fitted, linear or with kernels of `rankrls.kernels`;
-        before it StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, Normalizer or SimpleImputer.
+        before it TableEncoder, StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, Normalizer, SimpleImputer,
+        OneHotEncoder, QuantileTransformer, ColumnTransformer of these, or FunctionTransformer of log1p, log, exp, sqrt
+        or abs. Where the first step takes text, the graph has an input for each column of the table instead of `X`,
+        named like it, of shape (N, 1): text, empty where missing, or numbers, NaN where missing.
     names : list of str, default=None
         Features in the order of the columns, kept as metadata `features` (JSON); else as in `linear`.
     name : str, default="rankrls"
@@ -78,7 +84,10 @@ def to_onnx(model: Any, names: Sequence[str] | None = None, *, name: str = "rank
     terms, intercept = terms_of(ranker)
     n = [*scalers, ranker][0].n_features_in_
     graph = _Graph(onnx, dtype)
-    x = "X"
+    table = encoders.table_of(scalers[0]) if scalers else None
+    x: Any = "X"
+    if table is not None:
+        x = table.names if isinstance(scalers[0], ColumnTransformer) else {name: name for name in table.names}
     for step in scalers:
         x = _scaled(graph, x, step)
     parts = [_term(graph, x, term) for term in terms]
@@ -89,8 +98,12 @@ def to_onnx(model: Any, names: Sequence[str] | None = None, *, name: str = "rank
         graph.op("Identity", total, output="scores")
     else:
         graph.op("Squeeze", total, graph.axes(1), output="scores")
-    made = graph.model(name, [ROWS, n], [ROWS, *several])
-    onnx.helper.set_model_props(made, {"features": json.dumps(feature_names(model, n, names), ensure_ascii=False)})
+    taken: dict[str, tuple[Sequence[Any], bool]] = {"X": ([ROWS, n], False)}
+    if table is not None:
+        taken = {column: ([ROWS, 1], column in table.text) for column in table.names}
+    made = graph.model(name, taken, [ROWS, *several])
+    features = feature_names(model, n, names) if table is None else table.names
+    onnx.helper.set_model_props(made, {"features": json.dumps(features, ensure_ascii=False)})
     onnx.checker.check_model(made, full_check=True)
     return made
 
@@ -143,30 +156,56 @@ class _Graph:
         self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [output], **attributes))
         return output
 
-    def tensor(self, name: str, shape: Sequence[Any]) -> Any:
+    def cast(self, x: str) -> str:
+        """Booleans as 0 and 1."""
+        return self.op("Cast", x, to=self.onnx.helper.np_dtype_to_tensor_dtype(self.dtype))
+
+    def count(self, comparison: str, x: str, values: np.ndarray) -> str:
+        """(N, 1) how many of the values compare so with x (N, 1)."""
+        hits = self.op(comparison, x, self.constant(values[None]))
+        return self.op("ReduceSum", self.op("Cast", hits, to=self.onnx.TensorProto.INT64), self.axes(1))
+
+    def tensor(self, name: str, shape: Sequence[Any], text: bool = False) -> Any:
         """An input or output."""
-        kind = self.onnx.helper.np_dtype_to_tensor_dtype(self.dtype)
+        kind = self.onnx.TensorProto.STRING if text else self.onnx.helper.np_dtype_to_tensor_dtype(self.dtype)
         return self.onnx.helper.make_tensor_value_info(name, kind, list(shape))
 
-    def model(self, name: str, taken: Sequence[Any], given: Sequence[Any]) -> Any:
+    def model(self, name: str, taken: dict[str, tuple[Sequence[Any], bool]], given: Sequence[Any]) -> Any:
         """The whole model."""
         from rankrls import __version__
 
         helper = self.onnx.helper
-        ends = [self.tensor("X", taken)], [self.tensor("scores", given)]
+        inputs = [self.tensor(name, shape, text) for name, (shape, text) in taken.items()]
+        ends = inputs, [self.tensor("scores", given)]
+        domains = [helper.make_opsetid("", OPSET)]
+        if any(node.domain == encoders.ML for node in self.nodes):
+            domains.append(helper.make_opsetid(encoders.ML, ML_OPSET))
         return helper.make_model(
             helper.make_graph(self.nodes, name, *ends, initializer=self.constants),
             producer_name="rankrls",
             producer_version=__version__,
             ir_version=IR_VERSION,
-            opset_imports=[helper.make_opsetid("", OPSET)],
+            opset_imports=domains,
         )
 
 
 # ---------------------------------------------------------------- scalers
 
 
-def _scaled(graph: _Graph, x: str, step: Any) -> str:
+def _scaled(graph: _Graph, x: Any, step: Any) -> str:
+    if isinstance(step, TableEncoder):
+        if isinstance(x, str):  # a matrix of numbers, made by a step before
+            raise ValueError("TableEncoder takes the columns of a table, and has to be the first step")
+        return encoders.encoded(graph, step, x)
+    if isinstance(step, ColumnTransformer):
+        return encoders.column_transformed(graph, x, step, _scaled)
+    if isinstance(step, preprocessing.OneHotEncoder):
+        return encoders.one_hot(graph, x, step)
+    x = encoders.joined(graph, x)
+    if isinstance(step, preprocessing.QuantileTransformer):
+        return encoders.quantile_transformed(graph, x, step)
+    if isinstance(step, preprocessing.FunctionTransformer):
+        return encoders.function(graph, x, step)
     if isinstance(step, preprocessing.Normalizer):
         return _normalised(graph, x, step.norm)
     if isinstance(step, impute.SimpleImputer):

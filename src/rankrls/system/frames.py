@@ -66,3 +66,10 @@ def replaced(frame: Any, columns: dict[str, np.ndarray]) -> Any:
         return frame.assign(**columns)
     values = {name: columns.get(name, frame[name]) for name in names(frame)}
     return frame.from_pydict(values) if hasattr(frame, "from_pydict") else type(frame)(values)
+
+
+def like(frame: Any, columns: dict[str, Any]) -> Any:
+    """A frame of the same library with these columns instead, its rows labelled as before."""
+    if hasattr(frame, "iloc"):
+        return type(frame)(columns, index=frame.index)
+    return frame.from_pydict(columns) if hasattr(frame, "from_pydict") else type(frame)(columns)

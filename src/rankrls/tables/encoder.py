@@ -1,0 +1,331 @@
+"""TableEncoder: any table as a matrix of numbers."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import checks
+from ..system import frames
+from . import reading
+from .learning import ManyLevelsError, Rows, Settings, encode, infinite, learn
+from .maps import RelativeMap
+from .summaries import folds_of
+
+NUMBERS = ("quantile", "standard")
+RELATIVE = ("zscore", "rank")
+KINDS = (reading.NUMBER, reading.BOOLEAN, reading.DATE, reading.TEXT)
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Turn a table with missing values, categories, text and dates into numbers that a ranker can learn from.
+
+    - Numbers and dates become normal quantiles (or are standardised): mean 0 and variance 1. A missing value becomes 0,
+      and a column "name=missing" says so where training had missing values.
+    - Booleans are standardised.
+    - Categories and text with few levels become a column of 0 and 1 for each, "name=level"; a missing value is a level
+      of its own. A level that training did not have is 0 in all of them.
+    - Above `max_categories` levels there is one column "name (target)": the mean label of the level relative to its
+      query, shrunk towards 0. Training rows get means over other queries only, so that no label leaks into its own row.
+    - Columns that never vary are dropped. So is text in which nearly every row is different (an id), with a warning.
+
+    Parameters
+    ----------
+    numbers : {"quantile", "standard"}, default="quantile"
+        How numbers and dates are scaled.
+    max_categories : int, default=20
+        Up to this many levels a column of text becomes one column per level; above it, target statistics.
+    relative : bool, "zscore", "rank" or dict, default=False
+        Add columns of numbers relative to the other rows of the query, "name (in query)": z-scores (also True) or
+        ranks from -1 to 1. A dict maps names of columns to either. Scoring then needs `qid` and whole queries.
+    columns : list of str or dict, default=None
+        Columns to use; all by default. A dict gives their kinds too: "number", "boolean", "date" or "text".
+    n_quantiles : int, default=100
+        Points between which quantiles are interpolated.
+    smoothing : float, default=10.0
+        Rows of average label that are added to each level for its target statistics.
+    n_folds : int, default=5
+        Folds of queries for the target statistics of training rows.
+
+    Attributes
+    ----------
+    maps_ : list
+        What is done with each column.
+    kinds_ : dict
+        The kind of each column that is used.
+    n_queries_ : int
+        Number of queries seen during fit.
+    n_features_in_ : int
+        Number of columns seen during fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of columns, when X has string column names.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rankrls import TableEncoder
+    >>> X = pd.DataFrame({"price": [9.5, None, 3.0, 7.0], "brand": ["a", "b", "a", None], "shop": "x"})
+    >>> encoder = TableEncoder().fit(X)
+    >>> encoder.get_feature_names_out().tolist()
+    ['price', 'price=missing', 'brand=a', 'brand=b', 'brand=missing']
+    >>> encoder.transform(pd.DataFrame({"price": [7.0], "brand": ["never seen"], "shop": ["y"]}))
+    array([[0., 0., 0., 0., 0.]])
+    """
+
+    # query ids travel by metadata routing without any set_fit_request call
+    __metadata_request__fit = {"qid": True}  # noqa: RUF012
+    __metadata_request__transform = {"qid": True}  # noqa: RUF012
+    __metadata_request__fit_transform = {"qid": True}  # noqa: RUF012
+
+    def __init__(
+        self,
+        *,
+        numbers="quantile",
+        max_categories=20,
+        relative=False,
+        columns=None,
+        n_quantiles=100,
+        smoothing=10.0,
+        n_folds=5,
+    ):
+        self.numbers = numbers
+        self.max_categories = max_categories
+        self.relative = relative
+        self.columns = columns
+        self.n_quantiles = n_quantiles
+        self.smoothing = smoothing
+        self.n_folds = n_folds
+
+    # ---------------------------------------------------------------- fitting
+
+    def fit(self, X, y=None, qid=None):
+        """Learn how to encode each column.
+
+        Parameters
+        ----------
+        X : data frame (pandas, polars, Arrow) or array-like of shape (n_samples, n_columns)
+            Items. A data frame may hold the query ids in a column named "qid".
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
+            Relevance; needed only for columns with more than `max_categories` levels. NaN is a row without a label. Of
+            a data frame, the name of its column.
+        qid : array-like of shape (n_samples,), default=None
+            Query of each row; None is one query. Of a data frame, the name of its column.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, y, qid)
+        return self
+
+    def fit_transform(self, X, y=None, qid=None):
+        """Learn how to encode each column, and encode the training rows: target statistics come from other queries.
+
+        Parameters
+        ----------
+        X, y, qid
+            As in `fit`.
+
+        Returns
+        -------
+        encoded
+            As `transform` gives it.
+
+        Examples
+        --------
+        >>> from rankrls import TableEncoder
+        >>> TableEncoder(numbers="standard").fit_transform([[1.0, "a"], [3.0, "b"]])
+        array([[-1.,  1.,  0.],
+               [ 1.,  0.,  1.]])
+        """
+        X, rows, maps = self._fit(X, y, qid)
+        fold = folds_of(rows.queries, self.n_folds)
+        return self._wrapped(X, encode(rows.table, self.kinds_, maps, rows.queries, fold))
+
+    def _fit(self, X: Any, y: Any, qid: Any) -> tuple[Any, Rows, list[Any]]:
+        """X with its query ids, its rows, and the maps for rows of training."""
+        self._check_params()
+        X, y, qid, _ = checks.named_columns(frames.as_frame(X), y, qid, None)
+        table, qid = checks.split_qid_column(X, qid)
+        table = self._checked(table, reset=True)
+        m = reading.n_rows(table)
+        rows = Rows(table, None if y is None else _labels(y, m), checks.check_queries(qid, m))
+        settings = self._settings(reading.names_of(table))
+        try:
+            learned = learn(lambda: [rows], settings)
+        except ManyLevelsError as error:
+            raise ValueError(
+                f"column {error.name!r} has {error.n_levels:,} levels, more than max_categories={self.max_categories}: "
+                "pass y, whose mean at each level takes their place, or raise max_categories"
+            ) from None
+        self._check_finite(table, learned.kinds, learned.maps)
+        for name in learned.ids:
+            warnings.warn(
+                f"column {name!r} has a different text in nearly every row and is left out, as an id is: name the "
+                "other columns by columns=[...] to drop it in silence",
+                stacklevel=3,
+            )
+        if not learned.maps:
+            raise ValueError(
+                f"none of the {len(learned.kinds)} columns varies (n_samples={m}): there is nothing to learn from them"
+            )
+        self.kinds_, self.maps_, self.n_queries_ = learned.kinds, learned.maps, learned.n_queries
+        self.qid_column_ = checks.QID in frames.names(X)
+        return X, rows, learned.training
+
+    # ---------------------------------------------------------------- using
+
+    def transform(self, X, qid=None):
+        """Encode rows.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_columns)
+            Items, with the columns of training.
+        qid : array-like of shape (n_samples,), default=None
+            Query of each row; needed, with all rows of each query, only if there are columns relative to the query.
+
+        Returns
+        -------
+        encoded : ndarray of shape (n_samples, n_encoded), or a data frame if X holds the query ids in a column "qid"
+        """
+        check_is_fitted(self, "maps_")
+        X = frames.as_frame(X)
+        table, ids = checks.split_qid_column(X, qid)
+        table = self._checked(table, reset=False)
+        queries = None
+        if self.needs_queries:
+            if ids is None and self.n_queries_ > 1:
+                raise ValueError(
+                    f"columns relative to the query need qid, and transform got none: the encoder was fitted on "
+                    f"{self.n_queries_} queries. Pass qid, or, inside a pipeline, call "
+                    "sklearn.set_config(enable_metadata_routing=True) or put a column 'qid' into X"
+                )
+            queries = checks.check_queries(ids, reading.n_rows(table))
+        self._check_finite(table, self.kinds_, self.maps_)
+        return self._wrapped(X, encode(table, self.kinds_, self.maps_, queries))
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the encoded columns, and "qid" where X held it.
+
+        Parameters
+        ----------
+        input_features : ignored
+            The names come from the columns of training.
+
+        Returns
+        -------
+        names : ndarray of str
+        """
+        check_is_fitted(self, "maps_")
+        names = [name for made in self.maps_ for name in made.names]
+        return np.array(names + [checks.QID] * self.qid_column_, dtype=object)
+
+    def inverse(self, contributions=None):
+        """The column of the table that each encoded column comes from, or contributions added up by those columns.
+
+        Parameters
+        ----------
+        contributions : array-like of shape (n_encoded,), default=None
+            A number for each encoded column, such as `RankRLS.explain` gives.
+
+        Returns
+        -------
+        origin : ndarray of str, shape (n_encoded,), or dict of float
+            With contributions, their sums by column, the largest first.
+
+        Examples
+        --------
+        >>> from rankrls import TableEncoder
+        >>> encoder = TableEncoder().fit([[1.0, "a"], [3.0, "b"]])
+        >>> encoder.inverse().tolist()
+        ['x0', 'x1', 'x1']
+        >>> encoder.inverse([0.5, 0.25, 1.0])
+        {'x1': 1.25, 'x0': 0.5}
+        """
+        check_is_fitted(self, "maps_")
+        origin = [made.name for made in self.maps_ for _ in made.names]
+        if contributions is None:
+            return np.array(origin, dtype=object)
+        values = checks.check_numbers("contributions", contributions, len(origin), unit="encoded column")
+        sums: dict[str, float] = dict.fromkeys(origin, 0.0)
+        for name, value in zip(origin, values.tolist(), strict=True):
+            sums[name] += value
+        return dict(sorted(sums.items(), key=lambda item: -abs(item[1])))
+
+    @property
+    def needs_queries(self) -> bool:
+        """Whether rows can be encoded only together with the rest of their query."""
+        return any(isinstance(made, RelativeMap) for made in getattr(self, "maps_", ()))
+
+    # ---------------------------------------------------------------- inside
+
+    def _settings(self, names: list[str]) -> Settings:
+        for argument, given in (("columns", self.columns), ("relative", self.relative)):
+            unknown = [name for name in given if name not in names] if isinstance(given, list | tuple | dict) else []
+            if unknown:
+                raise ValueError(f"{argument} names {unknown[0]!r}, but the table has {', '.join(names[:20])}")
+        how = self.relative
+        if not isinstance(how, dict):
+            how = {True: "zscore", False: None}.get(how, how)
+        kinds = list(self.columns) if isinstance(self.columns, tuple) else self.columns
+        return Settings(
+            self.numbers, self.max_categories, how, kinds, self.n_quantiles, float(self.smoothing), self.n_folds
+        )
+
+    def _check_params(self) -> None:
+        checks.check_choice("numbers", self.numbers, NUMBERS)
+        if isinstance(self.relative, dict):
+            for name, how in self.relative.items():
+                checks.check_choice(f"relative[{name!r}]", how, RELATIVE)
+        else:
+            checks.check_choice("relative", self.relative, (True, False, *RELATIVE))
+        if isinstance(self.columns, dict):
+            for name, kind in self.columns.items():
+                checks.check_choice(f"columns[{name!r}]", kind, KINDS)
+        for name, least in (("max_categories", 0), ("n_quantiles", 2), ("n_folds", 2)):
+            checks.check_count(name, getattr(self, name), least)
+        checks.check_number("smoothing", self.smoothing, zero=True)
+
+    def _checked(self, table: Any, *, reset: bool) -> Any:
+        if not frames.names(table):
+            table = table if hasattr(table, "__array__") or sparse.issparse(table) else np.array(table, dtype=object)
+            return validate_data(self, table, dtype=None, ensure_all_finite=False, reset=reset)
+        validate_data(self, table, skip_check_array=True, reset=reset)
+        if not reading.n_rows(table):
+            raise ValueError(f"Found array with 0 sample(s) (shape={tuple(table.shape)}): there are no rows to encode")
+        return table
+
+    def _check_finite(self, table: Any, kinds: dict[str, str], maps: list[Any]) -> None:
+        name = infinite(table, kinds, maps) if self.numbers == "standard" else None
+        if name is not None:
+            raise ValueError(
+                f'column {name!r} holds infinity, which cannot be standardised: replace it, or use numbers="quantile"'
+            )
+
+    def _wrapped(self, X: Any, encoded: np.ndarray) -> Any:
+        """The encoded rows, as a frame with the query ids if X was one with them."""
+        if checks.QID not in frames.names(X):
+            return encoded
+        columns = dict(zip([n for made in self.maps_ for n in made.names], encoded.T, strict=True))
+        return frames.like(X, {**columns, checks.QID: X[checks.QID]})
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _labels(y: Any, m: int) -> np.ndarray:
+    """(m, t) labels, NaN where there are none."""
+    array = np.asarray(frames.as_column(y), dtype=np.float64)
+    if array.ndim not in (1, 2) or len(array) != m:
+        raise ValueError(f"y must hold one number per row of X: got shape {array.shape} for {m} rows")
+    return array.reshape(m, -1)

@@ -1,0 +1,158 @@
+"""From blocks of a table to the maps of its columns, and from a table and maps to a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..core.queries import Queries
+from . import reading
+from .maps import NumberMap, RelativeMap, TargetMap
+from .summaries import LabelTotals, NumberSummary, TargetSums, TextSummary, folds_of, relative, total
+
+LONELY = 0.9  # a column of text is an id if this share of its rows have a level of their own
+LONELY_ROWS = 100  # and there are at least this many rows
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A block of a table."""
+
+    table: Any
+    y: np.ndarray | None  # (m, t), NaN where there is no label
+    queries: Queries
+
+    def scored(self) -> tuple[np.ndarray, np.ndarray, Queries]:
+        """Numbers of the rows with labels, their labels, and their queries."""
+        assert self.y is not None
+        rows = np.flatnonzero(~np.isnan(self.y).any(axis=1))
+        return rows, self.y[rows], Queries(self.queries.labels, self.queries.codes[rows])
+
+
+Blocks = Callable[[], Iterable[Rows]]  # the same blocks anew each time
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of an encoder."""
+
+    numbers: str
+    max_categories: int
+    relative: dict[str, str] | str | None  # by column, or for all
+    kinds: dict[str, str] | list[str] | None
+    n_quantiles: int
+    smoothing: float
+    n_folds: int
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What is done with each column, and what was left out."""
+
+    kinds: dict[str, str]
+    maps: list[Any]
+    training: list[Any]  # the maps for rows of training: out of fold where labels are used
+    ids: list[str]  # columns of text in which nearly every row is different
+    n_queries: int
+
+
+class ManyLevelsError(ValueError):
+    """Target statistics are needed, and there are no labels."""
+
+    def __init__(self, name: str, n_levels: int):
+        super().__init__(name, n_levels)
+        self.name, self.n_levels = name, n_levels
+
+
+def learn(blocks: Blocks, settings: Settings) -> Learned:
+    """One pass for what columns hold; one more for target statistics where there are any."""
+    kinds: dict[str, str] = {}
+    summaries: dict[str, Any] = {}
+    labels, queries = LabelTotals({}), set()
+    for rows in blocks():
+        kinds = kinds or chosen_kinds(rows.table, settings.kinds)
+        for name, x in columns(rows.table, kinds).items():
+            part = TextSummary.of(x) if kinds[name] == reading.TEXT else NumberSummary.of(x)
+            summaries[name] = summaries[name] + part if name in summaries else part
+        queries.update(rows.queries.labels.tolist())
+        if rows.y is not None:
+            labels = labels + LabelTotals.of(*rows.scored()[1:])
+    many = [name for name, part in summaries.items() if isinstance(part, TextSummary)]
+    many = [name for name in many if len(summaries[name].levels) > settings.max_categories]
+    ids = [name for name in many if summaries[name].n >= LONELY_ROWS and summaries[name].lonely > LONELY]
+    many = [name for name in many if name not in ids]
+    if many and not labels.total:
+        raise ManyLevelsError(many[0], len(summaries[many[0]].levels))
+    levels = {name: summaries[name].levels for name in many}
+    targets = _target_sums(blocks, kinds, levels, labels, settings) if many else {}
+    training: list[Any] = []
+    for name, part in summaries.items():
+        if name in targets:
+            training.append(targets[name].map(name, levels[name], settings.smoothing))
+        elif name not in ids:
+            training += _maps(name, kinds[name], part, settings)
+    training = [made for made in training if made.names]
+    maps = [replace(made, held_out=None) if isinstance(made, TargetMap) else made for made in training]
+    return Learned(kinds, maps, training, ids, len(queries))
+
+
+def _target_sums(
+    blocks: Blocks, kinds: dict[str, str], levels: dict[str, np.ndarray], labels: LabelTotals, settings: Settings
+) -> dict[str, TargetSums]:
+    found: dict[str, list[TargetSums]] = {name: [] for name in levels}
+    for rows in blocks():
+        scored, y, queries = rows.scored()
+        y, fold = labels.centred(y, queries), folds_of(rows.queries, settings.n_folds)[scored]
+        for name, x in columns(rows.table, {name: kinds[name] for name in levels}).items():
+            found[name] = [total([*found[name], TargetSums.of(x[scored], levels[name], y, fold, settings.n_folds)])]
+    return {name: parts[0] for name, parts in found.items()}
+
+
+def _maps(name: str, kind: str, part: Any, settings: Settings) -> list[Any]:
+    if kind == reading.TEXT:
+        made = part.map(name)
+        return [made] if len(made.names) > 1 else []  # one level says nothing
+    made = part.map(name, "standard" if kind == reading.BOOLEAN else settings.numbers, settings.n_quantiles)
+    how = settings.relative.get(name) if isinstance(settings.relative, dict) else settings.relative
+    if how is None or made.curve is None or (kind == reading.BOOLEAN and not isinstance(settings.relative, dict)):
+        return [made]
+    return [made, RelativeMap(name, how)]
+
+
+def chosen_kinds(table: Any, given: dict[str, str] | list[str] | None) -> dict[str, str]:
+    """The kind of each column that is used."""
+    names = reading.names_of(table)
+    wanted = names if given is None else [name for name in names if name in given]
+    kinds = given if isinstance(given, dict) else {}
+    return {name: kinds.get(name) or reading.read_column(table, names.index(name)).kind for name in wanted}
+
+
+def columns(table: Any, kinds: dict[str, str]) -> dict[str, np.ndarray]:
+    """The values of some columns as the kinds they had in training."""
+    place = {name: j for j, name in enumerate(reading.names_of(table))}
+    return {name: reading.as_kind(reading.read_column(table, place[name]), kind, name) for name, kind in kinds.items()}
+
+
+def encode(
+    table: Any, kinds: dict[str, str], maps: list[Any], queries: Queries | None, fold: np.ndarray | None = None
+) -> np.ndarray:
+    """(m, n) the maps of the columns side by side."""
+    values = columns(table, {made.name: kinds[made.name] for made in maps})
+    parts = [np.empty((reading.n_rows(table), 0))]
+    for made in maps:
+        x = values[made.name]
+        if isinstance(made, RelativeMap):
+            assert queries is not None
+            parts.append(relative(x, queries, made.kind)[:, None])
+        else:
+            parts.append(made(x, fold))
+    return np.hstack(parts)
+
+
+def infinite(table: Any, kinds: dict[str, str], maps: list[Any]) -> str | None:
+    """The first standardised column with an infinite value, which only quantiles can take."""
+    names = {made.name: kinds[made.name] for made in maps if isinstance(made, NumberMap)}
+    return next((name for name, x in columns(table, names).items() if np.isinf(x).any()), None)

@@ -1,0 +1,175 @@
+"""Columns of any table as plain arrays: float64 with NaN for numbers, objects with None for text.
+
+A column has one of four kinds. Numbers and booleans are float64; dates are days since 1970-01-01 (with the time of day
+as a fraction); text is everything else, categories included, as strings. A whole number reads "3" however it is stored,
+so that a category means the same whether missing values turned its column into floats or not.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..system import frames
+
+NUMBER, BOOLEAN, DATE, TEXT = "number", "boolean", "date", "text"
+MICROSECONDS_PER_DAY = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class Column:
+    """The values of one column."""
+
+    kind: str
+    values: np.ndarray  # (m,) float64 with NaN, or objects: str, None where missing
+
+
+def names_of(table: Any) -> list[str]:
+    """Names of the columns: those of a frame, x0, x1, ... of an array."""
+    found = frames.names(table)
+    return [str(name) for name in found] if found else [f"x{j}" for j in range(np.shape(table)[1])]
+
+
+def read_column(table: Any, j: int) -> Column:
+    """The j-th column of a frame or of a two-dimensional array."""
+    if not frames.names(table):
+        return _of_array(np.asarray(table)[:, j])
+    name = frames.names(table)[j]
+    if hasattr(table, "iloc"):
+        return _of_pandas(table.iloc[:, j])
+    return _of_arrow(table[name]) if hasattr(table, "column_names") else _of_polars(table[name])
+
+
+def as_kind(column: Column, kind: str, name: str) -> np.ndarray:
+    """The values of a column as the kind that was seen in training."""
+    if column.kind == kind:
+        return column.values
+    if kind == TEXT:
+        return _texts(column.values.tolist())
+    if column.kind != TEXT and DATE not in (column.kind, kind):
+        return column.values
+    if column.kind == TEXT and all(value is None for value in column.values.tolist()):
+        return np.full(len(column.values), np.nan)
+    found = next(value for value in column.values.tolist() if value is not None and value == value)
+    what = "dates" if kind == DATE else "numbers"
+    raise ValueError(f"column {name!r} held {what} in training and holds {column.kind} now, e.g. {found!r}")
+
+
+# ---------------------------------------------------------------- libraries
+
+
+def _of_pandas(series: Any) -> Column:
+    kind = series.dtype.kind
+    if type(series.dtype).__name__ == "CategoricalDtype":
+        return Column(TEXT, _texts(series.astype(object).tolist()))
+    if kind in "biuf":
+        return Column(BOOLEAN if kind == "b" else NUMBER, series.to_numpy(dtype=np.float64, na_value=np.nan))
+    if kind == "M":
+        plain = series.dt.tz_convert("UTC").dt.tz_localize(None) if getattr(series.dt, "tz", None) else series
+        return Column(DATE, _days(plain.to_numpy(dtype="datetime64[us]")))
+    return _of_objects(series.astype(object).tolist())
+
+
+def _of_polars(series: Any) -> Column:
+    dtype = series.dtype
+    if dtype.is_numeric() or str(dtype) == "Boolean":
+        kind = NUMBER if dtype.is_numeric() else BOOLEAN
+        return Column(kind, np.array(series.cast(_polars().Float64).to_numpy(), dtype=np.float64))
+    if str(dtype).startswith("Date"):
+        return Column(DATE, _days(series.cast(_polars().Datetime("us")).to_numpy()))
+    return _of_objects(series.to_list())
+
+
+def _polars() -> Any:
+    import polars
+
+    return polars
+
+
+def _of_arrow(column: Any) -> Column:
+    import pyarrow
+
+    types, kind = pyarrow.types, column.type
+    if types.is_dictionary(kind):
+        return Column(TEXT, _texts(column.to_pylist()))
+    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        values = column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False) if len(column) else np.empty(0)
+        return Column(BOOLEAN if types.is_boolean(kind) else NUMBER, np.array(values, dtype=np.float64))
+    if types.is_date(kind) or types.is_timestamp(kind):
+        plain = column.cast(pyarrow.timestamp("us"))
+        return Column(DATE, _days(plain.to_numpy(zero_copy_only=False)))
+    return _of_objects(column.to_pylist())
+
+
+def _of_array(values: np.ndarray) -> Column:
+    if values.dtype.kind in "biuf":
+        return Column(BOOLEAN if values.dtype.kind == "b" else NUMBER, values.astype(np.float64))
+    if values.dtype.kind == "M":
+        return Column(DATE, _days(values))
+    return _of_objects(values.tolist())
+
+
+def _of_objects(values: list[Any]) -> Column:
+    """Python values: numbers, booleans or dates if all of them are, else text."""
+    values = [None if _is_missing(value) else value for value in values]
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds and all(issubclass(kind, bool | np.bool_) for kind in kinds):
+        return Column(BOOLEAN, _floats(values))
+    if kinds and all(issubclass(kind, numbers.Real | decimal.Decimal) for kind in kinds):
+        return Column(NUMBER, _floats(values))
+    if kinds and all(issubclass(kind, datetime.date | np.datetime64) for kind in kinds):
+        plain = [_without_zone(value) for value in values]
+        return Column(DATE, _days(np.array(plain, dtype="datetime64[us]")))
+    return Column(TEXT if kinds else NUMBER, _texts(values) if kinds else np.full(len(values), np.nan))
+
+
+# ---------------------------------------------------------------- values
+
+
+def _is_missing(value: Any) -> bool:
+    return (
+        value is None
+        or (isinstance(value, float | np.floating) and value != value)
+        or type(value).__name__ in ("NAType", "NaTType")
+        or (isinstance(value, np.datetime64) and np.isnat(value))
+        or (isinstance(value, str) and not value)  # as in CSV files and ONNX graphs
+    )
+
+
+def _without_zone(value: Any) -> Any:
+    if getattr(value, "tzinfo", None) is not None:
+        return value.astimezone(datetime.UTC).replace(tzinfo=None)
+    return value
+
+
+def _floats(values: Sequence[Any]) -> np.ndarray:
+    return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+
+
+def _days(values: np.ndarray) -> np.ndarray:
+    stamps = values.astype("datetime64[us]")
+    days = stamps.astype(np.int64) / MICROSECONDS_PER_DAY
+    return np.where(np.isnat(stamps), np.nan, days)
+
+
+def _texts(values: Sequence[Any]) -> np.ndarray:
+    found = np.empty(len(values), dtype=object)
+    found[:] = [None if _is_missing(value) else _text(value) for value in values]
+    return found
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def n_rows(table: Any) -> int:
+    """Rows of a frame or an array."""
+    return int(table.shape[0])
