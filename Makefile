@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint attack bench docs clean
 
 .venv/.base: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -31,6 +31,9 @@ lint: .venv/.test  ## style and types
 
 test: lint  ## style, types, tests
 	$(BIN)/python -m pytest
+
+attack: .venv/.test  ## 100,000 random problems against independent oracles; prints what was tried and what deviated
+	$(BIN)/python -m tests.attack --cases 100000
 
 .venv/.docs: .venv/.base
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"

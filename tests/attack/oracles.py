@@ -1,0 +1,283 @@
+"""Slow, obvious answers in extended precision, and how far rounding may move them. Imports nothing of the library.
+
+Everything is computed in `np.longdouble` (64 bits of mantissa and exponents up to 1e4932 on x86), so that neither
+values of 1e150 nor weights of 1e-160 overflow here, and the error of an oracle is a thousandth of what it allows.
+
+A loss is a matrix of differences D: one row sqrt(w) (e_i - e_j) for each pair that counts and, with a regression part,
+one row sqrt(beta u_i) (e_i - mean) for each item, the mean being what the free intercept takes up. Then every model is
+
+    min || D (y - f) ||^2 + alpha || f ||^2
+
+Error bounds
+------------
+Input is read with a relative error eps (of the precision the library computes in), so A = D X is known up to
+e_A = eps || |D| |X| ||, and z = D y up to e_z = eps || |D| |y| ||; normal equations are formed with an error of
+eps ||A||^2, which e_A ||A|| covers. With G = A'A + alpha I, to first order in eps ::
+
+    |dw| <= ||G^-1|| (e_A ||z - A w|| + 2 ||A|| e_A ||w|| + ||A|| e_z)
+
+which is eps times the condition number of the problem. The dual and Nystroem forms below are the same with the error of
+the kernel matrix in the place of e_A. Every bound is multiplied by `SLACK`, for the constants that such analysis drops.
+"""
+
+import numpy as np
+
+LD = np.longdouble
+EXTENDED = np.finfo(LD).nmant >= 63  # where it is no more than double precision, fewer cases can be decided
+SLACK = 100.0
+
+
+def ld(values):
+    return np.asarray(values).astype(LD)
+
+
+# ---------------------------------------------------------------- linear algebra
+
+
+def solve(A, b):
+    """A^-1 b by Gaussian elimination with partial pivoting."""
+    A, b = ld(A).copy(), ld(b).copy()
+    flat = b.ndim == 1
+    b = b[:, None] if flat else b
+    scale = np.abs(A).max(axis=1)
+    if not np.all(scale > 0):
+        raise ZeroDivisionError("the oracle's matrix has a zero row")
+    A, b = A / scale[:, None], b / scale[:, None]
+    n = len(A)
+    for k in range(n):
+        p = k + int(np.argmax(np.abs(A[k:, k])))
+        if A[p, k] == 0:
+            raise ZeroDivisionError("the oracle's matrix is singular")
+        if p != k:
+            A[[k, p]], b[[k, p]] = A[[p, k]], b[[p, k]]
+        f = A[k + 1 :, k] / A[k, k]
+        A[k + 1 :, k:] -= np.outer(f, A[k, k:])
+        b[k + 1 :] -= np.outer(f, b[k])
+    for k in range(n - 1, -1, -1):
+        b[k] = (b[k] - A[k, k + 1 :] @ b[k + 1 :]) / A[k, k]
+    return b[:, 0] if flat else b
+
+
+def cholesky(S):
+    """Upper triangular R with R'R = S."""
+    S = ld(S).copy()
+    R = np.zeros_like(S)
+    for k in range(len(S)):
+        if S[k, k] <= 0:
+            raise ZeroDivisionError("the oracle's matrix is not positive definite")
+        R[k, k:] = S[k, k:] / np.sqrt(S[k, k])
+        S[k:, k:] -= np.outer(R[k, k:], R[k, k:])
+    return R
+
+
+def norm(V):
+    """The Frobenius norm, without overflow."""
+    V = ld(V)
+    return np.sqrt(np.sum(V * V)) if V.size else LD(0)
+
+
+def spectral(V):
+    """The largest singular value."""
+    V = ld(V)
+    top = np.abs(V).max(initial=0)
+    return top * ld(np.linalg.norm((V / top).astype(float), 2)) if top > 0 else LD(0)
+
+
+def least_eigenvalue(S):
+    """The least eigenvalue of a symmetric matrix, from double precision after scaling: not below rounding."""
+    S = ld(S)
+    top = np.abs(S).max(initial=0)
+    if top == 0:
+        return LD(0)
+    values = np.linalg.eigvalsh((S / top).astype(float))
+    return top * ld(max(values[0], values[-1] * 1e-18, 0.0))
+
+
+# ---------------------------------------------------------------- losses
+
+
+def differences(y, qid, *, tied=True, weighting="items", beta=0.0, u=None):
+    """D of the loss: a row for each pair of a query that counts, and one for each item where beta > 0."""
+    m = len(y)
+    u = np.ones(m, dtype=LD) if u is None else ld(u)
+    rows = []
+    for q in dict.fromkeys(np.asarray(qid).tolist()):
+        items = [i for i in range(m) if qid[i] == q]
+        pairs = [(i, j) for n, i in enumerate(items) for j in items[:n] if tied or y[i] != y[j]]
+        S = sum(u[i] for i in items)
+        if S == 0:
+            continue
+        mass = S * (S - 1) / 2 if tied else sum((u[i] * u[j] for i, j in pairs), LD(0))
+        c = {"pairs": LD(1), "items": 1 / S, "queries": 1 / mass if mass > 0 else LD(0)}[weighting]
+        for i, j in pairs:
+            row = np.zeros(m, dtype=LD)
+            w = np.sqrt((1 - LD(beta)) * c * u[i] * u[j])
+            row[i], row[j] = w, -w
+            rows.append(row)
+    D = np.array(rows, dtype=LD).reshape(len(rows), m)
+    if beta == 0:
+        return D
+    return np.vstack([D, np.sqrt(LD(beta) * u)[:, None] * (np.eye(m, dtype=LD) - u / u.sum())])
+
+
+def pair_differences(pairs, m, weights=None):
+    """D of explicit pairs (i above j)."""
+    D = np.zeros((len(pairs), m), dtype=LD)
+    w = np.ones(len(pairs), dtype=LD) if weights is None else np.sqrt(ld(weights))
+    for p, (i, j) in enumerate(pairs):
+        D[p, i] += w[p]
+        D[p, j] -= w[p]
+    return D
+
+
+def item_means(V, u=None):
+    """The weighted mean of rows, which the free intercept takes up."""
+    u = np.ones(len(V), dtype=LD) if u is None else ld(u)
+    return (u / u.sum()) @ ld(V)
+
+
+# ---------------------------------------------------------------- models: scores of new rows, and their error bounds
+
+
+class Linear:
+    """min ||D (y - X w)||^2 + alpha ||w||^2: weights, and the bound of their error."""
+
+    def __init__(self, X, y, D, alpha, eps, *, u=None, intercept=False, z=None, spent=None):
+        """`spent`: (X, y, D) of all rows that were ever part of the sums, if others than these were taken out again."""
+        X, alpha = ld(X), LD(alpha)
+        y = None if y is None else ld(y).reshape(len(X), -1)
+        A, z = D @ X, D @ y if z is None else ld(z).reshape(len(D), -1)
+        G = A.T @ A + alpha * np.eye(X.shape[1], dtype=LD)
+        self.w = solve(G, A.T @ z)  # (n, t)
+        self.b = np.zeros(z.shape[1], dtype=LD)
+        if intercept:
+            self.b = item_means(y, u) - item_means(X, u) @ self.w
+        Xs, ys, Ds = (X, y, D) if spent is None else (ld(spent[0]), ld(spent[1]).reshape(len(spent[0]), -1), spent[2])
+        a, e_A = max(spectral(A), spectral(Ds @ Xs)), eps * norm(np.abs(Ds) @ np.abs(Xs))
+        e_z = eps * (norm(z) if y is None else norm(np.abs(Ds) @ np.abs(ys)))
+        self.inverse = 1 / (least_eigenvalue(A.T @ A) + alpha)
+        r = norm(z - A @ self.w)
+        self.dw = SLACK * self.inverse * (e_A * r + 2 * a * e_A * norm(self.w) + a * e_z)
+        self.db = LD(0)
+        if intercept:
+            self.db = norm(item_means(np.abs(X), u)) * self.dw
+            self.db += SLACK * eps * (np.abs(y).max() + np.abs(item_means(np.abs(X), u)) @ np.abs(self.w)).max()
+        self.eps = eps
+
+    def scores(self, X):
+        return ld(X) @ self.w + self.b
+
+    def bounds(self, X):
+        """(k, 1) how far the scores of rows may be off."""
+        X = np.abs(ld(X))
+        rounding = SLACK * self.eps * (X @ np.abs(self.w) + np.abs(self.b)).max(axis=1)
+        return (np.sqrt(np.sum(X * X, axis=1)) * self.dw + self.db + rounding)[:, None]
+
+
+class Kernel:
+    """min ||D (y - f)||^2 + alpha a'K a with f = K a, in dual form; `eK` is the error of an entry of K."""
+
+    def __init__(self, K, y, D, alpha, eps, eK, *, u=None, intercept=False, z=None, residual=0.0):
+        """`residual`: at which share of ||D y|| an iterative solver stops."""
+        K, alpha, m = ld(K), LD(alpha), len(K)
+        y = None if y is None else ld(y).reshape(m, -1)
+        z = D @ y if z is None else ld(z).reshape(len(D), -1)
+        L = D.T @ D
+        self.a = solve(L @ K + alpha * np.eye(m, dtype=LD), D.T @ z)
+        self.b = np.zeros(z.shape[1], dtype=LD)
+        if intercept:
+            self.b = item_means(y - K @ self.a, u)
+        DK = D @ K
+        r = norm(z - DK @ self.a)  # alpha times the dual variables of D
+        e_z = eps * (norm(z) if y is None else norm(np.abs(D) @ np.abs(y)))
+        size = spectral(D) ** 2
+        self.dv = SLACK / alpha * ((size * eK * m + eps * (spectral(DK @ D.T) + alpha)) * r / alpha + e_z)
+        self.dv += residual * norm(z) / alpha
+        self.D, self.eps, self.eK, self.u, self.y = D, eps, eK, u, y
+        self.db = LD(0)
+        if intercept:
+            self.db = self._bound(K).max() + SLACK * eps * np.abs(y).max()
+
+    def _bound(self, K):
+        """Of kernel rows (k, m)."""
+        K = ld(K)
+        spread = np.sqrt(np.sum((K @ self.D.T) ** 2, axis=1))
+        rest = SLACK * (self.eK + self.eps * np.abs(K).max(axis=1)) * np.abs(self.a).sum(axis=0).max()
+        return spread * self.dv + rest
+
+    def scores(self, K):
+        return ld(K) @ self.a + self.b
+
+    def bounds(self, K):
+        return (self._bound(K) + self.db + SLACK * self.eps * np.abs(self.b).max())[:, None]
+
+
+class Subset:
+    """min ||D (y - K_mr c)||^2 + alpha c'K_rr c: the kernel model expanded in r points."""
+
+    def __init__(self, K_mr, K_rr, y, D, alpha, eps, eK, **more):
+        self.K_mr, self.K_rr = ld(K_mr), ld(K_rr)
+        self.P = solve(self.K_rr, self.K_mr.T).T  # (m, r) weights of interpolation from the points
+        Q = self.P @ self.K_mr.T
+        reach = 1 + norm(self.P)
+        self.model = Kernel((Q + Q.T) / 2, y, D, alpha, eps, eK * reach**2, **more)
+        self.eK, self.reach = eK, reach
+
+    def scores(self, K):
+        return self.model.scores(ld(K) @ self.P.T)
+
+    def bounds(self, K):
+        rows = ld(K) @ self.P.T
+        own = norm(solve(self.K_rr, ld(K).T)) + 1
+        self.model.eK = self.eK * self.reach * own
+        return self.model.bounds(rows)
+
+
+def kernel(name, X, Z, *, gamma=1.0, degree=3, coef0=1.0):
+    """The kernel matrix entry by entry, in the formulas' own words."""
+    X, Z, gamma = ld(X), ld(Z), LD(gamma)
+    if name == "rbf":
+        return np.exp(-gamma * np.sum((X[:, None] - Z[None]) ** 2, axis=2))
+    if name == "laplacian":
+        return np.exp(-gamma * np.sum(np.abs(X[:, None] - Z[None]), axis=2))
+    if name == "linear":
+        return X @ Z.T
+    if name == "poly":
+        return (gamma * (X @ Z.T) + LD(coef0)) ** degree
+    nx, nz = np.sqrt(np.sum(X * X, axis=1)), np.sqrt(np.sum(Z * Z, axis=1))
+    return (X @ Z.T) / np.outer(np.where(nx > 0, nx, 1), np.where(nz > 0, nz, 1))  # cosine
+
+
+def kernel_error(name, X, eps, *, gamma=1.0, degree=3, coef0=1.0):
+    """How far rounding may move an entry of the kernel matrix of rows X."""
+    X, gamma = ld(X), LD(gamma)
+    if name == "rbf":  # the exponent is gamma times a squared distance, at best from differences of rows about a centre
+        C = X - X.mean(axis=0)
+        return eps * (1 + gamma * np.sum(C * C, axis=1).max() + gamma * np.sum(np.abs(C) * np.abs(X), axis=1).max())
+    if name == "laplacian":
+        return eps * (1 + gamma * np.sum(np.abs(X), axis=1).max())
+    if name == "cosine":
+        return 4 * eps
+    top = np.sum(X * X, axis=1).max()
+    return eps * top if name == "linear" else degree * eps * (gamma * top + abs(LD(coef0))) ** degree
+
+
+# ---------------------------------------------------------------- metrics
+
+
+def pairwise_accuracy(y, scores, qid, slack=0.0):
+    """(value, doubtful): the mean over queries of correctly ordered pairs; doubtful counts pairs within `slack`."""
+    shares, doubtful = [], 0
+    slack = np.broadcast_to(np.asarray(slack, dtype=LD).ravel(), (len(y),))
+    for q in dict.fromkeys(np.asarray(qid).tolist()):
+        rows = [i for i in range(len(y)) if qid[i] == q]
+        right = []
+        for n, i in enumerate(rows):
+            for j in rows[:n]:
+                if y[i] != y[j]:
+                    gap = scores[i] - scores[j]
+                    doubtful += bool(0 < abs(gap) <= slack[i] + slack[j])
+                    right.append((1 + np.sign(y[i] - y[j]) * np.sign(gap)) / 2)
+        if right:
+            shares.append(np.mean(right))
+    return (float(np.mean(shares)) if shares else float("nan")), doubtful

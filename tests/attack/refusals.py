@@ -1,0 +1,33 @@
+"""Errors that users are promised: a refusal counts as one only if it is among these.
+
+Each entry is a pattern of the message and why it may come up in a random problem. An error that is not listed is a
+deviation, also where it says something sensible: either the library should have answered, or the list lacks a line.
+"""
+
+import re
+
+DOCUMENTED = {
+    # ---- nothing to learn from
+    r"no comparable pair": "labels of every query are equal",
+    r"is zero for every (row|pair|edge)": "all weights are zero",
+    r"none of the \d+ rows is scored": "y is NaN everywhere",
+    r"Found array with \d+ sample\(s\)": "fewer rows than a model needs",
+    r"is not defined in any of the": "a metric has no query to judge",
+    r"less than one pair": 'weights count copies, and weighting="queries" needs more than one in a query',
+    r"contradicts Y": "a relation that is not what the parameter says",
+    r"Y is the same": "a relation without variation",
+    r"no conditioning object has two edges": "nothing to rank",
+    # ---- scales beyond double precision
+    r"overflow|too large|beyond the range|out of range": "values whose squares are not numbers any more",
+    # ---- formats
+    r"Feature names must be in the same order": "a frame whose columns come in another order, as in scikit-learn",
+    r"qid mixes types": "labels that cannot be sorted",
+    r"needs dense rows": "a kernel of differences given sparse rows",
+}
+
+
+def is_documented(error):
+    """Whether the message is one that the list above explains."""
+    if type(error).__name__ not in ("ValueError", "TypeError", "ModelFileError", "OverflowError", "AttributeError"):
+        return False
+    return any(re.search(pattern, str(error)) for pattern in DOCUMENTED)

@@ -1,0 +1,144 @@
+"""ConditionalRankRLS: complete and incomplete relations, lists of edges, frames with labels."""
+
+import inspect
+import warnings
+
+import numpy as np
+from scipy import sparse
+
+from rankrls import ConditionalRankRLS
+
+from . import oracles, problems
+from .oracles import LD, differences
+from .rankers import kernel_size, some_alpha, some_kernel
+
+PARITY = {None: 0, "symmetric": 1, "reciprocal": -1}
+TOL = 1e-11
+
+
+def unscaled():
+    return {"scale": None} if "scale" in inspect.signature(ConditionalRankRLS).parameters else {}
+
+
+def objects(t, count):
+    X = t.rng.normal(size=(count, t.number(1, 4)))
+    return np.rint(2 * X) if t.chance(0.2) else X * t.pick(1.0, 1.0, 1e-3, 1e3)
+
+
+def relation(t):
+    """Scores of all edges, those of training and new ones, against the kernel model of the list of edges."""
+    parity = t.pick(None, None, "symmetric", "reciprocal")
+    condition = t.pick("source", "target")
+    p = t.number(2, 6)
+    X = objects(t, p + 2)
+    one = parity is not None or t.chance(0.4)
+    Z = X if one else objects(t, t.number(2, 6) + 2)
+    r = p if one else len(Z) - 2
+    own, name, options = some_kernel(t, X)
+    k = lambda A, B: oracles.kernel(name, A, B, **options)
+    Y = t.rng.normal(size=(p, r)) if t.chance(0.6) else t.rng.integers(0, 3, (p, r)).astype(float)
+    Y *= t.pick(1.0, 1.0, 1e-6, 1e6)
+    if parity is not None:
+        Y = (Y + PARITY[parity] * Y.T) / 2
+    ranking, form = t.chance(0.6), t.pick("complete", "complete", "holes", "sparse", "edges", "edges")
+    known = np.ones((p, r), bool) if form == "complete" else t.rng.random((p, r)) < 0.6
+    known[np.arange(p), t.rng.integers(0, r, p)] = True
+    known[t.rng.integers(0, p, r), np.arange(r)] = True
+    if parity is not None and form != "edges":
+        known |= known.T
+    rows, columns = np.nonzero(known)
+    y = Y[rows, columns]
+    if form == "edges" and t.chance(0.5):  # some edges twice, with other values
+        again = t.rng.integers(0, len(rows), t.number(1, 4))
+        rows, columns = np.append(rows, rows[again]), np.append(columns, columns[again])
+        y = np.append(y, y[again] + t.rng.normal(size=len(again)))
+    q = rows if condition == "source" else columns
+    K = edge_kernel(k(X, X), k(Z, Z), rows, columns, rows, columns, PARITY[parity])
+    D = differences(y, q, weighting="items") if ranking else np.eye(len(y), dtype=LD)
+    if not len(D):
+        return
+    alpha = some_alpha(t, kernel_size(D, K), -2)
+    ours = {"loss": "ranking" if ranking else "regression", "relation": parity, "condition": condition, **unscaled()}
+    model = ConditionalRankRLS(alpha, kernel=own, tol=TOL, max_iter=20000, **ours)
+    t.let(X=X, Z=None if one else Z, Y=np.where(known, Y, np.nan), rows=rows, columns=columns, y=y, form=form)
+    t.do(f"model = ConditionalRankRLS({alpha!r}, kernel={own!r}, tol={TOL}, max_iter=20000, **{ours!r})  # {form}")
+    other = None if one else Z[:r]
+    fit(t, model, form, X[:p], other, Y, known, rows, columns, y)
+    error = oracles.kernel_error(name, np.vstack([X, Z]) if X.shape[1] == Z.shape[1] else X, problems.DOUBLE, **options)
+    top = max(np.abs(k(X, X)).max(), np.abs(k(Z, Z)).max())
+    truth = oracles.Kernel(K, y, D, alpha, problems.DOUBLE, 2 * error * top, residual=TOL * 10)
+    a, b = (grid.ravel() for grid in np.indices((len(X), len(Z))))
+    to = edge_kernel(k(X, X), k(Z, Z), a, b, rows, columns, PARITY[parity])
+    found = model.predict(X, None if one else Z).ravel()
+    t.close("scores of all edges", found, truth.scores(to)[:, 0], truth.bounds(to)[:, 0])
+    some = t.rng.integers(0, len(a), 5)
+    single = model.predict_edges(X, np.column_stack([a[some], b[some]]), None if one else Z)
+    t.close("scores of some edges", single, truth.scores(to)[some, 0], truth.bounds(to)[some, 0])
+
+
+def edge_kernel(G, K, rows, columns, others, their, parity):
+    M = G[np.ix_(rows, others)] * K[np.ix_(columns, their)]
+    return M if not parity else (M + parity * G[np.ix_(rows, their)] * K[np.ix_(columns, others)]) / 2
+
+
+def fit(t, model, form, X, Z, Y, known, rows, columns, y):
+    """In the form the relation is given in; frames bring labels, in an order of their own."""
+    with t.may_refuse(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*stopped after.*")
+        if form == "edges":
+            edges = np.column_stack([rows, columns])
+            if t.chance(0.5):
+                X, Z, edges = with_labels(t, X, Z, edges)
+            return model.fit_edges(X, edges, y, Z)
+        if form == "sparse":
+            return model.fit(X, sparse.csr_array((Y[known], np.nonzero(known)), shape=Y.shape), Z)
+        return model.fit(X, np.where(known, Y, np.nan), Z)
+
+
+def with_labels(t, X, Z, edges):
+    """The same edges by the index labels of shuffled frames."""
+    import pandas as pd
+
+    def frame(A, start):
+        labels = t.pick(np.arange(start, start + len(A)), np.array([f"o{i}" for i in range(len(A))]))
+        order = t.rng.permutation(len(A))
+        return pd.DataFrame(A, index=labels).iloc[order], labels
+
+    first, names = frame(X, t.pick(0, 1, 100))
+    second, others = (None, names) if Z is None else frame(Z, t.pick(0, 1, 100))
+    ends = [names[edges[:, 0]].tolist(), others[edges[:, 1]].tolist()]
+    t.let(edges=list(zip(*ends, strict=True)))
+    return first, second, list(zip(*ends, strict=True))
+
+
+def settings(t):
+    """Held-out scores of a complete relation without each conditioning object, against refits."""
+    p, r = t.number(3, 6), t.number(2, 6)
+    X, Z = objects(t, p), objects(t, r)
+    own, name, options = some_kernel(t, X)
+    k = lambda A, B: oracles.kernel(name, A, B, **options)
+    Y, ranking = t.rng.normal(size=(p, r)), t.chance(0.5)
+    h, i = (grid.ravel() for grid in np.indices((p, r)))
+    K = edge_kernel(k(X, X), k(Z, Z), h, i, h, i, 0)
+    D = differences(Y.ravel(), h, weighting="items") if ranking else np.eye(p * r, dtype=LD)
+    alpha = some_alpha(t, kernel_size(D, K), -2)
+    loss = "ranking" if ranking else "regression"
+    t.let(X=X, Y=Y, Z=Z)
+    t.do(f"model = ConditionalRankRLS(alphas=[{alpha!r}], kernel={own!r}, loss={loss!r}).fit(X, Y, Z)")
+    with t.may_refuse():
+        model = ConditionalRankRLS(alphas=[alpha], kernel=own, loss=loss, **unscaled()).fit(X, Y, Z)
+    error = 2 * oracles.kernel_error(
+        name, np.vstack([X, Z]) if X.shape[1] == Z.shape[1] else X, problems.DOUBLE, **options
+    )
+    top = max(np.abs(k(X, X)).max(), np.abs(k(Z, Z)).max())
+    found, bound = np.empty((p, r), LD), np.empty((p, r), LD)
+    for q in range(p):
+        rest, out = np.flatnonzero(h != q), np.flatnonzero(h == q)
+        d = differences(Y.ravel()[rest], h[rest], weighting="items") if ranking else np.eye(len(rest), dtype=LD)
+        truth = oracles.Kernel(K[np.ix_(rest, rest)], Y.ravel()[rest], d, alpha, problems.DOUBLE, error * top)
+        to = K[np.ix_(out, rest)]
+        found[q], bound[q] = truth.scores(to)[:, 0], truth.bounds(to)[:, 0]
+    t.close("held-out scores", model.cv_predictions_, found, bound * 10)
+
+
+CATEGORIES = {"relations": relation, "relations, held out": settings}

@@ -1,0 +1,140 @@
+"""Which cases there are, and running many of them."""
+
+import importlib
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the oracles and mutations that other tests share
+
+import multiprocessing
+import resource
+import time
+from collections import Counter, defaultdict
+
+from . import trial
+
+MODULES = ("rankers", "blocks", "semisupervised", "relations", "measures", "files", "wrong_input")
+WEIGHTS = {"linear models": 4, "kernel models": 2, "held-out scores": 3, "partial_fit and forget": 2, "relations": 2}
+ROOM = 6 << 30  # bytes of address space that a worker may take besides what it has
+CHUNK = 100
+
+
+def categories():
+    """Name -> function, in a fixed order."""
+    found = {}
+    for name in MODULES:
+        found.update(importlib.import_module(f".{name}", __package__).CATEGORIES)
+    return found
+
+
+def category_of(case, names):
+    """Categories take turns, some of them several times in a round: the category of a case is in its number."""
+    turns = [name for name in names for _ in range(WEIGHTS.get(name, 1))]
+    return turns[case % len(turns)]
+
+
+def run_case(seed, case, only=None):
+    """The outcome of one case."""
+    found = categories()
+    name = only or category_of(case, found)
+    return trial.run_trial(found[name], name, case, seed)
+
+
+def _limit():
+    """A worker that asks for memory without end gets an error, not the machine."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, used + ROOM))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _work(seed, only, todo, done):
+    """Chunks of cases; says which case is next, so that a crash has a name."""
+    categories()
+    if sys.platform == "linux":
+        _limit()
+    for cases in iter(todo.get, None):
+        for case in cases:
+            done.put(("next", case, None))
+            done.put(("end", case, run_case(seed, case, only)))
+    done.put(("bye", None, None))
+
+
+class Tally:
+    """What was tried by category, and what deviated."""
+
+    def __init__(self):
+        self.counts = defaultdict(Counter)
+        self.refusals = defaultdict(Counter)
+        self.deviations = []
+        self.worst = defaultdict(float)
+
+    def add(self, outcome):
+        self.counts[outcome.category][outcome.end] += 1
+        if outcome.end == trial.EQUAL:
+            self.worst[outcome.category] = max(self.worst[outcome.category], outcome.worst)
+        if outcome.end == trial.DEVIATES:
+            self.deviations.append(outcome)
+        if outcome.end == trial.REFUSED:
+            self.refusals[outcome.category][outcome.message[:60]] += 1
+
+    def table(self):
+        ends = (trial.EQUAL, trial.REFUSED, trial.UNDECIDED, trial.DEVIATES)
+        lines = [f"{'':28}" + "".join(f"{end:>11}" for end in ends) + f"{'all':>9}"]
+        total = Counter()
+        for name, counts in self.counts.items():
+            total.update(counts)
+            lines.append(f"{name:28}" + "".join(f"{counts[end]:11}" for end in ends) + f"{sum(counts.values()):9}")
+        lines.append(f"{'all':28}" + "".join(f"{total[end]:11}" for end in ends) + f"{sum(total.values()):9}")
+        return "\n".join(lines)
+
+
+def run(cases, seed=0, jobs=2, only=None, progress=None):
+    """Run cases in processes of their own; a process that dies is a deviation of the case it was at."""
+    tally, context = Tally(), multiprocessing.get_context("spawn" if jobs > 1 else "fork")
+    todo, cases, last = context.Queue(), list(cases), time.monotonic()
+    for i in range(0, len(cases), CHUNK):
+        todo.put(cases[i : i + CHUNK])
+    workers = {}
+    for _ in range(jobs):
+        todo.put(None)
+    for number in range(jobs):
+        workers[number] = _start(context, seed, only, todo)
+    while workers:
+        for number, (process, done, state) in list(workers.items()):
+            if not _drain(done, state, tally):
+                process.join()
+                del workers[number]
+            elif not process.is_alive() and done.empty():
+                case = state["case"]
+                name = only or category_of(case, categories())
+                message = f"the process died with code {process.exitcode}"
+                tally.add(trial.Outcome(name, case, trial.DEVIATES, message))
+                workers[number] = _start(context, seed, only, todo)
+        if progress and time.monotonic() - last > 10:
+            last = time.monotonic()
+            progress(tally)
+    return tally
+
+
+def _start(context, seed, only, todo):
+    done = context.SimpleQueue()
+    process = context.Process(target=_work, args=(seed, only, todo, done), daemon=True)
+    process.start()
+    return process, done, {"case": None}
+
+
+def _drain(done, state, tally):
+    """Take what a worker has reported; False when it is finished."""
+    deadline = time.monotonic() + 0.05
+    while time.monotonic() < deadline:
+        if done.empty():
+            time.sleep(0.005)
+            continue
+        kind, case, outcome = done.get()
+        if kind == "bye":
+            return False
+        if kind == "next":
+            state["case"] = case
+        else:
+            tally.add(outcome)
+    return True

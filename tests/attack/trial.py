@@ -1,0 +1,193 @@
+"""One case: what it tried, what it compared, and how it ended."""
+
+import contextlib
+import signal
+import traceback
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .oracles import LD
+from .refusals import is_documented
+
+EQUAL, REFUSED, UNDECIDED, DEVIATES = "equal", "refused", "undecided", "DEVIATES"
+SECONDS = 20  # for one case
+DECIDED = 0.05  # a bound above this share of the largest score decides nothing
+
+
+class DeviationError(AssertionError):
+    """The library and the oracle differ by more than the bound."""
+
+
+class Refused(Exception):  # noqa: N818
+    """The library would not answer, and said why in documented words."""
+
+
+class TooLong(BaseException):  # no `except Exception` of the library swallows it
+    """The case took longer than it may."""
+
+
+@dataclass
+class Trial:
+    """A random generator, the script of what is done with it, and comparisons."""
+
+    category: str
+    rng: np.random.Generator
+    names: dict = field(default_factory=dict)  # of the script: name -> value
+    lines: list = field(default_factory=list)
+    compared: int = 0
+    undecided: int = 0
+    worst: float = 0.0  # the largest error as a share of its bound
+
+    # ------------------------------------------------------------ drawing
+
+    def pick(self, *options):
+        return options[int(self.rng.integers(len(options)))]
+
+    def chance(self, p):
+        return bool(self.rng.random() < p)
+
+    def number(self, low, high):
+        return int(self.rng.integers(low, high + 1))
+
+    def power(self, low, high):
+        """10 to the power of something between."""
+        return float(10.0 ** self.rng.uniform(low, high))
+
+    # ------------------------------------------------------------ the script
+
+    def let(self, **values):
+        """Name values for the script; returns the last of them."""
+        self.names.update(values)
+        return value_of(values)
+
+    def do(self, line, value=None):
+        """A line of the script, and what it gives."""
+        self.lines.append(line)
+        return value
+
+    def script(self):
+        head = ["import numpy as np", "from scipy import sparse", "from rankrls import *", ""]
+        return "\n".join([*head, *(f"{name} = {literal(value)}" for name, value in self.names.items()), *self.lines])
+
+    # ------------------------------------------------------------ comparing
+
+    def close(self, what, found, expected, bound, *, size=0.0):
+        """`found` is within `bound` of `expected`, everywhere; where the bound says nothing, that is counted.
+
+        It says nothing if it is not small against the largest value expected, or against `size`.
+        """
+        found, expected = np.asarray(found, dtype=LD), np.asarray(expected, dtype=LD)
+        if found.shape != expected.shape:
+            raise DeviationError(f"{what}: shape {found.shape}, expected {expected.shape}")
+        bound = np.broadcast_to(np.asarray(bound, dtype=LD), expected.shape)
+        if not np.array_equal(np.isnan(found), np.isnan(expected)):
+            raise DeviationError(f"{what}: NaN in other places than expected: {found} for {expected}")
+        known = ~np.isnan(expected)
+        found, expected, bound = found[known], expected[known], bound[known]
+        if not len(expected):
+            return
+        self.compared += 1
+        if bound.max() > DECIDED * max(np.abs(expected).max(), size) or not np.all(np.isfinite(bound)):
+            self.undecided += 1
+            if not np.all(np.isfinite(found)):
+                raise DeviationError(f"{what}: {found} is not finite, expected {expected.astype(float)}")
+            return
+        error = np.abs(found - expected)
+        share = error / np.maximum(bound, LD("1e-4900"))
+        self.worst = max(self.worst, float(share.max()))
+        if not np.all(share <= 1):
+            i = int(np.argmax(np.where(np.isnan(share), np.inf, share)))
+            raise DeviationError(
+                f"{what}: {float(found[i])!r} instead of {float(expected[i])!r} (entry {i} of {len(found)}), "
+                f"an error of {float(error[i]):.3g} where rounding explains {float(bound[i]):.3g}"
+            )
+
+    def same(self, what, found, expected):
+        """Exactly equal."""
+        self.compared += 1
+        if not np.array_equal(np.asarray(found), np.asarray(expected)):
+            raise DeviationError(f"{what}: {found!r} instead of {expected!r}")
+
+    def true(self, what, condition):
+        self.compared += 1
+        if not condition:
+            raise DeviationError(what)
+
+    @contextlib.contextmanager
+    def may_refuse(self):
+        """What is done with the library: its documented refusals end the case, its other errors are deviations."""
+        try:
+            yield
+        except (DeviationError, Refused):
+            raise
+        except Exception as error:
+            if is_documented(error):
+                raise Refused(f"{type(error).__name__}: {error}") from error
+            raise
+
+    @contextlib.contextmanager
+    def must_refuse(self, what):
+        """What has no answer: the library has to say so."""
+        try:
+            yield
+        except (DeviationError, Refused):
+            raise
+        except Exception as error:
+            if is_documented(error):
+                raise Refused(f"{type(error).__name__}: {error}") from error
+            raise
+        raise DeviationError(f"{what} was accepted")
+
+
+@dataclass
+class Outcome:
+    """How a case ended."""
+
+    category: str
+    case: int
+    end: str
+    message: str = ""
+    script: str = ""
+    worst: float = 0.0
+
+
+def value_of(values):
+    return next(reversed(values.values())) if values else None
+
+
+def literal(value):
+    """Python source of a value."""
+    if isinstance(value, np.ndarray):
+        plain = value.tolist()
+        return f"np.array({plain!r}, dtype={value.dtype.str!r})".replace("nan", "np.nan").replace("inf", "np.inf")
+    return repr(value)
+
+
+def run_trial(run, category, case, seed):
+    """Outcome of a case: its own random numbers, its own limit of time."""
+    trial = Trial(category, np.random.default_rng([seed, case]))
+
+    def stop(*_):
+        raise TooLong
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    end = lambda kind, message="": Outcome(category, case, kind, message, trial.script(), trial.worst)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            run(trial)
+    except Refused as refusal:
+        return end(REFUSED, str(refusal))
+    except TooLong:
+        return end(DEVIATES, f"took more than {SECONDS} s")
+    except DeviationError as error:
+        return end(DEVIATES, str(error))
+    except Exception as error:
+        where = "".join(traceback.format_exception(error)[-3:])
+        return end(DEVIATES, f"{type(error).__name__}: {error}\n{where}")
+    finally:
+        signal.alarm(0)
+    return end(UNDECIDED if trial.undecided == trial.compared > 0 else EQUAL)
