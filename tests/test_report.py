@@ -22,6 +22,8 @@ pytest.importorskip("matplotlib")
 
 EVIL = '"><script>alert(1)</script><img src=x onerror=alert(2)>$x'
 
+UNSCALED = {"scale": None} if "scale" in RankRLS().get_params() else {}
+
 
 class Page(HTMLParser):
     """Elements and texts of a page, and whether its elements are closed."""
@@ -203,7 +205,7 @@ def test_what_the_data_say_stays_text(evil):
     assert set(found.tags) <= {
         *("html", "head", "meta", "title", "style", "body", "main", "header", "h1", "h2", "h3", "nav", "a", "section"),
         *("div", "table", "thead", "tbody", "tr", "th", "td", "p", "bdi", "strong", "small", "figure", "img"),
-        *("figcaption", "details", "summary"),
+        *("figcaption", "details", "summary", "ul", "li", "meter"),
     }
     assert EVIL in found.text and re.search(r'd\d+"><script>', found.text) and "a<script>alert(3)<b>&'" in found.text
     assert not any(key.startswith("on") for _, key, _ in found.attributes)
@@ -241,7 +243,7 @@ def test_the_page_stays_small_however_large_the_data(run, folder):
         (["test.txt", "linear.rankrls", "--top", "-1"], "--top must be between 0 and 100"),
         (["test.txt", "linear.rankrls", "--by", "ndgc"], "ndgc"),
         (["test.txt", "train.txt"], "train.txt, score 1: "),
-        (["-", "-"], "standard input (-) can be read but once"),
+        (["-", "-"], "standard input (-) can be read only once"),
         (["unlabelled.txt", "linear.rankrls"], "has a label"),
         (["tied.txt", "linear.rankrls"], "no query of tied.txt defines ndcg@10"),
         (["wide.txt", "linear.rankrls"], "wide.txt"),
@@ -307,3 +309,29 @@ def test_a_real_set(run, folder):
     run(data / "test.txt", "mq.rankrls", "-o", "mq.html", "--convention", "letor", "--quiet")
     found = Page(Path("mq.html").read_text()).text
     assert "2,874" in found and "0: 2,319 · 1: 378 · 2: 177" in found and "place 1, label 0" in found
+
+
+def test_the_verdict_comes_first_and_warns_of_what_is_suspicious(run, folder):
+    data = load_letor("train.txt")
+    dump_letor(replace(data, X=data.X * np.where(np.arange(data.X.shape[1]) == 0, 1e4, 1.0)), "raw.txt")
+    save(RankRLS(alphas=[1e6, 1e7], **UNSCALED).fit(load_letor("raw.txt").X, data.y, data.qid), "raw.rankrls")
+    run("raw.txt", "raw.rankrls", "-o", "raw.html", "--quiet")
+    text = Path("raw.html").read_text()
+    found = Page(text).text
+    places = [text.index(f'id="{part}"') for part in ("verdict", "queries", "comparison", "features", "data")]
+    assert places == sorted(places)
+    assert "is the smallest of its grid" in found and "columns differ in scale" in found
+    assert "nothing was learned" not in found
+
+
+def test_features_are_listed_by_what_they_contribute(run, folder):
+    data, model = load_letor("test.txt"), load("linear.rankrls")
+    run("test.txt", "linear.rankrls", "-o", "features.html", "--quiet")
+    found = Page(Path("features.html").read_text()).text
+    Z = model[0].transform(data.X)
+    means = {q: Z[data.qid == q].mean(axis=0) for q in np.unique(data.qid)}
+    parts = model[-1].coef_ * np.sqrt(np.mean([(z - means[q]) ** 2 for z, q in zip(Z, data.qid, strict=True)], axis=0))
+    shares = parts / np.abs(parts).sum()
+    j = int(np.argmax(np.abs(shares)))
+    listed = found[found.index("Features that matter") :]
+    assert listed.index(f"f{j + 1} {shares[j]:+.1%}") < listed.index("share of all features")

@@ -43,6 +43,15 @@ td small { display: block; color: var(--soft); font-size: 0.8rem; white-space: n
 td small.better { color: var(--blue); font-weight: 600; }
 td small.worse { color: var(--red); font-weight: 600; }
 tr.marked td { background: #fff4e8; }
+.verdict { font-size: 1.1rem; }
+.warnings { margin: 0.6rem 0 0; padding: 0.6rem 0.8rem 0.6rem 1.8rem; background: #fff4e8; border-radius: 6px; }
+.warnings li { overflow-wrap: anywhere; }
+meter.bar { width: 5rem; height: 0.7rem; border: 0; background: none; vertical-align: middle; }
+meter.bar::-webkit-meter-bar { background: #edf0f4; border: 0; border-radius: 2px; height: 0.6rem; }
+meter.up::-webkit-meter-optimum-value { background: var(--blue); border-radius: 2px; }
+meter.down::-webkit-meter-optimum-value { background: var(--red); border-radius: 2px; }
+meter.up::-moz-meter-bar { background: var(--blue); }
+meter.down::-moz-meter-bar { background: var(--red); }
 .figures { display: flex; flex-wrap: wrap; gap: 1rem; }
 figure { margin: 0.4rem 0; flex: 1 1 22rem; max-width: 34rem; min-width: 0; }
 figure img { width: 100%; height: auto; display: block; }

@@ -29,13 +29,12 @@ from .evaluate import all_metrics, labelled, p_value, read_scores, summary, valu
 from .inspect import described, in_a_line, summarised, summary_lines
 from .page import Html, join, name, section, tag
 from .text import number, say, target
-from .worst import linear_model, worst_queries
+from .verdict import SIGNIFICANT, equals, important_features, larger_is_better, verdict
+from .worst import worst_queries
 
 MOST_MODELS = 10
 MOST_WORST, MOST_PLACES = 50, 100
 PLACES = range(1, 11)  # of the curves
-TOP_WEIGHTS = 10
-SIGNIFICANT = 0.05
 
 
 @dataclass
@@ -89,7 +88,7 @@ def run(args: Namespace) -> None:
 def _check(args: Namespace) -> None:
     check_matplotlib()
     if [args.data, *args.models].count("-") > 1:
-        raise ValueError("standard input (-) can be read but once")
+        raise ValueError("standard input (-) can be read only once")
     if len(args.models) > MOST_MODELS:
         raise ValueError(f"a report compares at most {MOST_MODELS} models, got {len(args.models)}")
     for path in args.models:
@@ -113,7 +112,7 @@ def _entries(args: Namespace) -> tuple[list[Entry], Judged]:
         key = (None if names is None else tuple(names), n)
         if key not in known:
             if args.data == "-" and known:
-                raise ValueError("the models take different columns: data on standard input can be read but once")
+                raise ValueError("the models take different columns: data on standard input can be read only once")
             known[key] = read([args.data], args, names=names, n_features=n)
         return known[key]
 
@@ -150,18 +149,20 @@ def _compared(values: list[np.ndarray], flips: int) -> list[dict[str, Any]]:
 
 
 def _page(args: Namespace, entries: list[Entry], judged: Judged, main: str, found: Any, curves: Any) -> bytes:
-    names = ["data", "comparison", "pictures", "models", "queries"]
+    names = ["verdict", "queries", "comparison", "features", "pictures", "models", "data"]
     links = [tag("a", title.capitalize(), href=f"#{title}") for title in names]
     title = args.title or f"Ranking report: {PurePath(args.data).name if args.data != '-' else 'standard input'}"
     worst = [worst_queries(entry, judged, main, worst=args.worst, top=args.top) for entry in entries]
     return page.page(
         title,
         tag("header", tag("h1", title), tag("nav", *links)),
-        section("Data", "data", _data(args, entries[0].data, judged)),
-        section("Comparison", "comparison", _headline(entries, main, found[main]), _comparison(entries, found)),
+        section("Verdict", "verdict", verdict(entries, judged, main, found[main])),
+        section("Queries ranked worst", "queries", *worst),
+        section("Comparison", "comparison", _comparison(entries, found)),
+        section("Features that matter", "features", important_features(entries, judged)),
         section("Pictures", "pictures", _pictures(entries, main, found[main], curves)),
         section("Models", "models", *(_card(entry, main, number > 2) for number, entry in enumerate(entries))),
-        section("Queries ranked worst", "queries", *worst),
+        section("Data", "data", _data(args, entries[0].data, judged)),
         tag("p", f"Written by rankrls {__version__}. Nothing on this page is loaded from elsewhere.", class_="soft"),
     )
 
@@ -174,35 +175,15 @@ def _data(args: Namespace, data: RankingData, judged: Judged) -> Html:
     return join(page.table([], rows), tag("p", note, class_="soft") if note else Html(""))
 
 
-def _headline(entries: list[Entry], main: str, found: list[dict[str, Any]]) -> Html:
-    """The main metric in words."""
-    first, lines = entries[0].name, []
-    for entry, one in zip(entries[1:], found[1:], strict=True):
-        d, p = one["difference"], _equals(p_value(one["p"]))
-        counts = f"higher on {one['better']:,} queries, lower on {one['worse']:,}"
-        words = f": {d:+.4f} in {main} (p {p}), {counts}."
-        if one["p"] < SIGNIFICANT:
-            verdict = "better" if (d > 0) == _larger(main) else "worse"
-            lines.append(tag("p", name(entry.name), f" is {verdict} than ", name(first), words))
-        else:
-            lines.append(tag("p", name(entry.name), " and ", name(first), " cannot be told apart", words))
-    if not lines:
-        mean, error = found[0]["mean"][0], found[0]["standard_error"][0]
-        lines = [tag("p", name(first), f" has {main} {number(mean)} ± {number(error)}.")]
-    return join(*lines)
-
-
-def _larger(metric: str) -> bool:
-    return get_metric(metric).greater_is_better
-
-
 def _comparison(entries: list[Entry], found: dict[str, list[dict[str, Any]]]) -> Html:
     rows = []
     for metric, models in found.items():
         means = [one["mean"][-1] for one in models]
         known = [mean for mean in means if mean is not None]
-        best = (max if _larger(metric) else min)(known) if known and len(known) > 1 else None
-        rows.append([metric, *(_cell(one, best, _larger(metric)) for one in models), f"{models[0]['queries']:,}"])
+        best = (max if larger_is_better(metric) else min)(known) if known and len(known) > 1 else None
+        rows.append(
+            [metric, *(_cell(one, best, larger_is_better(metric)) for one in models), f"{models[0]['queries']:,}"]
+        )
     head = ["metric", *(entry.name for entry in entries), "queries"]
     legend = "Mean over the queries that define a metric ± its standard error over them; the best in bold."
     if len(entries) > 1:
@@ -228,11 +209,7 @@ def _cell(one: dict[str, Any], best: float | None, larger: bool) -> Html:
     better = (one["difference"] > 0) == larger
     marks = ("▲ ", "better") if better else ("▼ ", "worse")
     mark, kind = marks if one["p"] < SIGNIFICANT and one["difference"] else ("", None)
-    return join(value, tag("small", f"{mark}{one['difference']:+.4f}, p {_equals(p_value(one['p']))}", class_=kind))
-
-
-def _equals(p: str) -> str:
-    return p.replace("<", "< ") if p.startswith("<") else f"= {p}"
+    return join(value, tag("small", f"{mark}{one['difference']:+.4f}, p {equals(p_value(one['p']))}", class_=kind))
 
 
 def _long(value: str) -> Html:
@@ -254,7 +231,7 @@ def _pictures(entries: list[Entry], main: str, found: list[dict[str, Any]], curv
             figure = page.blank()
             MetricAtKDisplay(np.array(PLACES), means, errors, metric=base).plot(ax=figure.subplots())
             drawn.append(page.figure(figure, f"{base} of the first k places"))
-    sign = 1 if _larger(main) else -1
+    sign = 1 if larger_is_better(main) else -1
     for entry, one in zip(entries[1:], found[1:], strict=True):
         d, names = sign * (entry.values[main] - entries[0].values[main]), (entries[0].name, entry.name)
         figure = page.blank()
@@ -312,23 +289,7 @@ def _card(entry: Entry, main: str, folded: bool) -> Html:
         rows.append(["", f"{held}; the best of {len(curve.values)}, so slightly too good"])
     if not getattr(ranker, "regression", 0):
         rows.append(["use", "scores order the rows of one query; across queries they mean nothing"])
-    card = tag("div", page.table([], rows), _weights(entry), class_="sides")
-    return _folded(entry.name, folded, card, _model_pictures(entry))
-
-
-def _weights(entry: Entry) -> Html:
-    """The largest weights of features as they come, or as scaled within queries, if there are any."""
-    raw = linear_model(entry.model, entry.data.feature_names)
-    head = "weight per unit"
-    if raw is None:
-        raw, head = linear_model(ranker_of(entry.model), entry.data.feature_names), "weight, scaled in the query"
-    if raw is None:
-        return tag("p", "This model is not linear: features have no weights.", class_="soft")
-    order = np.argsort(-np.abs(raw.weights), kind="stable")[: np.count_nonzero(raw.weights)]
-    rows = [[raw.names[j], f"{raw.weights[j]:+.4g}"] for j in order[:TOP_WEIGHTS]]
-    left = len(raw.weights) - len(rows)
-    more = tag("p", f"{left:,} more features have smaller weights or none.", class_="soft")
-    return tag("div", page.table(["feature", head], rows, numbers=[1]), more if left else Html(""))
+    return _folded(entry.name, folded, page.table([], rows), _model_pictures(entry))
 
 
 def _folded(title: str, folded: bool, *pieces: Any) -> Html:

@@ -17,6 +17,7 @@ from .page import Html, join, name, tag
 from .text import number
 
 TOP_REASONS = 5
+OPENED = 2  # queries of each model that are shown without a click
 
 
 def worst_queries(entry: Any, judged: Any, metric: str, *, worst: int, top: int) -> Html:
@@ -28,7 +29,11 @@ def worst_queries(entry: Any, judged: Any, metric: str, *, worst: int, top: int)
     order = order[~np.isnan(values[order]) & _varied(judged)[order]]
     shown = order[:worst]
     left = len(order) - len(shown)
-    parts = [_query(entry, judged, int(q), f"{metric} {number(values[q])}", top) for q in shown]
+    values_of = [f"{metric} {number(values[q])}" for q in shown]
+    parts = [
+        _query(entry, judged, int(q), value, top, opened=i < OPENED)
+        for i, (q, value) in enumerate(zip(shown, values_of, strict=True))
+    ]
     note = f"{left:,} better ones are not shown." if left else "These are all there are."
     undefined = len(queries) - len(order)
     if undefined:
@@ -43,7 +48,7 @@ def _varied(judged: Any) -> np.ndarray:
     return judged.queries.sum(judged.y != first[judged.queries.codes]) > 0
 
 
-def _query(entry: Any, judged: Any, query: int, value: str, top: int) -> Html:
+def _query(entry: Any, judged: Any, query: int, value: str, top: int, *, opened: bool) -> Html:
     rows = judged.queries.rows(query)
     scores, y = entry.scores[rows], judged.y[rows]
     order = np.argsort(-scores, kind="stable")
@@ -62,7 +67,8 @@ def _query(entry: Any, judged: Any, query: int, value: str, top: int) -> Html:
     label = judged.queries.labels[query] if entry.data.qid is not None else "all rows"
     head = tag("summary", "query ", name(label), f", {value}, {len(rows):,} rows")
     listed = tag("div", ranked, more if left else Html(""))
-    return tag("details", head, tag("div", listed, _why(entry, judged, rows, order, wrong, docs), class_="sides"))
+    sides = tag("div", listed, _why(entry, judged, rows, order, wrong, docs), class_="sides")
+    return Html(f"<details{' open' if opened else ''}>{head}{sides}</details>")
 
 
 def wrong_pair(y: np.ndarray) -> tuple[int, int] | None:
