@@ -119,8 +119,33 @@ def refuse_network(app, exception):
                 raise ExtensionError(f"{page} loads from the network: {tag}")
 
 
+def first_paragraph(doctree):
+    """The first paragraph below a page's title, in one line."""
+    for paragraph in doctree.findall(nodes.paragraph):
+        if isinstance(paragraph.parent, nodes.section):
+            return " ".join(paragraph.astext().split())
+    return ""
+
+
+def write_llms_txt(app, exception):
+    """llms.txt: every page by title, address and first paragraph, for readers that are programs (llmstxt.org)."""
+    if exception is not None or app.builder.format != "html":
+        return
+    lines = [f"# {project}", "", f"> {first_paragraph(app.env.get_doctree('index'))}", ""]
+    sections = {"Pages": "index", "Guide": "guide", "Examples": "gallery/index", "More": "more"}
+    for title, parent in sections.items():
+        lines += [f"## {title}", ""]
+        for page in dict.fromkeys(app.env.toctree_includes.get(parent, [])):
+            about = first_paragraph(app.env.get_doctree(page))
+            entry = f"- [{app.env.titles[page].astext()}]({page}.html)"
+            lines.append(f"{entry}: {about}" if about else entry)
+        lines.append("")
+    (Path(app.outdir) / "llms.txt").write_text("\n".join(lines))
+
+
 def setup(app):
     app.add_html_math_renderer("mathml", (show_math, None), (show_math, None))
     app.connect("source-read", gather_measurements)
     app.connect("autodoc-skip-member", skip_routing)
     app.connect("build-finished", refuse_network)
+    app.connect("build-finished", write_llms_txt)

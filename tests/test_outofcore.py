@@ -19,6 +19,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 import oracles
+import rankrls
 from rankrls import RankRLS
 from rankrls.blocks import checkpoint, reading, sources
 from rankrls.blocks.block import Block
@@ -380,6 +381,7 @@ def test_weights_that_make_no_pair(scattered, tmp_path):
 
 SCRIPT = """
 import os, signal, sys
+
 from rankrls import RankRLS
 from rankrls.blocks import checkpoint, reading, sources
 
@@ -404,7 +406,7 @@ def test_a_killed_fit_goes_on_where_it_was(params, tmp_path):
     X, y, qid, _ = rows(scattered=False)
     path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid)))
     state = tmp_path / "state"
-    environment = os.environ | {"PYTHONPATH": str(Path(sources.__file__).parent.parent)}
+    environment = os.environ | {"PYTHONPATH": str(Path(rankrls.__file__).parent.parent)}
 
     def run(fatal):
         command = [sys.executable, "-c", SCRIPT, str(path), str(state), params, fatal]
