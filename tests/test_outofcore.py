@@ -23,7 +23,7 @@ import rankrls
 from rankrls import RankRLS
 from rankrls.blocks import checkpoint, reading, sources
 from rankrls.blocks.block import Block
-from rankrls.blocks.sums import Gather, TreeSum, fold_of
+from rankrls.blocks.sums import SumRows, TreeSum, fold_of
 from rankrls.blocks.totals import Counts, Loss, QueryTotals
 from rankrls.core.features import Identity
 from rankrls.datasets import RankingData, dump_letor, iter_letor
@@ -155,10 +155,10 @@ def test_any_cut_into_parts_gives_the_same_sums(data):
     for block in parts:
         counts.add(Counts.of(block, tied=loss.tied))
     for split in (False, True):
-        census, sums = QueryTotals.of(counts.total(), loss, split=split), TreeSum()
+        totals, sums = QueryTotals.of(counts.total(), loss, split=split), TreeSum()
         for block in parts:
-            sums.add(Gather(Identity(3), census, loss, np.float64)(block))
-        found = sums.total().finished(census, loss)
+            sums.add(SumRows(Identity(3), totals, loss, np.float64)(block))
+        found = sums.total().finished(totals, loss)
         options = {"tied": loss.tied, "weighting": loss.weighting, "beta": loss.regression}
         Lt = oracles.laplacian(y[:, 0], qid, u=weights, **options)
         V = np.hstack([X, y])
@@ -177,6 +177,23 @@ def test_one_query_spread_over_all_blocks(tmp_path):
     assert_same(RankRLS(3.0).fit(path), RankRLS(3.0).fit(X, y))
     with pytest.raises(ValueError, match="there is only one"):
         RankRLS().fit(path)
+
+
+@pytest.mark.parametrize(("tied", "regression", "auto"), [(False, 0.0, False), (True, 0.3, False), (False, 0.0, True)])
+def test_nearly_collinear_columns(tied, regression, auto, tmp_path):
+    """A'A loses the digits that tell two columns apart; further passes over the rows restore them, as in memory."""
+    X, y, qid, _ = rows()
+    X[:, 4] = X[:, 0] + 1e-7 * np.random.default_rng(1).normal(size=len(X))
+    params = {"alphas": [1e-12]} if auto else {"alpha": 1e-12}
+    params |= {"tied_pairs": tied, "regression": regression}
+    model = RankRLS(**params).fit(parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid))), y="y", qid="qid")
+    assert_allclose(model.coef_, RankRLS(**params).fit(X, y, qid=qid).coef_, rtol=1e-7)
+    F = oracles.laplacian(y, qid, tied=tied, weighting="items", beta=regression)
+    centred = X - X.mean(axis=0) if regression else X
+    root = np.linalg.cholesky(F + 1e-14 * np.eye(len(F)))  # least squares on the rows, not on A'A
+    A = np.vstack([root.T @ centred, 1e-6 * np.eye(FEATURES)])
+    z = np.concatenate([root.T @ (y - y.mean() if regression else y), np.zeros(FEATURES)])
+    assert_allclose(model.coef_, np.linalg.lstsq(A, z, rcond=None)[0], rtol=1e-5)
 
 
 def test_single_precision(tmp_path):
@@ -335,7 +352,7 @@ def test_columns_by_name_in_memory():
         (lambda t: t.drop(columns="y"), "no column 'y'"),
         (lambda t: t[["y", "qid"]], "no column left"),
         (lambda t: t.assign(y=1.0), "no comparable pair"),
-        (lambda t: t.iloc[:0], "every part is empty"),
+        (lambda t: t.iloc[:0], "every block is empty"),
     ],
 )
 def test_tables_that_cannot_be_learned_from(change, message, tmp_path):

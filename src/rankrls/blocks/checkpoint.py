@@ -14,8 +14,8 @@ import numpy as np
 from ..core.statistics import Statistics
 from ..system.files import replacing
 from .block import Block
-from .scoring import Held
-from .sums import Folded, Gathered
+from .scoring import HeldOutScores
+from .sums import PartialSums, PerFold
 from .totals import Counts
 
 SECONDS = 15.0  # between two checkpoints
@@ -96,7 +96,7 @@ class Checkpoint:
             self.path.unlink(missing_ok=True)
 
 
-_RECORDS = {cls.__name__: cls for cls in (Pass, Block, Statistics, Gathered, Folded, Held, Counts)}
+_RECORDS = {cls.__name__: cls for cls in (Pass, Block, Statistics, PartialSums, PerFold, HeldOutScores, Counts)}
 
 
 def _packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:

@@ -1,37 +1,38 @@
-"""Held-out scores of rows that arrive in blocks, summed over queries."""
+"""Held-out scores of rows that arrive in blocks, added up over queries."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ..core.features import Features
 from ..core.queries import Queries
 from ..metrics import Metric
 from ..problems.base import Model
-from ..problems.primal import Primal
+from ..problems.primal import Primal, scores_of
+from ..problems.solved import Solved
 from .block import Block, as_labels
-from .sums import (
-    fold_of,
-)
+from .sums import fold_of
 from .totals import Loss
 
 
 @dataclass(frozen=True)
-class Held:
-    """What hold-out says of each alpha: sums over the queries that define a metric."""
+class HeldOutScores:
+    """A metric of each of k models, added up over the held-out queries that define it."""
 
     total: np.ndarray  # (k,)
     square: np.ndarray  # (k,)
     count: int
 
-    def __add__(self, other: Held) -> Held:
-        return Held(self.total + other.total, self.square + other.square, self.count + other.count)
+    def __add__(self, other: HeldOutScores) -> HeldOutScores:
+        return HeldOutScores(self.total + other.total, self.square + other.square, self.count + other.count)
 
     @classmethod
-    def of(cls, values: np.ndarray) -> Held:
-        """Values (q, k) of each query, NaN where it defines none."""
+    def of(cls, values: np.ndarray) -> HeldOutScores:
+        """From the values (q, k) of each query, NaN where a query does not define the metric."""
         known = values[~np.isnan(values[:, 0])]
         return cls(known.sum(axis=0), (known**2).sum(axis=0), len(known))
 
@@ -41,50 +42,50 @@ class Held:
 
     @property
     def error(self) -> np.ndarray:
-        """(k,) the standard error of the mean; NaN of a single query."""
+        """(k,) the standard error of the mean; NaN for a single query."""
         n = self.count
-        variance = (
-            np.maximum(0, self.square - self.total**2 / n) / (n - 1) if n > 1 else np.full(len(self.total), np.nan)
-        )
-        return np.sqrt(variance / n)
+        if n < 2:
+            return np.full(len(self.total), np.nan)
+        return np.sqrt(np.maximum(0, self.square - self.total**2 / n) / (n - 1) / n)
 
 
 @dataclass(frozen=True)
 class LeaveQueryOut:
-    """A block of whole queries -> the metric of each by the models that never saw it."""
+    """A block of complete queries -> the metric of each by models that never saw it."""
 
-    problem: Primal  # its path and sums are of all rows; it has none itself
+    solved: Solved  # from the sums of all rows
+    features: Features
     loss: Loss
     metric: Metric
     alphas: np.ndarray
+    dtype: Any
 
-    def __call__(self, block: Block) -> Held:
+    def __call__(self, block: Block) -> HeldOutScores:
         queries = Queries.of(as_labels(block.qid))
         F = self.loss.preferences(queries, block.y, block.weights)
-        scores = self.problem.among(F, block.X, block.y).leave_out(None, self.alphas)
-        return judged(self.metric, block.y, scores, queries)
+        rows = Primal(F, self.features, block.X, block.y, self.dtype)
+        return _judged(self.metric, block.y, rows.leave_queries_out(self.solved, self.alphas), queries)
 
 
 @dataclass(frozen=True)
 class LeaveFoldOut:
-    """A block of whole queries -> the metric of each by the models of all other folds."""
+    """A block of complete queries -> the metric of each by models of the other folds."""
 
-    problem: Primal
-    models: Sequence[Sequence[Model]]  # of each fold those that never saw it, one for each alpha
+    models: Sequence[Sequence[Model]]  # for each fold, the models that never saw it: one for each alpha
+    features: Features
     metric: Metric
+    dtype: Any
 
-    def __call__(self, block: Block) -> Held:
-        queries = Queries.of(as_labels(block.qid))
+    def __call__(self, block: Block) -> HeldOutScores:
         fold = fold_of(block.qid, len(self.models))
         scores = np.empty((len(block), len(self.models[0]), block.y.shape[1]))
-        part = self.problem.among(self.problem.F, block.X, block.y)
         for f in np.unique(fold):
             rows = np.flatnonzero(fold == f)
-            scores[rows] = part.scores(rows, self.models[f])
-        return judged(self.metric, block.y, scores, queries)
+            scores[rows] = scores_of(self.models[f], self.features, block.X, rows, self.dtype)
+        return _judged(self.metric, block.y, scores, Queries.of(as_labels(block.qid)))
 
 
-def judged(metric: Metric, y: np.ndarray, scores: np.ndarray, queries: Queries) -> Held:
+def _judged(metric: Metric, y: np.ndarray, scores: np.ndarray, queries: Queries) -> HeldOutScores:
     """A metric of held-out scores (m, k, t), averaged over targets."""
     columns = [metric.per_query(y[:, t], scores[:, :, t], queries) for t in range(y.shape[1])]
-    return Held.of(np.mean(columns, axis=0))
+    return HeldOutScores.of(np.mean(columns, axis=0))

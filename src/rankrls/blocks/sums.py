@@ -1,14 +1,14 @@
-"""Sums over rows that come in parts: blocks of a file, partitions of a cluster, in any order.
+"""Sums over rows that arrive in blocks: parts of a file, partitions of a cluster, in any order.
 
-A query may lie in several parts. Rows of one that is whole in a part go straight into its `Statistics`. Of the rest,
-rows with the same place in the preference graph (the level where they tie, else the query) are replaced by their mean:
-with w their weight and v their mean, writing x^2 for x x',
+The rows of a query may lie in several blocks. Rows of queries that are complete in a block go straight into its
+`Statistics`. Of the others, rows with the same place in the preference graph (a group: the level on which they tie,
+else the query) are replaced by their mean. With w the weight of a group in a block, v its mean, and x^2 for x x',
 
-    sum of u_i within^2 (v_i - rbar)^2  =  sum of u_i within^2 (v_i - v)^2  +  w within^2 (v - rbar)^2,
+    sum of u_i within^2 (v_i - rbar)^2  =  sum of u_i within^2 (v_i - v)^2  +  w within^2 (v - rbar)^2.
 
-so that a part, which knows `within` from the census, has the first sum and keeps (w, v), a fragment. A fragment is a
-weighted row: fragments of two parts merge by the same formula, and those of all parts are the items of an ordinary
-problem. Nothing cancels, no row is moved, and a part sends n^2 numbers and n for each fragment.
+A block knows `within` from the `QueryTotals`, so it can add up the first sum, and keeps (w, v) as a fragment. A
+fragment is a weighted row: fragments of two blocks merge by the same formula, and those of all blocks are the items
+of an ordinary problem. Nothing cancels, no row is moved, and a block returns n^2 numbers and n for each fragment.
 """
 
 from __future__ import annotations
@@ -22,26 +22,27 @@ import numpy as np
 from scipy import sparse
 
 from ..checks import check_copies, check_query_mass
-from ..core.features import Features
+from ..core.features import Features, Identity
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..core.statistics import Statistics
-from ..problems.primal import Primal
+from ..problems.base import Model
+from ..problems.primal import Primal, scores_of
 from .block import Block, as_labels
 from .totals import Loss, QueryTotals
 
 T = TypeVar("T")
-PIECE_ROWS = 8192  # rows whose features are held at once
+FRAGMENT_ROWS = 8192  # rows whose features are held at once
 
 
-class Parts(Protocol):
-    """Rows in parts, wherever they are. A function of a block gives something that adds."""
+class BlockedRows(Protocol):
+    """Rows in blocks, wherever they are; functions of a block return something that adds."""
 
     n_columns: int
     names: list[str] | None
     dtype: Any
     n_targets: int
-    whole: bool  # no query is in two blocks
+    whole: bool  # no query lies in two blocks
     stable: bool  # blocks are the same in every pass
     once: bool  # there is only one pass
 
@@ -51,15 +52,15 @@ class Parts(Protocol):
     def sum(self, function: Callable[[Block], T], label: str) -> T:
         """The sum of a function over all blocks."""
 
-    def sum_by_query(self, function: Callable[[Block], T], census: QueryTotals | None, label: str) -> T:
-        """The sum of a function over blocks of whole queries."""
+    def sum_by_query(self, function: Callable[[Block], T], totals: QueryTotals | None, label: str) -> T:
+        """The sum of a function over blocks of complete queries."""
 
     def sample(self, size: int, rng: np.random.Generator) -> Any:
-        """Rows of X drawn at random, all of them if there are fewer."""
+        """Rows of X drawn at random; all of them if there are fewer."""
 
 
 class TreeSum(Generic[T]):
-    """The sum of things that may grow as they are added: like is added to like, the others at once."""
+    """A sum of terms that grow as they are added: large ones are added to large ones only."""
 
     def __init__(self) -> None:
         self._stack: list[Any] = []
@@ -75,7 +76,7 @@ class TreeSum(Generic[T]):
     def total(self) -> T:
         """The sum so far."""
         if not self._stack:
-            raise ValueError("there are no rows to learn from: every part is empty")
+            raise ValueError("there are no rows to learn from: every block is empty")
         while len(self._stack) > 1:
             value = self._stack.pop()
             self._stack[-1] = self._stack[-1] + value
@@ -83,110 +84,117 @@ class TreeSum(Generic[T]):
 
 
 def growth(value: Any) -> int:
-    """How much of a sum grows with the rows in it."""
+    """The part of a term's size that grows with its rows."""
     return getattr(value, "growth", 0)
 
 
 @dataclass(frozen=True)
-class Gathered:
-    """Sums over rows, and fragments of the queries that are not whole."""
+class PartialSums:
+    """Sums over the rows of some blocks, and fragments of the queries that continue in others."""
 
     closed: Statistics
-    group: np.ndarray  # (k,) sorted
+    group: np.ndarray  # (k,) ascending
     weight: np.ndarray  # (k,)
     within2: np.ndarray  # (k,)
     mean: np.ndarray  # (k, n + t) of [Phi, y]
 
-    def __add__(self, other: Gathered) -> Gathered:
+    def __add__(self, other: PartialSums) -> PartialSums:
         return _join([self, other])
 
     @property
     def growth(self) -> int:
         return len(self.group)
 
-    def finished(self, census: QueryTotals | None, loss: Loss) -> Statistics:
-        """The sums over all rows, once every part is in."""
-        if census is None or not len(self.group):
+    def finished(self, totals: QueryTotals | None, loss: Loss) -> Statistics:
+        """The sums over all rows, once every block is in."""
+        if totals is None or not len(self.group):
             return self.closed
         n = self.closed.gram.shape[0]
-        queries = Queries.of(census.group_query[self.group])
-        between2 = census.between2[queries.labels]
-        F = QueryPreferences(queries, regression=loss.regression, weights=self.weight, between2=between2)
+        queries = Queries.of(totals.group_query[self.group])
+        numbers = queries.labels
+        F = QueryPreferences(
+            queries, regression=loss.regression, weights=self.weight, between2=totals.between2[numbers]
+        )
         Phi, y = np.ascontiguousarray(self.mean[:, :n]), self.mean[:, n:]
-        sums = Primal(F, _Given(n), Phi, y, np.float64).sums
-        met = queries.labels
-        rows, pairs = int(census.size[met].sum()), int(census.pairs[met].sum())
-        return self.closed + replace(sums, n_rows=rows, n_queries=len(met), n_pairs=pairs)
+        sums = Primal(F, Identity(n), Phi, y, np.float64).sums
+        rows, pairs = int(totals.size[numbers].sum()), int(totals.pairs[numbers].sum())
+        return self.closed + replace(sums, n_rows=rows, n_queries=len(numbers), n_pairs=pairs)
 
 
 @dataclass(frozen=True)
-class Gather:
-    """A block -> its sums and fragments, in the space of some features."""
+class SumRows:
+    """A block -> its partial sums, in the space of some features."""
 
     features: Features
-    census: QueryTotals | None  # None where every query is whole in its block
+    totals: QueryTotals | None  # None where every query is complete in its block
     loss: Loss
     dtype: Any
+    model: Model | None = None  # if there is one, its residuals take the place of y
 
-    def __call__(self, block: Block) -> Gathered:
+    def __call__(self, block: Block) -> PartialSums:
         queries = Queries.of(as_labels(block.qid))
-        n, t = self.features.n_columns, block.y.shape[1]
-        nothing = _fragmentless(_no_sums(n, t, self.loss.regression))
+        nothing = _no_fragments(_no_sums(self.features.n_columns, block.y.shape[1], self.loss.regression))
         if not len(block):
             return nothing
-        if self.census is None:
+        if self.totals is None:
             return replace(nothing, closed=self._closed(block, queries))
-        code = self.census.find(queries.labels)
-        inside = self.census.complete(code, queries.sizes)[queries.codes]
+        number = self.totals.find(queries.labels)
+        inside = self.totals.complete(number, queries.sizes)[queries.codes]
         found = []
         if inside.any():
             rows = np.flatnonzero(inside)
-            part = block.take(rows)
-            found.append(replace(nothing, closed=self._closed(part, Queries.of(queries.codes[rows]))))
+            found.append(replace(nothing, closed=self._closed(block.take(rows), Queries.of(queries.codes[rows]))))
         outside = np.flatnonzero(~inside)
-        for i in range(0, len(outside), PIECE_ROWS):
-            rows = outside[i : i + PIECE_ROWS]
-            found.append(self._fragments(block.take(rows), code[queries.codes[rows]]))
+        for i in range(0, len(outside), FRAGMENT_ROWS):
+            rows = outside[i : i + FRAGMENT_ROWS]
+            found.append(self._fragments(block.take(rows), number[queries.codes[rows]]))
         return _join(found) if found else nothing
 
     def _closed(self, block: Block, queries: Queries) -> Statistics:
         if self.loss.tied:
             check_query_mass(queries, block.weights, self.loss.weighting)
         F = self.loss.preferences(queries, block.y, block.weights)
-        return Primal(F, self.features, block.X, block.y, self.dtype).sums
+        return Primal(F, self.features, block.X, self._targets(block), self.dtype).sums
 
-    def _fragments(self, block: Block, code: np.ndarray) -> Gathered:
-        assert self.census is not None
+    def _fragments(self, block: Block, number: np.ndarray) -> PartialSums:
+        totals = self.totals
+        assert totals is not None
         if self.loss.tied:
-            here, of = np.unique(code), self.census
-            check_copies(of.label[here], of.size[here], of.weight[here], self.loss.weighting)
-        group = self.census.groups(code, np.zeros(0) if self.loss.tied else block.y[:, 0])
+            here = np.unique(number)
+            check_copies(totals.label[here], totals.size[here], totals.weight[here], self.loss.weighting)
+        group = totals.groups(number, np.zeros(0) if self.loss.tied else block.y[:, 0])
         Phi: Any = self.features.reader(block.X)()(slice(0, len(block)))
-        V = np.hstack([Phi.toarray() if sparse.issparse(Phi) else Phi, block.y.astype(self.dtype)])
+        V = np.hstack([Phi.toarray() if sparse.issparse(Phi) else Phi, self._targets(block).astype(self.dtype)])
         weights = np.ones(len(block)) if block.weights is None else block.weights
         closed = _no_sums(self.features.n_columns, block.y.shape[1], self.loss.regression)
-        return _collapsed(closed, group, weights, self.census.group_within2[group], V)
+        return _merged(closed, group, weights, totals.group_within2[group], V)
+
+    def _targets(self, block: Block) -> np.ndarray:
+        if self.model is None:
+            return block.y
+        scores = scores_of([self.model], self.features, block.X, np.arange(len(block)), np.float64)
+        return block.y - scores[:, 0]
 
 
-def _join(parts: Sequence[Gathered]) -> Gathered:
+def _join(parts: Sequence[PartialSums]) -> PartialSums:
     closed = parts[0].closed
     for part in parts[1:]:
         closed = closed + part.closed
     arrays = ([getattr(part, name) for part in parts] for name in ("group", "weight", "within2", "mean"))
-    return _collapsed(closed, *(np.concatenate(array) for array in arrays))
+    return _merged(closed, *(np.concatenate(array) for array in arrays))
 
 
-def _collapsed(
+def _merged(
     closed: Statistics, group: np.ndarray, weight: np.ndarray, within2: np.ndarray, V: np.ndarray
-) -> Gathered:
-    """Rows or fragments of one group become one fragment; what they have about its mean goes into the sums."""
+) -> PartialSums:
+    """One fragment for each group of rows or fragments; what these deviate from its mean goes into the sums."""
     label, first, place = np.unique(group, return_index=True, return_inverse=True)
     if len(label) == len(group):
-        return Gathered(closed, label, weight[first], within2[first], V[first].astype(np.float64))
+        return PartialSums(closed, label, weight[first], within2[first], V[first].astype(np.float64))
     k = len(group)
     sums = np.bincount(place, weights=weight)
-    pick = sparse.csr_array((weight / sums[place], (place, np.arange(k))), shape=(len(label), k))
-    mean = pick @ V.astype(np.float64, copy=False)
+    average = sparse.csr_array((weight / sums[place], (place, np.arange(k))), shape=(len(label), k))
+    mean = average @ V.astype(np.float64, copy=False)
     R = V - mean[place].astype(V.dtype)
     R *= np.sqrt(weight * within2)[:, None].astype(V.dtype)
     product = (R.T @ R).astype(np.float64)
@@ -197,39 +205,27 @@ def _collapsed(
         cross=product[:n, n:],
         square=np.diag(product)[n:],
     )
-    return Gathered(closed + inside, label, sums, within2[first], mean)
+    return PartialSums(closed + inside, label, sums, within2[first], mean)
 
 
-def _fragmentless(closed: Statistics) -> Gathered:
+def _no_fragments(closed: Statistics) -> PartialSums:
     none = np.empty(0)
     width = closed.gram.shape[0] + closed.cross.shape[1]
-    return Gathered(closed, np.empty(0, dtype=np.intp), none, none, np.empty((0, width)))
+    return PartialSums(closed, np.empty(0, dtype=np.intp), none, none, np.empty((0, width)))
 
 
 def _no_sums(n: int, t: int, beta: float) -> Statistics:
-    zero, none = np.zeros((n, n)), np.zeros(n)
-    return Statistics(zero, np.zeros((n, t)), np.zeros(t), none, np.zeros(t), 0.0, beta, 0, 0, 0)
+    return Statistics(np.zeros((n, n)), np.zeros((n, t)), np.zeros(t), np.zeros(n), np.zeros(t), 0.0, beta, 0, 0, 0)
 
 
 @dataclass(frozen=True)
-class _Given:
-    """Features that are the columns given, in double precision."""
-
-    n_columns: int
-    W = None
-
-    def reader(self, X: np.ndarray) -> Callable[[], Any]:
-        return lambda: lambda rows: X[rows].copy()
-
-
-@dataclass(frozen=True)
-class Folded:
-    """Something that adds, for each fold of queries by itself."""
+class PerFold:
+    """Something that adds, for each fold of queries separately."""
 
     folds: tuple[Any, ...]
 
-    def __add__(self, other: Folded) -> Folded:
-        return Folded(tuple(a + b for a, b in zip(self.folds, other.folds, strict=True)))
+    def __add__(self, other: PerFold) -> PerFold:
+        return PerFold(tuple(a + b for a, b in zip(self.folds, other.folds, strict=True)))
 
     @property
     def growth(self) -> int:
@@ -237,19 +233,19 @@ class Folded:
 
 
 @dataclass(frozen=True)
-class FoldedGather:
-    """A block -> its sums and fragments, for each fold of queries by itself."""
+class SumRowsPerFold:
+    """A block -> its partial sums for each fold of queries separately."""
 
-    gather: Gather
+    sum_rows: SumRows
     n_folds: int
 
-    def __call__(self, block: Block) -> Folded:
+    def __call__(self, block: Block) -> PerFold:
         fold = fold_of(block.qid, self.n_folds)
-        return Folded(tuple(self.gather(block.take(np.flatnonzero(fold == f))) for f in range(self.n_folds)))
+        return PerFold(tuple(self.sum_rows(block.take(np.flatnonzero(fold == f))) for f in range(self.n_folds)))
 
 
 def fold_of(qid: np.ndarray, n_folds: int) -> np.ndarray:
-    """(k,) the fold of each row: a hash of its query's id, the same wherever and whenever it is met."""
+    """(k,) the fold of each row: a hash of its query id, the same in every block and every pass."""
     queries = Queries.of(as_labels(qid))
     of_query = np.array([zlib.crc32(str(label).encode()) % n_folds for label in queries.labels.tolist()], dtype=int)
     return of_query[queries.codes]

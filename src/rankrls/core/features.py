@@ -72,6 +72,28 @@ class Nystroem:
         return lambda: lambda rows: self.kernel(X[rows].astype(np.float64), points)
 
 
+@dataclass(frozen=True)
+class Projected:
+    """Linear combinations V of the columns of some features."""
+
+    features: Features
+    V: np.ndarray  # (n, k)
+    W = None
+
+    @property
+    def n_columns(self) -> int:
+        return self.V.shape[1]
+
+    def reader(self, X: Any) -> Callable[[], Read]:
+        reader = self.features.reader(X)
+
+        def projected() -> Read:
+            read = reader()
+            return lambda rows: read(rows) @ self.V
+
+        return projected
+
+
 def _dense(X: np.ndarray) -> Read:
     """Rows of a dense array: a view where each is contiguous and they lie together, else a copy."""
     scratch, contiguous = Scratch(X.dtype), X.strides[1] == X.itemsize

@@ -17,6 +17,7 @@ A direction that carries no penalty (an intercept) has D independent of alpha: 1
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,10 @@ from scipy import linalg
 from .preferences import PairPreferences, QueryPreferences
 from .statistics import Statistics
 
+Look = Callable[[np.ndarray], Statistics]  # V (n, k) -> the sums of A V and z
+
+UNCLEAR = 1e-8  # a share of the largest eigenvalue of A'A, below which an eigenvalue has lost half of its digits
+VISIBLE = 1e-20  # and one below which a direction is rounding even when the rows themselves are looked at
 INDEFINITE = (
     "the kernel matrix is not positive semi-definite (smallest eigenvalue {:.3g}, largest {:.3g}): "
     "use a valid kernel, or add a multiple of the identity"
@@ -61,7 +66,7 @@ def cutoff(n: int, dtype: Any = np.float64) -> float:
 
 def ill_conditioned(M: np.ndarray, alpha: float) -> bool:
     """Whether a Cholesky factor of M + alpha I may lose half of the digits or more."""
-    return alpha < 1e-8 * float(np.trace(M))
+    return alpha < UNCLEAR * float(np.trace(M))
 
 
 def whitening(K: np.ndarray, tolerance: float) -> np.ndarray:
@@ -73,21 +78,35 @@ def whitening(K: np.ndarray, tolerance: float) -> np.ndarray:
     return V[:, keep] / np.sqrt(d[keep])
 
 
-def primal(sums: Statistics, W: np.ndarray | None = None, dtype: Any = np.float64) -> RidgePath:
-    """The path of ||A w - z||^2 + alpha ||w||^2 in w = W v (W whitens another penalty than ||w||^2)."""
+def primal(
+    sums: Statistics, W: np.ndarray | None = None, dtype: Any = np.float64, look: Look | None = None
+) -> RidgePath:
+    """The path of ||A w - z||^2 + alpha ||w||^2 in w = W v (W whitens another penalty than ||w||^2).
+
+    Rounding of A'A hides directions with d below eps times the largest. `look(V)`, the sums of the rows in some
+    directions, shows them: there ||A v||^2 is right to eps^2.
+    """
     gram = sums.gram if W is None else W.T @ sums.gram @ W
     cross = sums.cross if W is None else W.T @ sums.cross
     d, V = eigh(gram)
-    keep = d > max(d[-1], 0) * cutoff(len(d), dtype)
+    top = max(d[-1], 0) if len(d) else 0.0
+    z, share = V.T @ cross, cutoff(len(d), dtype)
+    small = d <= UNCLEAR * top
+    if look is not None and small.any() and top > 0:
+        part = look(V[:, small])
+        e, U = eigh(part.gram)
+        d, V = np.concatenate([e, d[~small]]), np.hstack([V[:, small] @ U, V[:, ~small]])
+        z, share = np.concatenate([U.T @ part.cross, z[~small]]), VISIBLE
+    keep = d > top * share
     d, V = d[keep], V[:, keep]
-    return RidgePath(V if W is None else W @ V, d, V.T @ cross)
+    return RidgePath(V if W is None else W @ V, d, z[keep])
 
 
-def primal_solution(sums: Statistics, alpha: float, W: np.ndarray | None = None, dtype: Any = np.float64) -> np.ndarray:
-    """(n, t) the solution at one alpha: a Cholesky factor where it is safe, else the path."""
+def cholesky_solution(sums: Statistics, alpha: float, W: np.ndarray | None = None) -> np.ndarray | None:
+    """(n, t) the solution at one alpha; None where a Cholesky factor may lose half of the digits."""
     gram = sums.gram if W is None else W.T @ sums.gram @ W
     if ill_conditioned(gram, alpha):
-        return primal(sums, W, dtype).coef(alpha)
+        return None
     v = _solve_shifted(gram, alpha, sums.cross if W is None else W.T @ sums.cross)
     return v if W is None else W @ v
 
@@ -100,6 +119,11 @@ class DualSystem:
     FKF: np.ndarray
     z: np.ndarray  # (p, t)
     v: np.ndarray | None  # (p,) unit vector
+    trace: float  # of F K F', which a factorisation overwrites
+
+    @classmethod
+    def of(cls, KF: np.ndarray, FKF: np.ndarray, z: np.ndarray, v: np.ndarray | None) -> DualSystem:
+        return cls(KF, FKF, z, v, float(np.trace(FKF)))
 
     def path(self) -> RidgePath:
         """F K F' = U diag(d) U'; O(m^3). Overwrites FKF."""
@@ -132,7 +156,7 @@ def dual_system(F: QueryPreferences | PairPreferences, K: np.ndarray, y: np.ndar
     """The dual of a kernel matrix K (m, m); y (m, t)."""
     v = _free_direction(F)
     KF = np.ascontiguousarray(_project(F @ K, v).T)
-    return DualSystem(KF, _project(F @ KF, v), _project(F @ y, v), v)
+    return DualSystem.of(KF, _project(F @ KF, v), _project(F @ y, v), v)
 
 
 def linear_dual_system(F: QueryPreferences, X: np.ndarray, y: np.ndarray) -> DualSystem:
@@ -145,7 +169,7 @@ def linear_dual_system(F: QueryPreferences, X: np.ndarray, y: np.ndarray) -> Dua
         A = _project(F @ columns, v)
         KF += columns @ A.T
         FKF += A @ A.T
-    return DualSystem(KF, FKF, _project(F @ y, v), v)
+    return DualSystem.of(KF, FKF, _project(F @ y, v), v)
 
 
 def held_out(B: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *, complete: bool) -> np.ndarray:

@@ -86,7 +86,7 @@ def _agreement(model: CoRankRLS, unscored: Partitions, stack: Stack) -> Unscored
     none = np.empty(0, dtype=np.intp)
     nothing = Training(np.empty((0, unscored.n_columns)), np.empty((0, 1)), Queries(none, none))
     loss = Loss(model.weighting, 0.0, True)
-    sums = Candidate(Rows(unscored), nothing, StackFeatures(stack), loss, None).problem.sums
+    sums = Candidate(Rows(unscored), nothing, StackFeatures(stack), loss, None).sums
     return Unscored(sums.gram, sums.n_rows, sums.n_pairs)
 
 

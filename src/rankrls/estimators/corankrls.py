@@ -44,7 +44,7 @@ class JointSetup:
 
     @cached_property
     def alphas(self) -> np.ndarray:
-        return choice.default_alphas(self.problem.spread) if self.given is None else self.given
+        return choice.default_alphas(self.problem.mean_eigenvalue) if self.given is None else self.given
 
     def judge(self, cv: Any, metric: Metric) -> Judged:
         """The held-out score of every nu and alpha."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import operator
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from typing import Any
@@ -19,20 +18,19 @@ from .. import checks
 from ..bases import CANDIDATES, Basis
 from ..blocks.checkpoint import Checkpoint
 from ..blocks.reading import SourceParts
-from ..blocks.scoring import Held, LeaveFoldOut, LeaveQueryOut
+from ..blocks.scoring import HeldOutScores, LeaveFoldOut, LeaveQueryOut
 from ..blocks.sources import Source
-from ..blocks.sums import FoldedGather, Gather, Parts
+from ..blocks.sums import BlockedRows, SumRows, SumRowsPerFold
 from ..blocks.totals import Counts, Loss, QueryTotals
-from ..core.features import Features, Identity, Nystroem
+from ..core.features import Features, Identity, Nystroem, Projected
 from ..core.queries import Queries
-from ..core.ridge import primal
 from ..core.statistics import Statistics
 from ..kernels import Kernel, Precomputed, as_kernel
 from ..metrics import Metric, get_metric
 from ..problems import choice
 from ..problems.base import Model
 from ..problems.choice import Choice, Judged, Setting
-from ..problems.primal import Primal
+from ..problems.solved import Solved, mean_eigenvalue, model_at, needs_rows
 from ..system import memory
 from .training import GRAM_COLUMNS, Training
 
@@ -41,19 +39,19 @@ from .training import GRAM_COLUMNS, Training
 class Rows:
     """Rows in parts, and what has been learned of their queries so far."""
 
-    parts: Parts
+    parts: BlockedRows
     counts: dict[bool, Counts] = field(default_factory=dict)
-    censuses: dict[bool, QueryTotals] = field(default_factory=dict)
+    known: dict[bool, QueryTotals] = field(default_factory=dict)
 
-    def census(self, loss: Loss) -> QueryTotals | None:
+    def totals(self, loss: Loss) -> QueryTotals | None:
         """What parts must know of each other; None where no query is in two of them."""
         if self.parts.whole:
             return None
         tied = loss.tied
-        if tied not in self.censuses:
+        if tied not in self.known:
             self.counts[tied] = self.parts.labels(partial(Counts.of, tied=tied))
-            self.censuses[tied] = QueryTotals.of(self.counts[tied], loss, split=self.parts.stable)
-        return self.censuses[tied]
+            self.known[tied] = QueryTotals.of(self.counts[tied], loss, split=self.parts.stable)
+        return self.known[tied]
 
     def moved(self, loss: Loss, sums: Statistics) -> bool:
         """Whether parts have changed since the census: a query was cut where it had been whole, and counted twice.
@@ -70,7 +68,7 @@ class Rows:
             )
         moved = sums.n_queries != counts.n_queries
         if moved:
-            self.censuses[loss.tied] = QueryTotals.of(counts, loss)
+            self.known[loss.tied] = QueryTotals.of(counts, loss)
         return moved
 
 
@@ -89,36 +87,52 @@ class Candidate:
     def folds(self) -> list[Statistics]:
         """The sums of each fold, or of all rows."""
         found = self._folds()
-        return self._folds() if self.rows.moved(self.loss, total(found)) else found
+        return self._folds() if self.rows.moved(self.loss, reduce(operator.add, found)) else found
 
     def _folds(self) -> list[Statistics]:
-        census = self.rows.census(self.loss)
-        gather = Gather(self.features, census, self.loss, self.dtype)
+        totals = self.rows.totals(self.loss)
+        sum_rows = SumRows(self.features, totals, self.loss, self.dtype)
         if self.n_folds is None:
-            return [self.rows.parts.sum(gather, "sums over rows").finished(census, self.loss)]
-        folded = self.rows.parts.sum(FoldedGather(gather, self.n_folds), "sums over rows")
-        return [part.finished(census, self.loss) for part in folded.folds]
+            return [self.rows.parts.sum(sum_rows, "sums over rows").finished(totals, self.loss)]
+        per_fold = self.rows.parts.sum(SumRowsPerFold(sum_rows, self.n_folds), "sums over rows")
+        return [part.finished(totals, self.loss) for part in per_fold.folds]
 
     @property
     def dtype(self) -> Any:
         return self.data.dtype if self.data.kernel is None else np.float64
 
     @cached_property
-    def problem(self) -> Primal:
-        """Solved from the sums; it has no rows."""
-        problem = Primal(None, self.features, np.empty((0, 0)), np.empty((0, 0)), self.dtype)  # type: ignore[arg-type]
-        problem.__dict__["sums"] = total(self.folds)
-        return problem
+    def sums(self) -> Statistics:
+        return reduce(operator.add, self.folds)
+
+    def model(self, alpha: float) -> Model:
+        return model_at(alpha, self.sums, self.features.W, self.dtype, self._readable)
+
+    @property
+    def _readable(self) -> Candidate | None:
+        """These rows, if they can be looked at once more."""
+        return None if self.rows.parts.once else self
+
+    def look(self, V: np.ndarray) -> Statistics:
+        """The sums in some directions, for directions that rounding of all sums hides: one more pass."""
+        return self._pass(SumRows(Projected(self.features, V), self.rows.totals(self.loss), self.loss, self.dtype))
+
+    def gradient(self, model: Model) -> np.ndarray:
+        """A'(z - A w), the sums of the residuals with the features: one more pass."""
+        return self._pass(SumRows(self.features, self.rows.totals(self.loss), self.loss, self.dtype, model)).cross
+
+    def _pass(self, sum_rows: SumRows) -> Statistics:
+        return self.rows.parts.sum(sum_rows, "refinement").finished(sum_rows.totals, self.loss)
 
     @cached_property
     def alphas(self) -> np.ndarray:
         if self.given is not None:
             return checks.check_grid("alphas", self.given)
-        return choice.default_alphas(self.problem.spread)
+        return choice.default_alphas(mean_eigenvalue(self.sums, self.features.W))
 
     def judge(self, folds: Any, metric: Metric) -> Judged:
         """The mean held-out score of every alpha, and its error over queries."""
-        sums, parts = self.problem.sums, self.rows.parts
+        sums, parts = self.sums, self.rows.parts
         _check_sums(sums)
         if sums.n_queries < 2:
             raise ValueError(
@@ -140,15 +154,16 @@ class Candidate:
             raise ValueError(f"no query defines {metric.name}: it needs two rows of different y in a query")
         return Judged(settings, held.mean, held.error)
 
-    def held_out(self, alphas: np.ndarray, metric: Metric) -> Held:
+    def held_out(self, alphas: np.ndarray, metric: Metric) -> HeldOutScores:
         """The metric of every query by models that never saw it, for each alpha."""
-        problem, census = self.problem, self.rows.census(self.loss)
+        totals = self.rows.totals(self.loss)
         if self.n_folds is None:
-            problem.path  # noqa: B018  (once, for all parts)
-            function: Any = LeaveQueryOut(problem, self.loss, metric, alphas)
-            return self.rows.parts.sum_by_query(function, census, "held-out queries")
-        function = LeaveFoldOut(problem, self._fold_models(alphas), metric)
-        return self.rows.parts.sum_by_query(function, census, "held-out folds")
+            rows = self._readable if needs_rows(self.sums, self.features.W, alphas) else None
+            solved = Solved.of(self.sums, self.features.W, self.dtype, rows)
+            by_query = LeaveQueryOut(solved, self.features, self.loss, metric, alphas, self.dtype)
+            return self.rows.parts.sum_by_query(by_query, totals, "held-out queries")
+        by_fold = LeaveFoldOut(self._fold_models(alphas), self.features, metric, self.dtype)
+        return self.rows.parts.sum_by_query(by_fold, totals, "held-out folds")
 
     def held_out_loss(self, alphas: np.ndarray) -> np.ndarray:
         """(k,) the loss of each fold under the model of all others, added up: no second look at the rows."""
@@ -164,16 +179,9 @@ class Candidate:
     def _fold_models(self, alphas: np.ndarray) -> list[list[Model]]:
         found = []
         for part in self.folds:
-            sums = self.problem.sums - part
-            path = primal(sums, self.features.W, self.dtype)
-            coefs = [path.coef(alpha) for alpha in alphas]
-            found.append([Model(coef, sums.target_mean - sums.mean @ coef) for coef in coefs])
+            solved = Solved.of(self.sums - part, self.features.W, self.dtype)
+            found.append([solved.model(alpha) for alpha in alphas])
         return found
-
-
-def total(folds: Sequence[Statistics]) -> Statistics:
-    """The sums of all folds."""
-    return reduce(operator.add, folds)
 
 
 def fit_source(model: Any, source: Source, checkpoint: Any) -> Any:
@@ -185,7 +193,7 @@ def fit_source(model: Any, source: Source, checkpoint: Any) -> Any:
     return model
 
 
-def fit_parts(model: Any, parts: Parts) -> Any:
+def fit_parts(model: Any, parts: BlockedRows) -> Any:
     """Fit a model to rows in parts."""
     if parts.n_targets > 1 and model.tied_pairs is not True:
         checks.check_targets(np.empty((1, parts.n_targets)), tied_pairs=model.tied_pairs)
@@ -206,7 +214,7 @@ def fit_parts(model: Any, parts: Parts) -> Any:
     else:
         chosen = Choice.only(next(candidates), Setting(alpha=float(model.alpha)))
     candidate = chosen.candidate
-    _check_sums(candidate.problem.sums)
+    _check_sums(candidate.sums)
     _store(model, candidate, parts, chosen.setting.alpha)
     if model._auto:
         model.alphas_, model.cv_scores_, model.cv_errors_ = candidate.alphas, chosen.scores, chosen.errors
@@ -215,14 +223,14 @@ def fit_parts(model: Any, parts: Parts) -> Any:
     return model
 
 
-def _store(model: Any, candidate: Candidate, parts: Parts, alpha: float) -> None:
+def _store(model: Any, candidate: Candidate, parts: BlockedRows, alpha: float) -> None:
     """The fitted attributes."""
-    sums = candidate.problem.sums
+    sums = candidate.sums
     model.n_features_in_ = parts.n_columns
     model.__dict__.pop("feature_names_in_", None)
     if parts.names is not None:
         model.feature_names_in_ = np.array(parts.names, dtype=object)
-    model._store(candidate.problem.model(alpha), candidate.data)
+    model._store(candidate.model(alpha), candidate.data)
     model.alpha_, model.tied_pairs_, model.statistics_ = alpha, candidate.loss.tied, sums
     model.n_queries_, model.n_pairs_ = sums.n_queries, sums.n_pairs
     model._forget_selection()
@@ -237,7 +245,7 @@ def more_sums(model: Any, source: Source) -> tuple[Statistics, Training]:
         raise ValueError(f"the model has {model.n_features_in_} features, these rows have {source.n_columns}")
     loss = Loss(model.weighting, float(model.regression), model.tied_pairs_)
     rows = Rows(SourceParts(source))
-    return Candidate(rows, data, features_of(data, source.n_columns), loss, None).problem.sums, data
+    return Candidate(rows, data, features_of(data, source.n_columns), loss, None).sums, data
 
 
 def features_of(data: Training, n_columns: int) -> Features:
@@ -245,7 +253,7 @@ def features_of(data: Training, n_columns: int) -> Features:
     return Identity(n_columns) if data.kernel is None else Nystroem(data.kernel, data.points)
 
 
-def _with_kernels(model: Any, parts: Parts) -> list[Training]:
+def _with_kernels(model: Any, parts: BlockedRows) -> list[Training]:
     """The kernels to choose from with their basis points, which are drawn from a sample of the rows."""
     none = _no_rows(parts.n_targets)
     if model.kernel is None:

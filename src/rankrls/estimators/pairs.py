@@ -38,7 +38,7 @@ class PairSetup:
     def alphas(self) -> np.ndarray:
         if self.given is not None:
             return checks.check_grid("alphas", self.given)
-        return choice.default_alphas(self.problem.spread)
+        return choice.default_alphas(self.problem.mean_eigenvalue)
 
     def judge(self, folds: Any, metric: Metric) -> Judged:
         """The share of held-out pairs in the right order, for every alpha."""

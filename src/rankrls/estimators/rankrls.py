@@ -13,7 +13,7 @@ from .. import checks
 from ..blocks.sources import source_of
 from ..core.preferences import PairPreferences, QueryPreferences
 from ..core.queries import Queries
-from ..core.ridge import primal, primal_solution
+from ..core.ridge import primal
 from ..core.statistics import Statistics
 from ..core.weighting import WEIGHTINGS
 from ..kernels import Precomputed
@@ -21,6 +21,7 @@ from ..metrics import get_metric
 from ..problems import choice
 from ..problems.base import Model
 from ..problems.choice import Choice, Setting
+from ..problems.solved import model_at
 from ..system.frames import as_column, as_frame
 from ..system.progress import reporting
 from .base import Ranker
@@ -392,8 +393,8 @@ class RankRLS(Ranker):
             sums = before + sums if learn else before - sums
             if not learn:
                 checks.check_sums(sums, before)
-        coef = primal_solution(sums, self.alpha_, features_of(data, data.X.shape[1]).W, data.dtype)
-        self._store(Model(coef, sums.target_mean - sums.mean @ coef), data)
+        W = features_of(data, data.X.shape[1]).W
+        self._store(model_at(self.alpha_, sums, W, data.dtype), data)
         self.statistics_, self.n_queries_, self.n_pairs_ = sums, sums.n_queries, sums.n_pairs
         self._forget_selection()
         return self

@@ -54,7 +54,7 @@ class Setup:
     def alphas(self) -> np.ndarray:
         if self.given is not None:
             return checks.check_grid("alphas", self.given)
-        return choice.default_alphas(self.problem.spread * self.unit)
+        return choice.default_alphas(self.problem.mean_eigenvalue * self.unit)
 
     def judge(self, cv: Any, metric: Metric) -> Judged:
         """The held-out score of every alpha."""

@@ -5,7 +5,7 @@ products with a sparse matrix. Each has
 
     model(alpha)                coefficients and intercept
     leave_out(folds, alphas)    (m, k, t) scores of every row by the model that never saw its fold; NaN outside folds
-    spread                      the mean eigenvalue of the loss: the natural unit of alpha
+    mean_eigenvalue             of the loss, the natural unit of alpha
 
 A fold is a union of whole queries; `folds=None` leaves out each query in turn.
 """
@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.statistics import Statistics
+
 
 @dataclass(frozen=True)
 class Model:
@@ -23,6 +25,11 @@ class Model:
 
     coef: np.ndarray  # (p, t)
     intercept: np.ndarray  # (t,)
+
+    @classmethod
+    def of(cls, coef: np.ndarray, sums: Statistics) -> Model:
+        """The model with the intercept that the means of the data give."""
+        return cls(coef, sums.target_mean - sums.mean @ coef)
 
 
 @dataclass(frozen=True)

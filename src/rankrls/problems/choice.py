@@ -116,9 +116,9 @@ def _exceeds(a: float, b: float) -> bool:
     return bool(a - b > ROUNDING * max(abs(a), abs(b)))
 
 
-def default_alphas(spread: float) -> np.ndarray:
-    """A grid in units of the loss's mean eigenvalue, so that it does not depend on the scale of the data."""
-    return (spread if spread > 0 else 1.0) * np.logspace(*ALPHA_RANGE, N_ALPHAS)
+def default_alphas(mean_eigenvalue: float) -> np.ndarray:
+    """A grid around the loss's mean eigenvalue, so that it does not depend on the scale of the data."""
+    return (mean_eigenvalue if mean_eigenvalue > 0 else 1.0) * np.logspace(*ALPHA_RANGE, N_ALPHAS)
 
 
 def judge(

@@ -26,12 +26,13 @@ import numpy as np
 
 from ..core.preferences import QueryPreferences, Read, Rows
 from ..core.queries import BATCH_ROWS, Batch
-from ..core.ridge import cutoff, held_out, primal, primal_solution, whitening
+from ..core.ridge import cutoff, held_out, primal, whitening
 from ..core.statistics import Statistics, statistics, targets
 from ..core.views import FittedView
 from ..system import memory
 from ..system.parallel import share
 from .base import Fold
+from .solved import model_at
 
 NU_RANGE = (-3.0, 3.0)  # decades about the nu at which agreement weighs as much as the loss
 N_NUS = 7
@@ -127,7 +128,7 @@ class Coregularised:
         return replace(sums, gram=sums.gram + 2 * nu * (M * self.stack.diagonal(S) - S))
 
     @property
-    def spread(self) -> float:
+    def mean_eigenvalue(self) -> float:
         """The mean eigenvalue of B."""
         return float(np.trace(self.sums.gram)) / self.stack.n_columns
 
@@ -141,7 +142,7 @@ class Coregularised:
 
     def solution(self, alpha: float, nu: float) -> np.ndarray:
         """(R,) a."""
-        return primal_solution(self._with_agreement(self.sums, nu), alpha)[:, 0]
+        return model_at(alpha, self._with_agreement(self.sums, nu), None, np.float64).coef[:, 0]
 
     def disagreement(self, a: np.ndarray) -> float:
         """sum_v ||G (f_v - f)||^2 / sum_v ||G f_v||^2, f the mean of the views; NaN where all are constant."""

@@ -40,12 +40,11 @@ class Dual:
 
     @cached_property
     def path(self) -> RidgePath:
-        self.spread  # noqa: B018  (the factorisation overwrites what it is computed from)
         return self.system.path()
 
-    @cached_property
-    def spread(self) -> float:
-        return float(np.trace(self.system.FKF)) / self.F.weight
+    @property
+    def mean_eigenvalue(self) -> float:
+        return self.system.trace / self.F.weight
 
     def _system(self) -> DualSystem:
         y = self.y - self.target_mean
@@ -60,7 +59,14 @@ class Dual:
         return target_mean_of(self.F, self.y)
 
     def model(self, alpha: float) -> Model:
-        b = self.path.coef(alpha) if "path" in self.__dict__ else self.system.solution(alpha)
+        factorised = "path" in vars(self)
+        return self._model(self.path.coef(alpha) if factorised else self.system.solution(alpha))
+
+    def models(self, alphas: np.ndarray) -> list[Model]:
+        """One for each alpha, from one factorisation."""
+        return [self._model(self.path.coef(alpha)) for alpha in alphas]
+
+    def _model(self, b: np.ndarray) -> Model:
         a = self.F.T @ _orthogonal(b, self.system.v)
         intercept = np.zeros(self.y.shape[1])
         if self.F.beta > 0:
@@ -99,11 +105,8 @@ class Dual:
         scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan)
         for fold in folds:
             stay = fold.rest(self.F.shape[0])
-            rest = self.restrict(stay)
-            rest.path  # noqa: B018  (one factorisation for all alphas)
             K = self.K[fold.rows] if self.linear else self.K[np.ix_(fold.rows, stay)]
-            for k, alpha in enumerate(alphas * fold.factor):
-                model = rest.model(alpha)
+            for k, model in enumerate(self.restrict(stay).models(alphas * fold.factor)):
                 scores[fold.rows, k] = K @ model.coef + model.intercept
         return scores
 

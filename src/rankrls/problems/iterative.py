@@ -28,7 +28,7 @@ class Iterative:
     max_iter: int = 2000
 
     @property
-    def spread(self) -> float:
+    def mean_eigenvalue(self) -> float:
         u = np.ones(self.F.shape[0]) if self.F.u is None else self.F.u
         trace = (u * self.F.between[self.F.queries.codes] ** 2) @ np.asarray(
             self.X.multiply(self.X).sum(axis=1)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from ..core.features import Features
+from ..core.features import Features, Identity, Projected
 from ..core.preferences import PairPreferences, QueryPreferences, Read, Rows
 from ..core.queries import BATCH_ROWS, Batch
-from ..core.ridge import (
-    RidgePath,
-    held_out,
-    ill_conditioned,
-    primal,
-    primal_solution,
-)
+from ..core.ridge import RidgePath, cholesky_solution, held_out
 from ..core.statistics import (
     Preferences,
     Statistics,
@@ -30,6 +24,7 @@ from ..core.statistics import (
 )
 from ..system.parallel import Scratch, share
 from .base import Fold, Model
+from .solved import Solved, mean_eigenvalue, needs_rows
 
 
 @dataclass(frozen=True)
@@ -44,70 +39,69 @@ class Primal:
 
     @cached_property
     def sums(self) -> Statistics:
-        if sparse.issparse(self.X) and self.features.W is None:
+        if sparse.issparse(self.X) and isinstance(self.features, Identity):
             if isinstance(self.F, PairPreferences):
                 return sparse_pair_statistics(self.F, self.X, self.y)
             return sparse_statistics(self.F, self.X, self.y)
         return statistics(self.F, self.features.reader(self.X), self.y, self.features.n_columns, self.dtype)
 
     @cached_property
-    def path(self) -> RidgePath:
-        return primal(self.sums, self.features.W, self.dtype)
-
-    def among(self, F: Preferences, X: Any, y: np.ndarray) -> Primal:
-        """The problem of some rows only, to be held out of the solution of all: path and sums stay what they are."""
-        part = Primal(F, self.features, X, y, self.dtype)
-        part.__dict__.update({name: self.__dict__[name] for name in ("sums", "path") if name in self.__dict__})
-        return part
+    def solved(self) -> Solved:
+        return Solved.of(self.sums, self.features.W, self.dtype)
 
     @property
-    def spread(self) -> float:
-        W, gram = self.features.W, self.sums.gram
-        trace = np.trace(gram) if W is None else np.einsum("ij,ij->", W, gram @ W)
-        return float(trace) / (gram.shape[0] if W is None else W.shape[1])
+    def path(self) -> RidgePath:
+        return self.solved.path
+
+    @property
+    def mean_eigenvalue(self) -> float:
+        return mean_eigenvalue(self.sums, self.features.W)
 
     def model(self, alpha: float) -> Model:
-        plain = self.features.W is None and isinstance(self.F, QueryPreferences)
-        if "path" not in self.__dict__ and not ill_conditioned(self.sums.gram, alpha):
-            coef = primal_solution(self.sums, alpha, self.features.W, self.dtype)
-        elif plain and self.path.condition(alpha) > 1e8:
-            coef = self._refined(alpha)
-        else:
-            coef = self.path.coef(alpha)
-        return _with_intercept(coef, self.sums)
+        coef = cholesky_solution(self.sums, alpha, self.features.W)
+        return self._solved(alpha).model(alpha, self._rows) if coef is None else Model.of(coef, self.sums)
 
-    def _refined(self, alpha: float) -> np.ndarray:
-        """The solution with its gradient taken from the rows, which restores the digits that A'A has lost."""
-        F, X, path, sums = self.F, self.X, self.path, self.sums
-        D = path.inverse(np.array([alpha]))
-        c = D * path.z
-        for _ in range(3):
-            w = path.basis @ c
-            residual = self.y - sums.target_mean - (X @ w - sums.mean @ w)
-            g = F.T @ (F @ residual)
-            gradient = X.T @ g - np.outer(sums.mean, g.sum(axis=0))
-            c += D * (path.basis.T @ gradient - alpha * c)
-        return path.basis @ c
+    def _solved(self, alphas: Any) -> Solved:
+        return self._sharpened if needs_rows(self.sums, self.features.W, alphas) else self.solved
+
+    @cached_property
+    def _sharpened(self) -> Solved:
+        return Solved.of(self.sums, None, self.dtype, self._rows)
+
+    @property
+    def _rows(self) -> Primal | None:
+        return self if self.features.W is None and isinstance(self.F, QueryPreferences) else None
+
+    def look(self, V: np.ndarray) -> Statistics:
+        return replace(self, features=Projected(self.features, V)).sums
+
+    def gradient(self, model: Model) -> np.ndarray:
+        residual = self.y - (self.X @ model.coef + model.intercept)
+        g = self.F.T @ (self.F @ residual)
+        return self.X.T @ g - np.outer(self.sums.mean, g.sum(axis=0))
 
     def leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
-        if folds is not None:
-            return self._leave_folds_out(folds, alphas)
+        if folds is None:
+            return self.leave_queries_out(self._solved(alphas), alphas)
+        return self._leave_folds_out(folds, self.sums, alphas)
+
+    def leave_queries_out(self, solved: Solved, alphas: np.ndarray) -> np.ndarray:
+        """(m, k, t) scores of these rows by models that never saw their query; `solved` may be of more rows."""
         assert isinstance(self.F, QueryPreferences)
         batches = self.F.tasks(self.features.n_columns)
-        scores = self._leave_queries_out([b for b in batches if b.length <= 2 * BATCH_ROWS], alphas)
+        scores = self._leave_short_queries_out([b for b in batches if b.length <= 2 * BATCH_ROWS], solved, alphas)
         long = [Fold(np.arange(self.F.shape[0])[b.rows]) for b in batches if b.length > 2 * BATCH_ROWS]
         if long:
-            held = self._leave_folds_out(long, alphas)
+            held = self._leave_folds_out(long, solved.sums, alphas)
             for fold in long:
                 scores[fold.rows] = held[fold.rows]
         return scores
 
-    def _leave_queries_out(self, batches: Sequence[Batch], alphas: np.ndarray) -> np.ndarray:
+    def _leave_short_queries_out(self, batches: Sequence[Batch], solved: Solved, alphas: np.ndarray) -> np.ndarray:
         """Query by query in the coordinates of the path: O(m n^2), then O(m n k) for each step of the solver."""
-        F, path, sums = self.F, self.path, self.sums
+        F, path, sums = self.F, solved.path, solved.sums
         assert isinstance(F, QueryPreferences)
-        target_mean = sums.target_mean
-        target = F @ (self.y - target_mean)
+        target = F @ (self.y - sums.target_mean)
         basis, D, z = (array.astype(self.dtype) for array in (path.basis, path.inverse(alphas), path.z))
         if F.beta > 0:  # the intercept, a direction without penalty
             D, z = np.vstack([D, np.ones_like(D[:1])]), np.vstack([z, np.zeros_like(z[:1])])
@@ -118,20 +112,20 @@ class Primal:
             read, scratch, r = rotate(), Scratch(self.dtype), basis.shape[1]
             for batch in share_of_batches:
                 V, mean = read(batch)
-                B, shape = scratch(len(V), len(D)), (len(batch.queries), batch.length, -1)
+                B, g = scratch(len(V), len(D)), len(batch.queries)
                 F.scale(V, batch, mean, out=B[:, :r])
                 if F.beta > 0:
                     B[:, r] = (1.0 if F.s is None else batch.take(F.s)) / np.sqrt(sums.weight)
                 target_rows = batch.stack(target).astype(self.dtype)
-                C = held_out(B.reshape(shape), target_rows, D, z, complete=False)
-                held = V.reshape(shape) @ C[:, :r]
+                C = held_out(B.reshape(g, batch.length, len(D)), target_rows, D, z, complete=False)
+                held = V.reshape(g, batch.length, r) @ C[:, :r]
                 held += mean[:, None] @ C[:, :r]
                 if F.beta > 0:
                     held += C[:, r:] / np.sqrt(F.beta * sums.weight)
                 scores[batch.rows] = held.reshape(-1, *scores.shape[1:])
 
         share(work, batches, cost=float(F.shape[0]) * basis.size, label="held-out queries")
-        return scores + target_mean.astype(self.dtype) if F.beta > 0 else scores
+        return scores + sums.target_mean.astype(self.dtype) if F.beta > 0 else scores
 
     def rotation(self, basis: np.ndarray, mean: np.ndarray) -> Callable[[], Callable[[Batch], tuple]]:
         """Readers of (Phi - query mean) basis and (query mean - mean) basis. Dense rows are centred first, so that
@@ -160,17 +154,19 @@ class Primal:
 
         return dense
 
-    def _leave_folds_out(self, folds: Sequence[Fold], alphas: np.ndarray) -> np.ndarray:
-        """Fold by fold from the sums of all rows less those of the fold; part of a query changes the pairs of the
-        rest, whose sums are then taken anew."""
+    def _leave_folds_out(self, folds: Sequence[Fold], total: Statistics, alphas: np.ndarray) -> np.ndarray:
+        """Fold by fold, from the sums of all rows less those of the fold.
+
+        A fold that cuts a query changes the pairs among the rest: their sums are computed anew.
+        """
         scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan, dtype=self.dtype)
         for fold in folds:
             if fold.whole:
-                sums = self.sums - self.restrict(fold.rows).sums
+                sums = total - self.restrict(fold.rows).sums
             else:
                 sums = self.restrict(fold.rest(self.F.shape[0])).sums
-            path = primal(sums, self.features.W, self.dtype)
-            models = [_with_intercept(path.coef(alpha * fold.factor), sums) for alpha in alphas]
+            solved = Solved.of(sums, self.features.W, self.dtype)
+            models = [solved.model(alpha * fold.factor) for alpha in alphas]
             scores[fold.rows] = self.scores(fold.rows, models)
         return scores
 
@@ -191,22 +187,13 @@ class Primal:
         return margins
 
     def scores(self, rows: np.ndarray, models: Sequence[Model]) -> np.ndarray:
-        """(len(rows), k, t); differences of scores for explicit pairs."""
-        coef = np.concatenate([model.coef for model in models], axis=1).astype(self.dtype)
-        intercept = np.concatenate([model.intercept for model in models]).astype(self.dtype)
+        """(len(rows), k, t) scores of some rows; for explicit pairs, the differences of scores."""
         if isinstance(self.F, PairPreferences):
-            unit = PairPreferences(self.F.pair[rows], self.F.shape[1])
-            read = self.features.reader(self.X)()
-            blocks = [A @ coef for rows in unit.tasks() for A in unit.factor(rows, read)]
-        else:
-            blocks = [Phi @ coef + intercept for Phi in self._blocks(rows)]
-        return np.concatenate(blocks).reshape(len(rows), len(models), -1)
-
-    def _blocks(self, rows: np.ndarray) -> Iterator[Any]:
-        plain = sparse.issparse(self.X) and self.features.W is None
-        read = (lambda r: self.X[r]) if plain else self.features.reader(self.X)()
-        for i in range(0, len(rows), BATCH_ROWS):
-            yield read(rows[i : i + BATCH_ROWS])
+            coef = np.concatenate([model.coef for model in models], axis=1).astype(self.dtype)
+            unit, read = PairPreferences(self.F.pair[rows], self.F.shape[1]), self.features.reader(self.X)()
+            blocks = [A @ coef for pairs in unit.tasks() for A in unit.factor(pairs, read)]
+            return np.concatenate(blocks).reshape(len(rows), len(models), -1)
+        return scores_of(models, self.features, self.X, rows, self.dtype)
 
     def restrict(self, rows: np.ndarray) -> Primal:
         """The problem of some rows (of some pairs, for explicit pairs); X is not copied."""
@@ -247,5 +234,10 @@ class _Selected:
         return selected
 
 
-def _with_intercept(coef: np.ndarray, sums: Statistics) -> Model:
-    return Model(coef, sums.target_mean - sums.mean @ coef)
+def scores_of(models: Sequence[Model], features: Features, X: Any, rows: np.ndarray, dtype: Any) -> np.ndarray:
+    """(len(rows), k, t) scores of some rows of X by k models."""
+    coef = np.concatenate([model.coef for model in models], axis=1).astype(dtype)
+    intercept = np.concatenate([model.intercept for model in models]).astype(dtype)
+    read = features.reader(X)()
+    blocks = [read(rows[i : i + BATCH_ROWS]) @ coef + intercept for i in range(0, len(rows), BATCH_ROWS)]
+    return np.concatenate(blocks).reshape(len(rows), len(models), -1)

@@ -1,0 +1,71 @@
+"""RankRLS solved from sums over rows: all that a model and exact hold-out need when the rows are elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..core.ridge import UNCLEAR, RidgePath, cholesky_solution, ill_conditioned, primal
+from ..core.statistics import Statistics
+from .base import Model
+
+STEPS = 3
+
+
+class Rows(Protocol):
+    """Rows that can be looked at again, where their sums have lost digits."""
+
+    def look(self, V: np.ndarray) -> Statistics:
+        """The sums of the rows in the directions V (n, k)."""
+
+    def gradient(self, model: Model) -> np.ndarray:
+        """(n, t) A'(z - A w)."""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The sums over all rows and their ridge path."""
+
+    sums: Statistics
+    path: RidgePath
+
+    @classmethod
+    def of(cls, sums: Statistics, W: np.ndarray | None, dtype: Any, rows: Rows | None = None) -> Solved:
+        """One factorisation; W (n, r) whitens the penalty. Given the rows, directions that rounding hides are found."""
+        return cls(sums, primal(sums, W, dtype, None if rows is None else rows.look))
+
+    def model(self, alpha: float, rows: Rows | None = None) -> Model:
+        """The model at alpha; given the rows, with the digits that A'A has lost restored."""
+        path, D = self.path, self.path.inverse(np.array([alpha]))
+        c = D * path.z
+        if rows is not None and path.condition(alpha) * UNCLEAR > 1:
+            for _ in range(STEPS):
+                gradient = rows.gradient(Model.of(path.basis @ c, self.sums))
+                step = D * (path.basis.T @ gradient - alpha * c)  # Newton: only the Hessian comes from the sums
+                c += step
+                if np.linalg.norm(step) <= 1e-10 * np.linalg.norm(c):
+                    break
+        return Model.of(path.basis @ c, self.sums)
+
+
+def needs_rows(sums: Statistics, W: np.ndarray | None, alphas: Any) -> bool:
+    """Whether the smallest alpha depends on digits that the sums have lost, and the rows have not."""
+    return W is None and ill_conditioned(sums.gram, float(np.min(alphas)))
+
+
+def model_at(alpha: float, sums: Statistics, W: np.ndarray | None, dtype: Any, rows: Rows | None = None) -> Model:
+    """The model at one alpha: from a Cholesky factor where that is safe, else from the path."""
+    coef = cholesky_solution(sums, alpha, W)
+    if coef is not None:
+        return Model.of(coef, sums)
+    rows = rows if W is None else None
+    return Solved.of(sums, W, dtype, rows).model(alpha, rows)
+
+
+def mean_eigenvalue(sums: Statistics, W: np.ndarray | None) -> float:
+    """The mean eigenvalue of the loss, the natural unit of alpha."""
+    gram = sums.gram
+    trace = np.trace(gram) if W is None else np.einsum("ij,ij->", W, gram @ W)
+    return float(trace) / max(1, gram.shape[0] if W is None else W.shape[1])
