@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from .. import checks
 from ..blocks.sources import source_of
+from ..core.expansion import expansion
 from ..core.preferences import PairPreferences, QueryPreferences
 from ..core.queries import Queries
 from ..core.ridge import primal
@@ -419,7 +420,7 @@ class RankRLS(Ranker):
         X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], reset=False)
         if hasattr(self, "coef_"):
             return np.asarray(X @ self.coef_.T) + self.intercept_
-        return self.kernel_(X, self.X_fit_) @ self.dual_coef_ + self.intercept_
+        return expansion(self.kernel_, X, self.X_fit_, self.dual_coef_) + self.intercept_
 
     def explain(self, x_a, x_b):
         """Why a is above b: the contribution of each feature to score(a) - score(b), for linear models.

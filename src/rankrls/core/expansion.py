@@ -1,0 +1,29 @@
+"""Scores of a kernel model, a block of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..kernels import Kernel
+from ..system.parallel import share
+
+CELLS = 1 << 19  # kernel values of a block: they stay in the cache while they are multiplied
+
+
+def expansion(kernel: Kernel, X: Any, points: Any, coef: np.ndarray, *, cells: int = CELLS) -> np.ndarray:
+    """f(x) = sum_i k(x, x_i) a_i for the rows x of X; memory is that of a block of kernel values for each thread."""
+    m, r = X.shape[0], points.shape[0]
+    step = max(16, cells // max(1, r))
+    if m <= step:
+        return kernel(X, points) @ coef
+    scores = np.empty((m, *coef.shape[1:]), dtype=np.result_type(X.dtype, coef.dtype))
+
+    def work(starts: Iterable[int]) -> None:
+        for i in starts:
+            np.matmul(kernel(X[i : i + step], points), coef, out=scores[i : i + step])
+
+    share(work, range(0, m, step), cost=float(m) * r, label="scores")
+    return scores
