@@ -28,6 +28,7 @@ from ..system.progress import reporting
 from .base import Ranker
 from .from_blocks import features_of, fit_source, more_sums
 from .pairs import PairSetup
+from .serving import is_plain, kernel_scorer, linear_scorer
 from .setup import setups
 from .training import GRAM_COLUMNS, Training
 
@@ -415,12 +416,39 @@ class RankRLS(Ranker):
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
-        check_is_fitted(self, "alpha_")
-        X, _ = checks.split_qid_column(X, None)
-        X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], reset=False)
-        if hasattr(self, "coef_"):
+        learned = vars(self)
+        if "feature_names_in_" in learned or not is_plain(X, learned.get("n_features_in_", -1)):
+            check_is_fitted(self, "alpha_")
+            X, _ = checks.split_qid_column(X, None)
+            X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], reset=False)
+        if "coef_" in learned:
             return np.asarray(X @ self.coef_.T) + self.intercept_
         return expansion(self.kernel_, X, self.X_fit_, self.dual_coef_) + self.intercept_
+
+    def scorer(self):
+        """A bare function of arrays that scores as `predict` does, for serving loops.
+
+        It checks nothing: rows must be finite floats, an array of shape (n_samples, n_features) with columns in the
+        order of training. Later changes of the model do not reach it.
+
+        Returns
+        -------
+        scorer : callable
+            `scorer(X)` is `predict(X)`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import RankRLS
+        >>> X = np.array([[1.0], [2.0], [3.0]])
+        >>> score = RankRLS(alpha=1e-9).fit(X, [1, 2, 3]).scorer()
+        >>> score(X).round(3)
+        array([1., 2., 3.])
+        """
+        check_is_fitted(self, "alpha_")
+        if hasattr(self, "coef_"):
+            return linear_scorer(self.coef_, self.intercept_)
+        return kernel_scorer(self.kernel_, self.X_fit_, self.dual_coef_, self.intercept_)
 
     def explain(self, x_a, x_b):
         """Why a is above b: the contribution of each feature to score(a) - score(b), for linear models.

@@ -1,0 +1,37 @@
+"""Scores for serving: what `predict` does on plain arrays, with as little around the arithmetic as can be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from ..core.expansion import expansion
+
+Scorer = Callable[[np.ndarray], np.ndarray]
+
+
+def is_plain(X: Any, n_features: int) -> bool:
+    """Whether X is a float array of the right shape whose squares sum to a finite number: nothing is left to check."""
+    if type(X) is not np.ndarray or X.dtype.char not in "df" or X.ndim != 2 or not X.flags.c_contiguous:
+        return False
+    if X.shape[1] != n_features or not len(X):
+        return False
+    flat = X.reshape(-1)
+    with np.errstate(all="ignore"):
+        return math.isfinite(np.dot(flat, flat))
+
+
+def linear_scorer(coef: np.ndarray, intercept: Any) -> Scorer:
+    """x -> coef' x + intercept, on copies that nothing can change."""
+    w, b = coef.T.copy(), copy(intercept)
+    return lambda X: X @ w + b
+
+
+def kernel_scorer(kernel: Any, points: Any, coef: np.ndarray, intercept: Any) -> Scorer:
+    """x -> k(x, points) coef + intercept."""
+    a, b = coef.copy(), copy(intercept)
+    return lambda X: expansion(kernel, X, points, a) + b
