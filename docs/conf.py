@@ -77,7 +77,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "navbar_persistent": ["search-button"],
     "show_toc_level": 2,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
     "secondary_sidebar_items": ["page-toc"],
