@@ -430,9 +430,9 @@ def test_wrong_options_say_what_is_right(options, message):
         ([[1, 0]], [1, 2], None, r"got y \(1, 2\)"),
         ([], [], None, "m > 0"),
         ([1, 0], np.zeros((2, 0)), None, r"scores \(2, 0\)"),
-        ([1, np.nan], [1, 2], None, "y has 1 NaN, first in row 1"),
-        ([1, 0], [[1, 2], [3, np.nan]], None, "scores has 1 NaN, first in row 1"),
-        ([1, 0], [1, 2], [1, 2, 3], r"one id per row, shape \(2,\), got \(3,\)"),
+        ([1, np.nan], [1, 2], None, "y has 1 NaN, the first in row 1"),
+        ([1, 0], [[1, 2], [3, np.nan]], None, "scores has 1 NaN, the first in row 1"),
+        ([1, 0], [1, 2], [1, 2, 3], r"one id per row, shape \(2,\); got \(3,\)"),
         ([1, 0], [1, 2], Queries.single(3), "groups 3 rows, but y has 2"),
     ],
 )

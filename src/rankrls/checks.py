@@ -14,12 +14,13 @@ from scipy import linalg
 
 from .core.queries import Queries
 from .core.statistics import Statistics
-from .system.frames import as_column, as_frame, names, without
+from .system.frames import as_column, as_frame, is_missing, names, without
+from .system.types import ArrayLike, Ids, MatrixLike
 
 QID = "qid"  # a column of this name in a data frame holds the query ids
 
 
-def split_qid_column(X: Any, qid: Any, *, needed: bool = True) -> tuple[Any, Any]:
+def split_qid_column(X: MatrixLike, qid: Ids, *, needed: bool = True) -> tuple[Any, Any]:
     """X as an array or frame without its column `qid`, and the query ids from wherever they were given."""
     X = as_frame(X)
     if QID not in names(X):
@@ -29,7 +30,7 @@ def split_qid_column(X: Any, qid: Any, *, needed: bool = True) -> tuple[Any, Any
     return without(X, QID), X[QID]
 
 
-def named_columns(X: Any, y: Any, qid: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
+def named_columns(X: MatrixLike, y: ArrayLike, qid: Ids, sample_weight: ArrayLike | None) -> tuple[Any, Any, Any, Any]:
     """Labels, query ids and weights by the names of their columns in a data frame: taken out of it."""
     named = {
         name: value
@@ -50,7 +51,7 @@ def named_columns(X: Any, y: Any, qid: Any, sample_weight: Any) -> tuple[Any, An
     return frame, found["y"], found["qid"], found["sample_weight"]
 
 
-def check_queries(qid: Any, m: int) -> Queries:
+def check_queries(qid: object, m: int) -> Queries:
     """Rows grouped by query id; None is one query."""
     if qid is None:
         return Queries.single(m)
@@ -62,7 +63,7 @@ def check_queries(qid: Any, m: int) -> Queries:
             f"qid must hold one query id per row of X: got shape {ids.shape} for {m} rows"
             + (" (group sizes? see rankrls.qid_from_group)" if ids.ndim == 1 and _sums_to(ids, m) else "")
         )
-    missing = _missing(ids)
+    missing = is_missing(ids)
     if missing.any():
         raise ValueError(
             f"qid has {missing.sum()} missing values, the first at row {int(np.argmax(missing))}: "
@@ -77,7 +78,7 @@ def check_queries(qid: Any, m: int) -> Queries:
         ) from None
 
 
-def check_targets(y: np.ndarray, *, tied_pairs: Any) -> np.ndarray:
+def check_targets(y: np.ndarray, *, tied_pairs: object) -> np.ndarray:
     """(m, t) float targets."""
     y = np.asarray(y, dtype=np.float64)
     if y.ndim == 1:
@@ -90,7 +91,7 @@ def check_targets(y: np.ndarray, *, tied_pairs: Any) -> np.ndarray:
     return y
 
 
-def check_numbers(name: str, values: Any, m: int, *, unit: str = "row", flat: bool = True) -> np.ndarray:
+def check_numbers(name: str, values: ArrayLike, m: int, *, unit: str = "row", flat: bool = True) -> np.ndarray:
     """One finite number per row (or, unless `flat`, several)."""
     array = np.asarray(as_column(values), dtype=np.float64)
     if array.ndim == 0 or len(array) != m or (flat and array.ndim != 1):
@@ -102,7 +103,7 @@ def check_numbers(name: str, values: Any, m: int, *, unit: str = "row", flat: bo
     return array
 
 
-def check_weights(values: Any, m: int, *, name: str = "sample_weight", unit: str = "row") -> np.ndarray | None:
+def check_weights(values: ArrayLike, m: int, *, name: str = "sample_weight", unit: str = "row") -> np.ndarray | None:
     """(m,) non-negative weights; None where all are equal to one."""
     if values is None:
         return None
@@ -145,7 +146,7 @@ def check_comparable(y: np.ndarray, queries: Queries) -> None:
     )
 
 
-def check_pairs(pairs: Any, m: int) -> np.ndarray:
+def check_pairs(pairs: object, m: int) -> np.ndarray:
     """(p, 2) row numbers."""
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
@@ -159,7 +160,7 @@ def check_pairs(pairs: Any, m: int) -> np.ndarray:
     return array
 
 
-def check_number(name: str, value: Any, *, zero: bool = False, hint: str = "") -> float:
+def check_number(name: str, value: object, *, zero: bool = False, hint: str = "") -> float:
     """A positive finite number, or zero where that has a meaning."""
     if isinstance(value, str | bool) or not np.isscalar(value) or not _in_range(float(value), zero):  # type: ignore[arg-type]
         kind = "a finite number, zero or positive" if zero else "a positive number"
@@ -167,7 +168,7 @@ def check_number(name: str, value: Any, *, zero: bool = False, hint: str = "") -
     return float(value)  # type: ignore[arg-type]
 
 
-def check_grid(name: str, values: Any, *, zero: bool = False) -> np.ndarray:
+def check_grid(name: str, values: ArrayLike, *, zero: bool = False) -> np.ndarray:
     """Numbers to choose from."""
     grid = np.array([check_number(f"each of {name}", value, zero=zero) for value in np.ravel(values)])
     if not len(grid):
@@ -200,7 +201,7 @@ def check_held_out(scores: np.ndarray, scoring: str) -> None:
         )
 
 
-def check_choice(name: str, value: Any, valid: Iterable[Any]) -> None:
+def check_choice(name: str, value: object, valid: Iterable[Any]) -> None:
     """One of a few values, with the list of them and the nearest in the message."""
     valid = tuple(valid)
     if any(value is v or (isinstance(v, str) and value == v) for v in valid):
@@ -210,13 +211,13 @@ def check_choice(name: str, value: Any, valid: Iterable[Any]) -> None:
     raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))}, got {value!r}{hint}")
 
 
-def check_share(name: str, value: Any) -> None:
+def check_share(name: str, value: object) -> None:
     """A number between 0 and 1."""
     if isinstance(value, str) or not np.isscalar(value) or not 0 <= float(value) <= 1:  # type: ignore[arg-type]
         raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
 
 
-def check_count(name: str, value: Any, least: int = 1) -> int:
+def check_count(name: str, value: object, least: int = 1) -> int:
     """A whole number that is large enough."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
@@ -256,7 +257,7 @@ def check_kernel_matrix(K: np.ndarray) -> None:
         )
 
 
-def qid_from_group(sizes: Any) -> np.ndarray:
+def qid_from_group(sizes: ArrayLike) -> np.ndarray:
     """One query id per row from the sizes of consecutive queries (the `group` of LightGBM and XGBoost).
 
     Examples
@@ -279,16 +280,6 @@ def _differ(y: np.ndarray, queries: Queries) -> bool:
 
 def _sums_to(ids: np.ndarray, m: int) -> bool:
     return ids.dtype.kind in "iu" and int(ids.sum()) == m
-
-
-def _missing(ids: np.ndarray) -> np.ndarray:
-    if ids.dtype.kind == "f":
-        return np.isnan(ids)
-    if ids.dtype.kind in "mM":
-        return np.isnat(ids)
-    if ids.dtype.kind == "O":
-        return np.array([value is None or value != value for value in ids.tolist()], dtype=bool)
-    return np.zeros(len(ids), dtype=bool)
 
 
 def _in_range(value: float, zero: bool) -> bool:

@@ -25,6 +25,7 @@ import numpy as np
 from scipy import sparse
 from sklearn import __version__ as sklearn_version
 from sklearn import compose, impute, model_selection, pipeline, preprocessing
+from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from . import bases, estimators, kernels, metrics
@@ -90,7 +91,7 @@ class ModelFileError(ValueError):
     """
 
 
-def save(model: Any, path: str | os.PathLike) -> None:
+def save(model: BaseEstimator, path: str | os.PathLike) -> None:
     """Write a fitted estimator, or a pipeline of scalers and one, to a file that is safe to load.
 
     The file takes its place only when it is written in full.
@@ -193,7 +194,7 @@ class _Writer:
         self.place: dict[int, int] = {}
         self.kept: list[Any] = []  # so that no id is used twice
 
-    def value(self, value: Any, where: str) -> Any:
+    def value(self, value: object, where: str) -> Any:
         if value is None or isinstance(value, bool | str):
             return value
         if isinstance(value, int):
@@ -215,7 +216,7 @@ class _Writer:
             return self._sparse(value, where)
         return self._other(value, where)
 
-    def _other(self, value: Any, where: str) -> Any:
+    def _other(self, value: object, where: str) -> Any:
         name = type(value).__name__
         if isinstance(value, np.dtype) and _KINDS.fullmatch(value.str):
             return {"$": "dtype", "text": value.str}
@@ -236,7 +237,7 @@ class _Writer:
             "never go into one; use a named kernel or metric, an integer random_state, or pickle if you must"
         )
 
-    def _routing(self, routing: Any, where: str) -> dict[str, Any]:
+    def _routing(self, routing: object, where: str) -> dict[str, Any]:
         """Requests of metadata by method, if any were made."""
         if routing is None:
             return {}
@@ -325,7 +326,7 @@ class _Reader:
             "object": self._object,
         }
 
-    def value(self, node: Any) -> Any:
+    def value(self, node: object) -> Any:
         if isinstance(node, list):
             return [self.value(item) for item in node]
         if not isinstance(node, dict):
@@ -334,7 +335,7 @@ class _Reader:
             raise ModelFileError(f"unknown kind of value {node.get('$')!r}")
         return self.kinds[node["$"]](node)
 
-    def _is(self, kind: Any, node: Any) -> Any:
+    def _is(self, kind: Any, node: object) -> Any:
         """A value of some type; what is passed on to other code is what it should be."""
         value = self.value(node)
         if not isinstance(value, kind):
@@ -386,7 +387,7 @@ class _Reader:
         return found
 
 
-def _requests(methods: dict[str, dict[str, Any]], owner: Any) -> MetadataRequest:
+def _requests(methods: dict[str, dict[str, Any]], owner: object) -> MetadataRequest:
     """What methods of an object asked for."""
     made = MetadataRequest(owner=owner)
     for method, requests in methods.items():
@@ -397,7 +398,7 @@ def _requests(methods: dict[str, dict[str, Any]], owner: Any) -> MetadataRequest
     return made
 
 
-def _complete(found: Any) -> None:
+def _complete(found: object) -> None:
     """Give an object the parameters that its class has got since it was written; an error if it cannot be without."""
     cls: Any = type(found)
     for name, default in _parameters(cls).items():

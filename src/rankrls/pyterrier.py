@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .estimators import ConditionalRankRLS
 from .estimators.pipelines import learned, predicted, ranker_of
@@ -22,7 +23,7 @@ except ImportError:
 __all__ = ["RankerStage", "ranker"]
 
 
-def ranker(model: Any, *, unjudged: float = 0.0) -> RankerStage:
+def ranker(model: BaseEstimator, *, unjudged: float = 0.0) -> RankerStage:
     """A stage that scores documents by their features, and learns to where the pipeline is fitted.
 
     Parameters
@@ -59,7 +60,7 @@ def ranker(model: Any, *, unjudged: float = 0.0) -> RankerStage:
 class RankerStage(pt.Estimator):
     """A ranker in a PyTerrier pipeline, made by `ranker`."""
 
-    def __init__(self, model: Any, *, unjudged: float = 0.0):
+    def __init__(self, model: BaseEstimator, *, unjudged: float = 0.0):
         super().__init__()
         if isinstance(ranker_of(model), ConditionalRankRLS) or not hasattr(model, "predict"):
             raise TypeError(f"a ranker of documents by their features is needed, got {type(model).__name__}")

@@ -9,7 +9,7 @@ import warnings
 from argparse import Namespace
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import TextIO
 
 from .options import parser
 
@@ -76,5 +76,12 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {text}; this should not happen, --debug shows where"
 
 
-def _warn(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     print(f"rankrls: warning: {' '.join(str(message).split())}", file=sys.stderr)

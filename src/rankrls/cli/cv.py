@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import PurePath
-from typing import Any
+
+from sklearn.base import BaseEstimator
 
 from ..estimators.pipelines import ranker_of
 from ..plotting import HoldOutDisplay, PursuitPathDisplay
@@ -51,7 +52,7 @@ def text(curve: Curve, name: str) -> str:
     return f"{table(head, rows)}\n{sparkline(curve.scores.tolist())}"
 
 
-def draw(model: Any, path: str) -> None:
+def draw(model: BaseEstimator, path: str) -> None:
     """The curve as a picture."""
     from matplotlib.figure import Figure
 

@@ -39,7 +39,12 @@ def kind(path: str, given: str | None = None) -> str:
 
 
 def read(
-    paths: Sequence[str], args: Namespace, *, names: Any = None, n_features: Any = None, label: bool = True
+    paths: Sequence[str],
+    args: Namespace,
+    *,
+    names: Sequence[str] | None = None,
+    n_features: Any = None,
+    label: bool = True,
 ) -> Any:
     """All rows of one or several files; `names` and `n_features` are those of a model."""
     if list(paths).count("-") > 1:
@@ -59,7 +64,9 @@ def _read_one(path: str, args: Namespace, names: Any, n_features: int | None, la
     return replace(data, X=_filled(data.X, data.qid, args.missing))
 
 
-def blocks(path: str, args: Namespace, rows: int, *, whole_queries: bool, names: Any = None, n_features: Any) -> Any:
+def blocks(
+    path: str, args: Namespace, rows: int, *, whole_queries: bool, names: Sequence[str] | None = None, n_features: Any
+) -> Any:
     """Rows for prediction, block after block; whole queries if they must be."""
     if rows <= 0 or (kind(path, args.input_format) != "letor" and (whole_queries or args.missing == "minimum")):
         yield read([path], args, names=names, n_features=n_features, label=False)
@@ -131,7 +138,7 @@ def _letor_options(args: Namespace) -> dict[str, Any]:
     return {"zero_based": args.zero_based, "sparse": args.sparse, "missing": args.missing, "errors": errors}
 
 
-def _tables(path: str, args: Namespace, names: Any, label: bool) -> Iterator[RankingData]:
+def _tables(path: str, args: Namespace, names: Iterable[str] | None, label: bool) -> Iterator[RankingData]:
     form = kind(path, args.input_format)
     features = None if names is None else list(names)
     if args.columns is not None and features != []:
@@ -144,7 +151,7 @@ def _tables(path: str, args: Namespace, names: Any, label: bool) -> Iterator[Ran
             yield from read_csv(file, columns, DELIMITERS[form], args.skip_bad_lines)
 
 
-def _filled(X: np.ndarray, qid: Any, missing: Any) -> np.ndarray:
+def _filled(X: np.ndarray, qid: np.ndarray | None, missing: Any) -> np.ndarray:
     if missing == "minimum":
         return fill_with_minimum(X, qid)
     return X if missing == "nan" else np.where(np.isnan(X), missing, X)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from typing import Any
+
+from sklearn.base import BaseEstimator
 
 from .. import export
 from . import learning
@@ -30,7 +31,7 @@ def run(args: Namespace) -> None:
         say(args, {"output": args.output, "format": args.to}, f"wrote {args.output} ({args.to})")
 
 
-def _content(model: Any, args: Namespace) -> bytes:
+def _content(model: BaseEstimator, args: Namespace) -> bytes:
     """The bytes of the file."""
     if args.to == "onnx":
         dtype = args.dtype or "float64"

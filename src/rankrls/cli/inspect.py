@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from .. import export
 from ..checks import check_queries
@@ -35,7 +36,7 @@ def run(args: Namespace) -> None:
 # ---------------------------------------------------------------- models
 
 
-def described(model: Any) -> dict[str, Any]:
+def described(model: BaseEstimator) -> dict[str, Any]:
     """What there is to say of a model."""
     ranker, curve = ranker_of(model), curve_of(model)
     counts = {
@@ -61,7 +62,7 @@ def in_a_line(record: dict[str, Any]) -> str:
     return f"{' + '.join([*record['scalers'], record['class']])}, {record['features']} features{seen}"
 
 
-def _model(model: Any, args: Namespace) -> tuple[dict[str, Any], str]:
+def _model(model: BaseEstimator, args: Namespace) -> tuple[dict[str, Any], str]:
     ranker, curve, record = ranker_of(model), curve_of(model), described(model)
     lines = [
         in_a_line(record),
@@ -87,12 +88,12 @@ def _model(model: Any, args: Namespace) -> tuple[dict[str, Any], str]:
     return record, "\n".join(lines)
 
 
-def _points(ranker: Any) -> int | None:
+def _points(ranker: BaseEstimator) -> int | None:
     points = getattr(ranker, "X_fit_", None)
     return None if points is None else int(points.shape[0])
 
 
-def _brief(value: Any) -> Any:
+def _brief(value: object) -> Any:
     """A parameter in a few words."""
     if value is None or isinstance(value, bool | int | float | str):
         return value

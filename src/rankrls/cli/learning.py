@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -111,7 +112,7 @@ def _scaler(name: str, is_sparse: bool) -> Any:
     return {"none": None, "minmax": MinMaxScaler(), "query-minmax": estimators.PerQueryMinMax()}[name]
 
 
-def fit(model: Any, data: RankingData) -> Any:
+def fit(model: BaseEstimator, data: RankingData) -> Any:
     """Learn from data; columns that have names leave them in the model."""
     complete(data)
     unscored = np.isnan(data.y)
@@ -134,7 +135,7 @@ def fit(model: Any, data: RankingData) -> Any:
 # ---------------------------------------------------------------- files
 
 
-def save(model: Any, path: str) -> None:
+def save(model: BaseEstimator, path: str) -> None:
     """Write a model; - and devices get the bytes as they are."""
     if not is_stream(path):
         persistence.save(model, path)
@@ -170,7 +171,7 @@ def is_model(path: str) -> bool:
 # ---------------------------------------------------------------- telling
 
 
-def chosen(model: Any) -> dict[str, Any]:
+def chosen(model: BaseEstimator) -> dict[str, Any]:
     """The values that a fit settled on."""
     ranker, found = ranker_of(model), {}
     for name in ("alpha", "nu", "fidelity", "n_basis", "tied_pairs"):

@@ -154,7 +154,7 @@ PARAMETERS: list[tuple[str, Callable[[str], Any], str]] = [
 # ---------------------------------------------------------------- groups
 
 
-def _command(commands: Any, name: str, text: str) -> Parser:
+def _command(commands: argparse._SubParsersAction, name: str, text: str) -> Parser:
     made = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
     made.add_argument("--json", action="store_true", help="print a JSON object instead of text")
     made.add_argument("--quiet", action="store_true", help="no progress, no remarks")
@@ -195,7 +195,7 @@ def _learning(made: Parser) -> None:
 # ---------------------------------------------------------------- commands
 
 
-def _train(commands: Any) -> None:
+def _train(commands: argparse._SubParsersAction) -> None:
     made = _command(commands, "train", "learn a model from data")
     made.add_argument("data", nargs="+", metavar="DATA", help="files of one set, - is standard input")
     made.add_argument("-o", "--output", required=True, metavar="MODEL", help="the model file, by custom *.rankrls")
@@ -205,7 +205,7 @@ def _train(commands: Any) -> None:
     _reading(made)
 
 
-def _predict(commands: Any) -> None:
+def _predict(commands: argparse._SubParsersAction) -> None:
     made = _command(commands, "predict", "score rows with a model")
     made.add_argument("model", metavar="MODEL", help="a file written by train or rankrls.save")
     made.add_argument("data", metavar="DATA", help="- is standard input")
@@ -216,7 +216,7 @@ def _predict(commands: Any) -> None:
     _reading(made)
 
 
-def _evaluate(commands: Any) -> None:
+def _evaluate(commands: argparse._SubParsersAction) -> None:
     made = _command(commands, "evaluate", "judge scores by the labels of data; of two sets of scores, which is better")
     made.add_argument("data", metavar="DATA", help="- is standard input")
     made.add_argument("scores", metavar="SCORES", help="a number per line, or a TREC run")
@@ -226,7 +226,7 @@ def _evaluate(commands: Any) -> None:
     _reading(made)
 
 
-def _cv(commands: Any) -> None:
+def _cv(commands: argparse._SubParsersAction) -> None:
     made = _command(commands, "cv", "the held-out score along the path of alpha")
     made.add_argument("data", nargs="+", metavar="DATA", help="files of one set, - is standard input")
     made.add_argument("--plot", metavar="FILE", help="draw the curve: .png, .svg or .pdf (needs matplotlib)")
@@ -234,7 +234,7 @@ def _cv(commands: Any) -> None:
     _reading(made)
 
 
-def _report(commands: Any) -> None:
+def _report(commands: argparse._SubParsersAction) -> None:
     made = _command(commands, "report", "one HTML page of models on data: comparison, pictures, worst queries and why")
     made.add_argument("data", metavar="DATA", help="rows with labels, - is standard input")
     made.add_argument("models", nargs="+", metavar="MODEL", help="model files, or score files as evaluate takes them")
@@ -247,7 +247,7 @@ def _report(commands: Any) -> None:
     _reading(made)
 
 
-def _convert(commands: Any) -> None:
+def _convert(commands: argparse._SubParsersAction) -> None:
     made = _command(commands, "convert", "between LETOR text, CSV and Parquet, by the names of the files")
     made.add_argument("data", metavar="IN", help="- is standard input")
     made.add_argument("output", metavar="OUT", help="- is standard output; .gz, .bz2, .xz and .zst compress")
@@ -255,7 +255,7 @@ def _convert(commands: Any) -> None:
     _reading(made)
 
 
-def _export(commands: Any) -> None:
+def _export(commands: argparse._SubParsersAction) -> None:
     made = _command(commands, "export", "a model for another program: weights for a search engine, or ONNX")
     made.add_argument("model", metavar="MODEL", help="a file written by train or rankrls.save")
     made.add_argument("--to", choices=TARGETS, required=True, help="the format")
@@ -265,12 +265,12 @@ def _export(commands: Any) -> None:
     made.add_argument("--dtype", choices=("float64", "float32"), help="numbers of an ONNX model (default float64)")
 
 
-def _inspect(commands: Any) -> None:
+def _inspect(commands: argparse._SubParsersAction) -> None:
     made = _command(commands, "inspect", "what is in a model or data file")
     made.add_argument("data", metavar="MODEL|DATA", help="- is data on standard input")
     made.add_argument("--top", type=int, default=10, help="weights to show (default 10)")
     _reading(made)
 
 
-def _demo(commands: Any) -> None:
+def _demo(commands: argparse._SubParsersAction) -> None:
     _command(commands, "demo", "the library's main job on embedded data; writes demo-digits.png here")

@@ -71,7 +71,7 @@ class Html(str):
     __slots__ = ()
 
 
-def text(value: Any) -> Html:
+def text(value: object) -> Html:
     """A value as text: escaped, cut, in an element of its own if its script runs from right to left.
 
     Examples
@@ -96,7 +96,7 @@ def join(*pieces: Any) -> Html:
     return Html("\n".join(map(text, pieces)))
 
 
-def name(value: Any) -> Html:
+def name(value: object) -> Html:
     """A name of the caller's in running text, kept apart from the direction of the text around it."""
     return tag("bdi", value)
 

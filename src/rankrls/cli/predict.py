@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ..checks import check_queries
 from ..datasets import RankingData, trec
@@ -53,7 +54,7 @@ def run(args: Namespace) -> None:
         say(args, record, f"wrote {tally['rows']:,} scores to {args.output} in {seconds[0]:.2f} s")
 
 
-def _scored(model: Any, args: Namespace, tally: dict[str, int]) -> Iterator[Scored]:
+def _scored(model: BaseEstimator, args: Namespace, tally: dict[str, int]) -> Iterator[Scored]:
     """Blocks of rows with their scores."""
     names, n = features(model)
     progress = Progress("scoring", unit="rows", quiet=args.quiet or args.data != "-")  # reading a file has its own
@@ -77,13 +78,13 @@ def load(path: str) -> Any:
     return model
 
 
-def features(model: Any) -> tuple[Any, int]:
+def features(model: BaseEstimator) -> tuple[Any, int]:
     """Names of the features a model takes, if it knows them, and their number."""
     first = [*scalers_of(model), ranker_of(model)][0]
     return getattr(first, "feature_names_in_", None), first.n_features_in_
 
 
-def scores_of(model: Any, data: RankingData, path: str) -> np.ndarray:
+def scores_of(model: BaseEstimator, data: RankingData, path: str) -> np.ndarray:
     """(m,) the score of each row, a bounded number of kernel values at a time."""
     _, n = features(model)
     if data.X.shape[1] != n:
@@ -98,7 +99,7 @@ def scores_of(model: Any, data: RankingData, path: str) -> np.ndarray:
     return scores
 
 
-def _rows_at_a_time(model: Any) -> int:
+def _rows_at_a_time(model: BaseEstimator) -> int:
     points = getattr(getattr(ranker_of(model), "X_fit_", None), "shape", (1,))[0]
     return max(1, KERNEL_CELLS // points)
 

@@ -6,16 +6,15 @@ import hashlib
 import os
 import re
 from argparse import Namespace
-from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from rankrls import __version__
 
 from ..checks import check_queries
-from ..core.queries import Queries
 from ..datasets import RankingData
 from ..estimators.pipelines import ranker_of
 from ..metrics import get_metric, standard_error
@@ -25,6 +24,7 @@ from ..plotting.style import check_matplotlib
 from ..system.progress import working
 from . import learning, page, predict
 from .data import read
+from .entries import Entry, Judged
 from .evaluate import all_metrics, labelled, p_value, read_scores, summary, values_of
 from .inspect import described, in_a_line, summarised, summary_lines
 from .page import Html, join, name, section, tag
@@ -35,27 +35,6 @@ from .worst import worst_queries
 MOST_MODELS = 10
 MOST_WORST, MOST_PLACES = 50, 100
 PLACES = range(1, 11)  # of the curves
-
-
-@dataclass
-class Entry:
-    """A model file, or a file of scores."""
-
-    path: str
-    name: str
-    model: Any  # None for scores
-    data: RankingData  # with the columns of the model
-    scores: np.ndarray  # (m,) of the rows that are judged
-    values: dict[str, np.ndarray] = field(default_factory=dict)  # of each metric (q,)
-
-
-@dataclass(frozen=True)
-class Judged:
-    """The rows with a label."""
-
-    rows: np.ndarray
-    y: np.ndarray
-    queries: Queries
 
 
 def run(args: Namespace) -> None:
@@ -127,7 +106,7 @@ def _entries(args: Namespace) -> tuple[list[Entry], Judged]:
     return entries, judged
 
 
-def _predicted(path: str, model: Any, data: RankingData, args: Namespace) -> np.ndarray:
+def _predicted(path: str, model: BaseEstimator, data: RankingData, args: Namespace) -> np.ndarray:
     try:
         return predict.scores_of(model, data, args.data)
     except ValueError as error:

@@ -192,7 +192,7 @@ def _float(cell: str) -> float | None:
         return None
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "" if value is None else str(value).strip()
 
 
@@ -250,7 +250,7 @@ def _front(data: RankingData) -> dict[str, np.ndarray]:
     return columns
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     """The shortest text that reads back as a number; nothing for NaN."""
     if not isinstance(value, float):
         return str(value)

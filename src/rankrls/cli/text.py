@@ -7,9 +7,10 @@ import json
 import math
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
@@ -19,18 +20,18 @@ from ..system.progress import Progress
 SPARKS = "▁▂▃▄▅▆▇█"
 
 
-def say(args: Any, record: dict[str, Any], text: str, *, file: Any = None) -> None:
+def say(args: Namespace, record: dict[str, Any], text: str, *, file: TextIO | None = None) -> None:
     """What a command found: the record as JSON if that was asked for, else the text."""
     print(as_json(record) if args.json else text, file=file or sys.stdout)
 
 
-def remark(args: Any, text: str) -> None:
+def remark(args: Namespace, text: str) -> None:
     """Something to know that is no result."""
     if not args.quiet:
         print(f"rankrls: {text}", file=sys.stderr)
 
 
-def as_json(value: Any) -> str:
+def as_json(value: object) -> str:
     """JSON, with null for what is not finite.
 
     Examples
@@ -48,7 +49,7 @@ def as_json(value: Any) -> str:
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, float):
@@ -79,7 +80,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def number(value: Any, digits: int = 4) -> str:
+def number(value: float | None, digits: int = 4) -> str:
     """A number in a table; a dash for none."""
     return "-" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 

@@ -14,6 +14,7 @@ from ..estimators.pipelines import ranker_of, scaled, scalers_of
 from ..metrics import get_metric
 from ..plotting.paths import curve_of
 from . import page
+from .entries import Entry, Judged
 from .evaluate import p_value
 from .page import Html, join, name, tag
 from .text import number
@@ -34,7 +35,7 @@ def equals(p: str) -> str:
     return p.replace("<", "< ") if p.startswith("<") else f"= {p}"
 
 
-def verdict(entries: Sequence[Any], judged: Any, main: str, found: list[dict[str, Any]]) -> Html:
+def verdict(entries: Sequence[Entry], judged: Judged, main: str, found: list[dict[str, Any]]) -> Html:
     """The main metric in words, and what should be looked into before anybody relies on it."""
     first = entries[0].name
     lines = [_against(entry.name, first, main, one) for entry, one in zip(entries[1:], found[1:], strict=True)]
@@ -55,7 +56,7 @@ def _against(other: str, first: str, main: str, one: dict[str, Any]) -> Html:
     return tag("p", name(other), " and ", name(first), " cannot be told apart", words, class_="verdict")
 
 
-def warnings_of(entry: Any, judged: Any) -> list[str]:
+def warnings_of(entry: Entry, judged: Judged) -> list[str]:
     """What looks wrong with a model: alpha at an end of its grid, columns of very different scale, nothing learned."""
     if entry.model is None:
         return []
@@ -92,7 +93,7 @@ class Features:
     spread: np.ndarray  # (n,) their standard deviation within queries
 
     @classmethod
-    def of(cls, entry: Any, judged: Any) -> Features:
+    def of(cls, entry: Entry, judged: Judged) -> Features:
         """Spread from whole queries of up to `SAMPLE` rows, weights of zero where the model is not linear."""
         take = judged.queries.codes < np.searchsorted(np.cumsum(judged.queries.sizes), SAMPLE, side="right") + 1
         rows = np.flatnonzero(judged.rows)[take]
@@ -112,7 +113,7 @@ class Features:
         return self.weights * self.spread
 
 
-def important_features(entries: Sequence[Any], judged: Any) -> Html:
+def important_features(entries: Sequence[Entry], judged: Judged) -> Html:
     """One list for all linear models: what share of the movement of scores within queries comes from each feature."""
     linear = {e.name: Features.of(e, judged) for e in entries if e.model is not None and _is_linear(e)}
     if not linear:
@@ -133,7 +134,7 @@ def important_features(entries: Sequence[Any], judged: Any) -> Html:
     return join(table, tag("p", Html(" ".join(map(page.text, legend.split(" ")))), class_="soft"))
 
 
-def _is_linear(entry: Any) -> bool:
+def _is_linear(entry: Entry) -> bool:
     return linear_model(ranker_of(entry.model), entry.data.feature_names) is not None
 
 

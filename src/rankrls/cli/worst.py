@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from .. import export
 from ..datasets import RankingData
@@ -13,6 +15,7 @@ from ..estimators.pipelines import ranker_of, scaled
 from ..metrics import get_metric
 from . import page
 from .data import doc_ids
+from .entries import Entry, Judged
 from .page import Html, join, name, tag
 from .text import number
 
@@ -20,7 +23,7 @@ TOP_REASONS = 5
 OPENED = 2  # queries of each model that are shown without a click
 
 
-def worst_queries(entry: Any, judged: Any, metric: str, *, worst: int, top: int) -> Html:
+def worst_queries(entry: Entry, judged: Judged, metric: str, *, worst: int, top: int) -> Html:
     """The `worst` queries of a model by a metric with the first `top` places of each."""
     if not worst:
         return Html("")
@@ -41,14 +44,14 @@ def worst_queries(entry: Any, judged: Any, metric: str, *, worst: int, top: int)
     return join(tag("h3", name(entry.name)), *parts, tag("p", note, class_="soft"))
 
 
-def _varied(judged: Any) -> np.ndarray:
+def _varied(judged: Judged) -> np.ndarray:
     """(q,) whether a query has different labels, so that its rows could be ranked better or worse."""
     first = np.full(len(judged.queries), np.nan)
     first[judged.queries.codes] = judged.y
     return judged.queries.sum(judged.y != first[judged.queries.codes]) > 0
 
 
-def _query(entry: Any, judged: Any, query: int, value: str, top: int, *, opened: bool) -> Html:
+def _query(entry: Entry, judged: Judged, query: int, value: str, top: int, *, opened: bool) -> Html:
     rows = judged.queries.rows(query)
     scores, y = entry.scores[rows], judged.y[rows]
     order = np.argsort(-scores, kind="stable")
@@ -91,7 +94,9 @@ def wrong_pair(y: np.ndarray) -> tuple[int, int] | None:
     return first, int(max(end for end, start in zip(ends, above, strict=True) if start == first))
 
 
-def _why(entry: Any, judged: Any, rows: np.ndarray, order: np.ndarray, wrong: Any, docs: np.ndarray) -> Html:
+def _why(
+    entry: Entry, judged: Judged, rows: np.ndarray, order: np.ndarray, wrong: tuple[int, int] | None, docs: np.ndarray
+) -> Html:
     """Feature by feature, why the wrong row stands above the right one."""
     if wrong is None:
         return tag("p", "No row stands above one with a better label.", class_="soft")
@@ -116,7 +121,7 @@ def _why(entry: Any, judged: Any, rows: np.ndarray, order: np.ndarray, wrong: An
     return tag("div", title, page.table(["feature", "above", "below", "adds"], lines, numbers=[1, 2, 3]))
 
 
-def _seen(data: RankingData, pair: np.ndarray, model: Any) -> tuple[np.ndarray, np.ndarray]:
+def _seen(data: RankingData, pair: np.ndarray, model: BaseEstimator) -> tuple[np.ndarray, np.ndarray]:
     """Two rows of a query as they come, and as the ranker sees them, which may depend on the rest of the query."""
     rows = np.arange(len(data)) if data.qid is None else np.flatnonzero(data.qid == data.qid[pair[0]])
     Z = scaled(model, data.X[rows], None if data.qid is None else data.qid[rows])[np.searchsorted(rows, pair)]
@@ -124,7 +129,7 @@ def _seen(data: RankingData, pair: np.ndarray, model: Any) -> tuple[np.ndarray, 
     return dense(data.X[pair]), dense(Z)
 
 
-def linear_model(model: Any, names: Any) -> export.LinearModel | None:
+def linear_model(model: BaseEstimator, names: Sequence[str] | None) -> export.LinearModel | None:
     """The weights of a model, None if it is not linear; features have the names of the data, or else of the model."""
     try:
         return export.linear(model, names)

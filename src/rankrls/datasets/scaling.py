@@ -8,9 +8,10 @@ import numpy as np
 
 from ..checks import check_queries
 from ..core.queries import Queries
+from ..system.types import Matrix
 
 
-def per_query_minmax(X: Any, qid: Any = None) -> np.ndarray:
+def per_query_minmax(X: Matrix, qid: np.ndarray | None = None) -> np.ndarray:
     """Scale every feature to [0, 1] within each query: (x - min) / (max - min), and 0 where it is constant.
 
     The scaling of the LETOR sets ("QueryLevelNorm") and of the papers. See `rankrls.PerQueryMinMax` for its limits.

@@ -9,9 +9,10 @@ import numpy as np
 
 from ..checks import check_numbers, check_queries
 from ..core.queries import Queries
+from ..system.types import ArrayLike
 
 
-def to_trec_run(scores: Any, qid: Any = None, doc_ids: Any = None, *, tag: str = "rankrls") -> str:
+def to_trec_run(scores: ArrayLike, qid: np.ndarray | None = None, doc_ids: Any = None, *, tag: str = "rankrls") -> str:
     """A TREC run: lines `qid Q0 docid rank score tag`, query after query, the best first.
 
     Parameters
@@ -45,7 +46,7 @@ def to_trec_run(scores: Any, qid: Any = None, doc_ids: Any = None, *, tag: str =
     return "".join(run_lines(given if given.dtype == np.float32 else checked, queries, documents, tag))
 
 
-def to_qrels(y: Any, qid: Any = None, doc_ids: Any = None) -> str:
+def to_qrels(y: np.ndarray, qid: np.ndarray | None = None, doc_ids: Any = None) -> str:
     """TREC judgements (qrels): lines `qid 0 docid relevance`, in the order of the rows.
 
     Parameters
@@ -98,7 +99,7 @@ def shortest(scores: np.ndarray) -> list[str]:
     return list(map(str, scores.tolist() if scores.dtype == np.float64 else scores))
 
 
-def _named(qid: Any, doc_ids: Any, m: int) -> tuple[Queries, np.ndarray]:
+def _named(qid: object, doc_ids: Any, m: int) -> tuple[Queries, np.ndarray]:
     """Queries and documents by words that can be told apart."""
     queries = check_queries(qid, m)
     if qid is None:

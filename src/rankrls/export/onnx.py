@@ -24,20 +24,22 @@ from typing import Any
 
 import numpy as np
 from sklearn import impute, preprocessing
+from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 
 from ..estimators.pipelines import ranker_of
 from ..kernels import Cosine, Gaussian, Laplacian, Polynomial
 from ..tables import TableEncoder
 from . import encoders
+from .graph import Graph
 from .terms import Term, affine, dense, feature_names, scalers_of, terms_of
 
-OPSET, ML_OPSET, IR_VERSION = 17, 2, 8  # read by onnxruntime from 1.12 on
 ROWS = "N"  # the dimension that may have any size
-LIMIT = 2**31 - 1  # bytes a protobuf message can hold
 
 
-def to_onnx(model: Any, names: Sequence[str] | None = None, *, name: str = "rankrls", dtype: str = "float64") -> Any:
+def to_onnx(
+    model: BaseEstimator, names: Sequence[str] | None = None, *, name: str = "rankrls", dtype: str = "float64"
+) -> Any:
     """An ONNX model with the input `X` (N, n_features) and the output `scores` (N,), or (N, n_targets) if several.
 
     Parameters
@@ -83,7 +85,7 @@ def to_onnx(model: Any, names: Sequence[str] | None = None, *, name: str = "rank
     scalers, ranker = scalers_of(model), ranker_of(model)
     terms, intercept = terms_of(ranker)
     n = [*scalers, ranker][0].n_features_in_
-    graph = _Graph(onnx, dtype)
+    graph = Graph(onnx, dtype)
     table = encoders.table_of(scalers[0]) if scalers else None
     x: Any = "X"
     if table is not None:
@@ -119,80 +121,10 @@ def _onnx() -> Any:
     return onnx
 
 
-class _Graph:
-    """Nodes and constants, in the order they are added."""
-
-    def __init__(self, onnx: Any, dtype: str):
-        self.onnx, self.dtype = onnx, np.dtype(dtype)
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self.size = 0
-
-    def constant(self, value: Any, dtype: Any = None) -> str:
-        """The name of a constant, by default of the type of the graph."""
-        with np.errstate(over="ignore"):  # what is too large is found below
-            array = np.ascontiguousarray(value, dtype=dtype or self.dtype).reshape(np.shape(value))
-        if not np.isfinite(array).all():
-            raise ValueError("the model has numbers that are not finite, or not in this dtype; no graph can hold them")
-        self.size += array.nbytes
-        if self.size > LIMIT:
-            raise ValueError(
-                "the model is larger than the 2 GiB of an ONNX file: fit with a basis, e.g. kernel='rbf', basis=500"
-            )
-        self.constants.append(self.onnx.numpy_helper.from_array(array, f"c{len(self.constants)}"))
-        return self.constants[-1].name
-
-    def rounded(self, value: np.ndarray) -> np.ndarray:
-        """The value as the graph will have it."""
-        return value.astype(self.dtype).astype(np.float64)
-
-    def axes(self, *numbers: int) -> str:
-        """Numbers of dimensions, as nodes take them."""
-        return self.constant(numbers, np.int64)
-
-    def op(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """The name of the result of a node."""
-        output = output or f"v{len(self.nodes)}"
-        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [output], **attributes))
-        return output
-
-    def cast(self, x: str) -> str:
-        """Booleans as 0 and 1."""
-        return self.op("Cast", x, to=self.onnx.helper.np_dtype_to_tensor_dtype(self.dtype))
-
-    def count(self, comparison: str, x: str, values: np.ndarray) -> str:
-        """(N, 1) how many of the values compare so with x (N, 1)."""
-        hits = self.op(comparison, x, self.constant(values[None]))
-        return self.op("ReduceSum", self.op("Cast", hits, to=self.onnx.TensorProto.INT64), self.axes(1))
-
-    def tensor(self, name: str, shape: Sequence[Any], text: bool = False) -> Any:
-        """An input or output."""
-        kind = self.onnx.TensorProto.STRING if text else self.onnx.helper.np_dtype_to_tensor_dtype(self.dtype)
-        return self.onnx.helper.make_tensor_value_info(name, kind, list(shape))
-
-    def model(self, name: str, taken: dict[str, tuple[Sequence[Any], bool]], given: Sequence[Any]) -> Any:
-        """The whole model."""
-        from rankrls import __version__
-
-        helper = self.onnx.helper
-        inputs = [self.tensor(name, shape, text) for name, (shape, text) in taken.items()]
-        ends = inputs, [self.tensor("scores", given)]
-        domains = [helper.make_opsetid("", OPSET)]
-        if any(node.domain == encoders.ML for node in self.nodes):
-            domains.append(helper.make_opsetid(encoders.ML, ML_OPSET))
-        return helper.make_model(
-            helper.make_graph(self.nodes, name, *ends, initializer=self.constants),
-            producer_name="rankrls",
-            producer_version=__version__,
-            ir_version=IR_VERSION,
-            opset_imports=domains,
-        )
-
-
 # ---------------------------------------------------------------- scalers
 
 
-def _scaled(graph: _Graph, x: Any, step: Any) -> str:
+def _scaled(graph: Graph, x: Any, step: Any) -> str:
     if isinstance(step, TableEncoder):
         if isinstance(x, str):  # a matrix of numbers, made by a step before
             raise ValueError("TableEncoder takes the columns of a table, and has to be the first step")
@@ -224,7 +156,7 @@ def _scaled(graph: _Graph, x: Any, step: Any) -> str:
     return x
 
 
-def _normalised(graph: _Graph, x: str, norm: str) -> str:
+def _normalised(graph: Graph, x: str, norm: str) -> str:
     """Rows of norm 1; those of norm 0 stay as they are."""
     if norm == "l2":
         size = graph.op("Sqrt", graph.op("ReduceSum", graph.op("Mul", x, x), graph.axes(1)))
@@ -235,7 +167,7 @@ def _normalised(graph: _Graph, x: str, norm: str) -> str:
     return graph.op("Div", x, graph.op("Max", size, graph.constant(np.finfo(graph.dtype).tiny)))
 
 
-def _imputed(graph: _Graph, x: str, step: impute.SimpleImputer) -> str:
+def _imputed(graph: Graph, x: str, step: impute.SimpleImputer) -> str:
     missing = step.missing_values
     if not (isinstance(missing, float) and np.isnan(missing)) or step.add_indicator:
         raise ValueError("of SimpleImputer only the one for NaN and without indicators can be written down here")
@@ -248,7 +180,7 @@ def _imputed(graph: _Graph, x: str, step: impute.SimpleImputer) -> str:
 # ---------------------------------------------------------------- kernels
 
 
-def _term(graph: _Graph, x: str, term: Term) -> str:
+def _term(graph: Graph, x: str, term: Term) -> str:
     if not (isinstance(term.columns, slice) and term.columns == slice(None)):
         columns = term.columns
         numbers = np.arange(columns.start, columns.stop) if isinstance(columns, slice) else columns
@@ -260,7 +192,7 @@ def _term(graph: _Graph, x: str, term: Term) -> str:
     return graph.op("MatMul", x, graph.constant(term.coef.reshape(len(term.coef), -1)))
 
 
-def _gaussian(graph: _Graph, x: str, points: np.ndarray, kernel: Any) -> str:
+def _gaussian(graph: Graph, x: str, points: np.ndarray, kernel: Any) -> str:
     """exp(min(2 gamma u'v - gamma |u|^2 - gamma |v|^2, 0)), u = x - c, v = z - c."""
     centre, gamma = graph.rounded(points.mean(axis=0)), kernel.gamma
     v = points - centre
@@ -272,13 +204,13 @@ def _gaussian(graph: _Graph, x: str, points: np.ndarray, kernel: Any) -> str:
     return graph.op("Exp", graph.op("Min", K, graph.constant(0.0)))
 
 
-def _polynomial(graph: _Graph, x: str, points: np.ndarray, kernel: Any) -> str:
+def _polynomial(graph: Graph, x: str, points: np.ndarray, kernel: Any) -> str:
     K = graph.op("MatMul", x, graph.constant(kernel.gamma * points.T))
     K = graph.op("Add", K, graph.constant(kernel.coef0))
     return graph.op("Pow", K, graph.constant(kernel.degree))
 
 
-def _laplacian(graph: _Graph, x: str, points: np.ndarray, kernel: Any) -> str:
+def _laplacian(graph: Graph, x: str, points: np.ndarray, kernel: Any) -> str:
     """exp(-gamma sum_j |x_j - z_j|), the sum feature by feature."""
     onnx, r = graph.onnx, len(points)
     node, shape = onnx.helper.make_node, [ROWS, r]
@@ -301,13 +233,13 @@ def _laplacian(graph: _Graph, x: str, points: np.ndarray, kernel: Any) -> str:
     return graph.op("Exp", graph.op("Mul", D, graph.constant(-kernel.gamma)))
 
 
-def _cosine(graph: _Graph, x: str, points: np.ndarray, kernel: Any) -> str:
+def _cosine(graph: Graph, x: str, points: np.ndarray, kernel: Any) -> str:
     length = np.sqrt((points * points).sum(axis=1, keepdims=True))
     unit = points / np.where(length > 0, length, 1)
     return graph.op("MatMul", _normalised(graph, x, "l2"), graph.constant(unit.T))
 
 
-KERNELS: dict[type, Callable[[_Graph, str, np.ndarray, Any], str]] = {
+KERNELS: dict[type, Callable[[Graph, str, np.ndarray, Any], str]] = {
     Gaussian: _gaussian,
     Polynomial: _polynomial,
     Laplacian: _laplacian,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn import preprocessing
+from sklearn.base import BaseEstimator
 
 from ..estimators import ConditionalRankRLS, PerQueryMinMax, pipelines
 from ..kernels import Function, Kernel, Linear, Precomputed
@@ -34,12 +35,12 @@ class Term:
         return Term(self.columns, None, None, np.asarray(self.points.T @ self.coef))
 
 
-def scalers_of(model: Any) -> list[Any]:
+def scalers_of(model: BaseEstimator) -> list[Any]:
     """The steps of a pipeline that do something to the features."""
     return [step for step in pipelines.scalers_of(model) if step is not None and step != "passthrough"]
 
 
-def terms_of(ranker: Any) -> tuple[list[Term], Any]:
+def terms_of(ranker: BaseEstimator) -> tuple[list[Term], Any]:
     """The terms of a fitted ranker in double precision, and its intercept; an error if there are none."""
     if isinstance(ranker, ConditionalRankRLS):
         raise ValueError("a model of pairs of objects (ConditionalRankRLS) is no function of one document's features")
@@ -77,7 +78,7 @@ def _check(term: Term) -> None:
         raise ValueError("the model has weights that are not finite, which no format can hold")
 
 
-def affine(step: Any) -> tuple[Any, Any]:
+def affine(step: BaseEstimator) -> tuple[Any, Any]:
     """A scaler, apart from clipping, as x -> scale * x + shift."""
     if isinstance(step, preprocessing.MinMaxScaler):
         return step.scale_, step.min_
@@ -95,7 +96,7 @@ def affine(step: Any) -> tuple[Any, Any]:
     raise ValueError(f"{type(step).__name__} is no scaler that can be written down here")
 
 
-def feature_names(model: Any, n: int, names: Sequence[str] | None) -> list[str]:
+def feature_names(model: BaseEstimator, n: int, names: Sequence[str] | None) -> list[str]:
     """Names of n features: those given, those the model was fitted with, or f1, f2, ..."""
     first = [*pipelines.scalers_of(model), pipelines.ranker_of(model)][0]
     if names is None:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ..estimators.pipelines import ranker_of
 from .terms import affine, feature_names, scalers_of, terms_of
@@ -55,7 +56,7 @@ class LinearModel:
         return {name: float(w) for name, w in zip(self.names, self.weights, strict=True) if w != 0}
 
 
-def linear(model: Any, names: Sequence[str] | None = None) -> LinearModel:
+def linear(model: BaseEstimator, names: Sequence[str] | None = None) -> LinearModel:
     """The weights of raw features in a fitted linear model, or in a pipeline of scalers and one.
 
     Parameters
@@ -97,7 +98,7 @@ def linear(model: Any, names: Sequence[str] | None = None) -> LinearModel:
     return LinearModel(feature_names(model, len(weights), names), weights, intercept)
 
 
-def to_json(model: Any, names: Sequence[str] | None = None) -> str:
+def to_json(model: BaseEstimator, names: Sequence[str] | None = None) -> str:
     """Plain JSON: every weight by name, and the intercept.
 
     Parameters
@@ -128,7 +129,7 @@ def to_json(model: Any, names: Sequence[str] | None = None) -> str:
     return _json({"format": "rankrls-linear", "weights": weights, "intercept": raw.intercept})
 
 
-def to_svmrank(model: Any) -> str:
+def to_svmrank(model: BaseEstimator) -> str:
     """A model file of SVMrank (and SVMlight), for `svm_rank_classify`: one support vector, the weights.
 
     Parameters
@@ -165,7 +166,7 @@ def to_svmrank(model: Any) -> str:
     return "\n".join([*head, f"1 {values} #" if values else "1 #"]) + "\n"
 
 
-def to_opensearch(model: Any, names: Sequence[str] | None = None, *, name: str = "rankrls") -> str:
+def to_opensearch(model: BaseEstimator, names: Sequence[str] | None = None, *, name: str = "rankrls") -> str:
     """The body of `POST _ltr/_featureset/SET/_createmodel` of the LTR plugins of OpenSearch and Elasticsearch.
 
     Parameters
@@ -199,7 +200,7 @@ def to_opensearch(model: Any, names: Sequence[str] | None = None, *, name: str =
     return _json({"model": {"name": name, "model": {"type": "model/linear", "definition": definition}}})
 
 
-def to_solr(model: Any, names: Sequence[str] | None = None, *, name: str = "rankrls") -> str:
+def to_solr(model: BaseEstimator, names: Sequence[str] | None = None, *, name: str = "rankrls") -> str:
     """The body of `PUT schema/model-store` of Solr's LTR module: a LinearModel.
 
     Parameters
@@ -238,7 +239,7 @@ def to_solr(model: Any, names: Sequence[str] | None = None, *, name: str = "rank
     return _json({**body, "params": {"weights": used}})
 
 
-def to_vespa(model: Any, names: Sequence[str] | None = None, *, name: str = "rankrls") -> str:
+def to_vespa(model: BaseEstimator, names: Sequence[str] | None = None, *, name: str = "rankrls") -> str:
     """A rank profile of Vespa: names are its rank features, such as `bm25(title)` or `attribute(clicks)`.
 
     Parameters
@@ -279,7 +280,7 @@ def to_vespa(model: Any, names: Sequence[str] | None = None, *, name: str = "ran
 # ---------------------------------------------------------------- weights
 
 
-def _weights(ranker: Any) -> tuple[np.ndarray, float]:
+def _weights(ranker: BaseEstimator) -> tuple[np.ndarray, float]:
     """Weights and intercept of a ranker; an error if it is not linear."""
     terms, intercept = terms_of(ranker)
     kernel = next((term.kernel for term in terms if term.kernel is not None), None)
@@ -296,11 +297,11 @@ def _weights(ranker: Any) -> tuple[np.ndarray, float]:
     return weights, float(intercept)
 
 
-def _affine(step: Any) -> tuple[Any, Any]:
+def _affine(step: BaseEstimator) -> tuple[Any, Any]:
     if getattr(step, "clip", False):
         raise ValueError(f"{type(step).__name__}(clip=True) is not linear, and cannot be folded into weights")
     return affine(step)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ..system.types import ArrayLike, Seed
+
 _CHUNK = 1 << 22  # signs at a time
 
 
-def standard_error(values: Any) -> Any:
+def standard_error(values: object) -> Any:
     """The standard error of the mean over queries.
 
     Parameters
@@ -34,7 +36,7 @@ def standard_error(values: Any) -> Any:
     return values.std(axis=0, ddof=1) / np.sqrt(len(values))
 
 
-def randomisation_test(a: Any, b: Any, *, flips: int = 10_000, random_state: Any = 0) -> float:
+def randomisation_test(a: ArrayLike, b: ArrayLike, *, flips: int = 10_000, random_state: Seed = 0) -> float:
     """The p-value of a paired randomisation test of values of the same queries by two models.
 
     If the models were alike, either value of a query could be of either model. So the sign of each difference is

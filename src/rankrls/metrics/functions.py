@@ -11,21 +11,23 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..core.queries import Batch, Queries
-from ..system.frames import as_column
+from ..system.frames import as_column, is_missing
 from ..system.parallel import share
+from ..system.types import ArrayLike, Ids
 from . import pairs, ranks
 from .ranks import Kernel
 
-Value = Any  # a float for scores (m,), an array (c,) for scores (m, c)
+QueryIds: TypeAlias = Ids | Queries
+Value: TypeAlias = Any  # a float for scores (m,), an array (c,) for scores (m, c)
 BATCH_CELLS = 1 << 18  # scores per kernel call: bounds the memory, and all but long queries come many at a time
 
 
-def pairwise_accuracy(y: Any, scores: Any, qid: Any = None) -> Value:
+def pairwise_accuracy(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> float:
     """#{(i, j): y_i > y_j, s_i > s_j} / #{(i, j): y_i > y_j}, tied scores counting half.
 
     The share of pairs of one query with different labels that the scores put in the right order; with two grades
@@ -55,7 +57,7 @@ def pairwise_accuracy(y: Any, scores: Any, qid: Any = None) -> Value:
     return _mean("pairwise_accuracy", y, scores, qid)
 
 
-def disagreement_error(y: Any, scores: Any, qid: Any = None) -> Value:
+def disagreement_error(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> float:
     """1 - pairwise_accuracy: the share of pairs with different labels in the wrong order, tied scores counting half.
 
     The mean over i, j with y_i > y_j of (1 - sign(s_i - s_j)) / 2. Parameters as in `pairwise_accuracy`.
@@ -68,7 +70,7 @@ def disagreement_error(y: Any, scores: Any, qid: Any = None) -> Value:
     return _mean("disagreement_error", y, scores, qid)
 
 
-def kendall_tau_b(y: Any, scores: Any, qid: Any = None) -> Value:
+def kendall_tau_b(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> float:
     """(C - D) / sqrt((n - T_y) (n - T_s)): concordant minus discordant pairs, corrected for ties.
 
     n is the number of pairs of a query, T_y and T_s those tied in y and in the scores. A query whose labels are
@@ -84,9 +86,9 @@ def kendall_tau_b(y: Any, scores: Any, qid: Any = None) -> Value:
 
 
 def ndcg(
-    y: Any,
-    scores: Any,
-    qid: Any = None,
+    y: ArrayLike,
+    scores: ArrayLike,
+    qid: QueryIds = None,
     *,
     k: int | None = None,
     gain: str | Callable | None = None,
@@ -94,7 +96,7 @@ def ndcg(
     ties: str | None = None,
     empty: str | float | None = None,
     convention: str | None = None,
-) -> Value:
+) -> float:
     """DCG / ideal DCG, DCG = sum over ranks i <= k of gain(y of the item at rank i) * discount(i).
 
     Parameters
@@ -131,7 +133,9 @@ def ndcg(
     )
 
 
-def precision(y: Any, scores: Any, qid: Any = None, *, k: int, relevant: float = 1.0, ties: str = "average") -> Value:
+def precision(
+    y: ArrayLike, scores: ArrayLike, qid: QueryIds = None, *, k: int, relevant: float = 1.0, ties: str = "average"
+) -> float:
     """#{relevant items among the first k} / k.
 
     An item is relevant if y >= `relevant`. A query shorter than k counts as filled up with irrelevant items.
@@ -146,15 +150,15 @@ def precision(y: Any, scores: Any, qid: Any = None, *, k: int, relevant: float =
 
 
 def recall(
-    y: Any,
-    scores: Any,
-    qid: Any = None,
+    y: ArrayLike,
+    scores: ArrayLike,
+    qid: QueryIds = None,
     *,
     k: int,
     relevant: float = 1.0,
     ties: str = "average",
     empty: str | float = "skip",
-) -> Value:
+) -> float:
     """#{relevant items among the first k} / #{relevant items}.
 
     An item is relevant if y >= `relevant`; a query without one counts as `empty`. Other parameters as in `ndcg`.
@@ -168,15 +172,15 @@ def recall(
 
 
 def average_precision(
-    y: Any,
-    scores: Any,
-    qid: Any = None,
+    y: ArrayLike,
+    scores: ArrayLike,
+    qid: QueryIds = None,
     *,
     k: int | None = None,
     relevant: float = 1.0,
     ties: str = "average",
     empty: str | float = "skip",
-) -> Value:
+) -> float:
     """The sum of the precision at i over the ranks i <= k of relevant items / #{relevant items}; "MAP" when averaged.
 
     An item is relevant if y >= `relevant`; a query without one counts as `empty` (LETOR: 0). The divisor is the
@@ -191,15 +195,15 @@ def average_precision(
 
 
 def reciprocal_rank(
-    y: Any,
-    scores: Any,
-    qid: Any = None,
+    y: ArrayLike,
+    scores: ArrayLike,
+    qid: QueryIds = None,
     *,
     k: int | None = None,
     relevant: float = 1.0,
     ties: str = "average",
     empty: str | float = "skip",
-) -> Value:
+) -> float:
     """1 / (rank of the first relevant item), 0 if that is beyond k; "MRR" when averaged.
 
     An item is relevant if y >= `relevant`; a query without one counts as `empty`. Other parameters as in `ndcg`.
@@ -212,7 +216,7 @@ def reciprocal_rank(
     return _mean("reciprocal_rank", y, scores, qid, k=k, relevant=relevant, ties=ties, empty=empty)
 
 
-def _mean(name: str, y: Any, scores: Any, qid: Any, **options: Any) -> Value:
+def _mean(name: str, y: ArrayLike, scores: ArrayLike, qid: QueryIds, **options: Any) -> Value:
     """The mean of a metric over the queries that define it, for each column of scores."""
     return _average(name, _per_query(name, y, scores, qid, **options))
 
@@ -229,11 +233,11 @@ def _average(name: str, values: np.ndarray) -> Value:
     return mean if mean.ndim else float(mean)
 
 
-def _per_query(name: str, y: Any, scores: Any, qid: Any, **options: Any) -> np.ndarray:
+def _per_query(name: str, y: ArrayLike, scores: ArrayLike, qid: QueryIds, **options: Any) -> np.ndarray:
     kernel = _kernel(name, options)
-    y, scores, queries = _checked(y, scores, qid)
-    values = _each_query(kernel, y, scores.reshape(len(y), -1), queries)
-    return values[:, 0] if scores.ndim == 1 else values
+    labels, S, queries = _checked(y, scores, qid)
+    values = _each_query(kernel, labels, S.reshape(len(labels), -1), queries)
+    return values[:, 0] if S.ndim == 1 else values
 
 
 def _each_query(kernel: Kernel, y: np.ndarray, S: np.ndarray, queries: Queries) -> np.ndarray:
@@ -272,30 +276,41 @@ def _defaults(name: str) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
-def _checked(y: Any, scores: Any, qid: Any) -> tuple[np.ndarray, np.ndarray, Queries]:
+def _checked(y: ArrayLike, scores: ArrayLike, qid: QueryIds) -> tuple[np.ndarray, np.ndarray, Queries]:
     """Labels (m,), scores (m,) or (m, c) and their grouping, or an error that says what to do."""
-    y, scores = np.asarray(as_column(y), dtype=np.float64), np.asarray(as_column(scores))
-    if scores.dtype not in (np.float32, np.float64):
-        scores = scores.astype(np.float64)
-    if y.ndim != 1 or not y.size or scores.ndim not in (1, 2) or len(scores) != len(y) or not scores.size:
-        raise ValueError(f"y (m,) and scores (m,) or (m, c) are needed, m > 0; got y {y.shape}, scores {scores.shape}")
-    for what, v in (("y", y), ("scores", scores)):
+    labels, S = np.asarray(as_column(y), dtype=np.float64), np.asarray(as_column(scores))
+    if S.dtype not in (np.float32, np.float64):
+        S = S.astype(np.float64)
+    if labels.ndim != 1 or not labels.size or S.ndim not in (1, 2) or len(S) != len(labels) or not S.size:
+        raise ValueError(
+            f"metrics need y (m,) and scores (m,) or (m, c), m > 0; got y {labels.shape}, scores {S.shape}"
+        )
+    for what, v in (("y", labels), ("scores", S)):
         if np.isnan(v.min()):
-            raise ValueError(
-                f"{what} has {np.isnan(v).sum()} NaN, first in row {np.argwhere(np.isnan(v))[0, 0]}: drop them"
-            )
+            first = np.argwhere(np.isnan(v))[0, 0]
+            raise ValueError(f"{what} has {np.isnan(v).sum()} NaN, the first in row {first}: drop those rows")
+    queries = _grouped(qid, labels.shape)
+    if queries.n_rows != len(labels):
+        raise ValueError(f"qid groups {queries.n_rows} rows, but y has {len(labels)}")
+    return labels, S, queries
+
+
+def _grouped(qid: QueryIds, shape: tuple[int, ...]) -> Queries:
+    """Rows by query."""
     if isinstance(qid, Queries):
-        queries = qid
-    elif qid is None:
-        queries = Queries.single(len(y))
-    else:
-        qid = np.asarray(as_column(qid))
-        if qid.shape != y.shape:
-            raise ValueError(f"qid needs one id per row, shape {y.shape}, got {qid.shape}")
-        queries = Queries.of(qid)
-    if queries.n_rows != len(y):
-        raise ValueError(f"qid groups {queries.n_rows} rows, but y has {len(y)}")
-    return y, scores, queries
+        return qid
+    if qid is None:
+        return Queries.single(*shape)
+    ids = np.asarray(as_column(qid))
+    if ids.shape != shape:
+        raise ValueError(f"qid must hold one id per row, shape {shape}; got {ids.shape}")
+    missing = is_missing(ids)
+    if missing.any():
+        raise ValueError(
+            f"qid has {missing.sum()} missing values, the first in row {int(np.argmax(missing))}: "
+            "every row needs a query id"
+        )
+    return Queries.of(ids)
 
 
 METRICS: dict[str, tuple[Callable[..., Value], Callable[..., Kernel]]] = {

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..core.queries import Queries
+from ..system.types import ArrayLike
 from . import ranks
 from .functions import (
     ALIASES,
     METRICS,
+    QueryIds,
     Value,
     _average,
     _checked,
@@ -44,14 +46,14 @@ class Metric:
     _per_query: Callable[..., np.ndarray] = field(repr=False)
     averages: bool = field(default=True, repr=False)
 
-    def __call__(self, y: Any, scores: Any, qid: Any = None) -> Value:
+    def __call__(self, y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> Value:
         return self._mean(y, scores, qid)
 
-    def per_query(self, y: Any, scores: Any, qid: Any = None) -> np.ndarray:
+    def per_query(self, y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> np.ndarray:
         """(q,) for scores (m,), (q, c) for scores (m, c), NaN where a query does not define the metric."""
         return self._per_query(y, scores, qid)
 
-    def judge(self, y: Any, scores: Any, qid: Any = None) -> tuple[Value, np.ndarray]:
+    def judge(self, y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> tuple[Value, np.ndarray]:
         """The mean, and the values per query behind it: all NaN if there are none (see `averages`)."""
         if self.averages:
             values = self.per_query(y, scores, qid)
@@ -87,7 +89,9 @@ def get_metric(metric: str | Callable | Metric) -> Metric:
     return Metric(name, True, partial(_by_column, metric), partial(_by_query, metric), averages=False)
 
 
-def per_query(metric: str | Callable | Metric, y: Any, scores: Any, qid: Any = None, **options: Any) -> np.ndarray:
+def per_query(
+    metric: str | Callable | Metric, y: ArrayLike, scores: ArrayLike, qid: QueryIds = None, **options: Any
+) -> np.ndarray:
     """The metric of each query: (q,) for scores (m,), (q, c) for scores (m, c), NaN where a query does not define it.
 
     Queries come in the order of `Queries.of(qid).labels`; `options` are those of the metric's own function.
@@ -104,7 +108,7 @@ def per_query(metric: str | Callable | Metric, y: Any, scores: Any, qid: Any = N
     return _named(metric, options).per_query(y, scores, qid)
 
 
-def _named(metric: Any, options: dict[str, Any]) -> Metric:
+def _named(metric: str | Callable[..., Value], options: dict[str, Any]) -> Metric:
     name = metric if isinstance(metric, str) else metric.__name__
     base, at, k = name.strip().lower().partition("@")
     base = ALIASES.get(base, base)
@@ -118,19 +122,19 @@ def _named(metric: Any, options: dict[str, Any]) -> Metric:
     return Metric(base + at + k, better, partial(_mean, base, **options), partial(_per_query, base, **options))
 
 
-def _is_ours(metric: Any) -> bool:
+def _is_ours(metric: object) -> bool:
     return any(metric is function for function, _ in METRICS.values())
 
 
-def _by_column(function: Callable, y: Any, scores: Any, qid: Any) -> Value:
-    y, scores, queries = _checked(y, scores, qid)
-    qid = None if qid is None else queries.labels[queries.codes]
-    if scores.ndim == 1:
-        return float(function(y, scores, qid))
-    return np.array([float(function(y, s, qid)) for s in scores.T])
+def _by_column(function: Callable, y: ArrayLike, scores: ArrayLike, qid: QueryIds) -> Value:
+    labels, S, queries = _checked(y, scores, qid)
+    ids = None if qid is None else queries.labels[queries.codes]
+    if S.ndim == 1:
+        return float(function(labels, S, ids))
+    return np.array([float(function(labels, s, ids)) for s in S.T])
 
 
-def _by_query(function: Callable, y: Any, scores: Any, qid: Any) -> np.ndarray:
-    y, scores, queries = _checked(y, scores, qid)
+def _by_query(function: Callable, y: ArrayLike, scores: ArrayLike, qid: QueryIds) -> np.ndarray:
+    labels, S, queries = _checked(y, scores, qid)
     rows = [queries.rows(i) for i in range(len(queries))]
-    return np.array([_by_column(function, y[q], scores[q], queries.labels[queries.codes[q]]) for q in rows])
+    return np.array([_by_column(function, labels[q], S[q], queries.labels[queries.codes[q]]) for q in rows])

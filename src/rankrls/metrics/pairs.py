@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..system.types import DTypeLike
 from .arrays import ratio, take
 
 GRADES = 16  # integer labels of a smaller range are levels as they are
@@ -82,7 +83,7 @@ def _keys(level: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, int]:
     return key, bits
 
 
-def _keeps_scores(dtype: Any, bits: int) -> bool:
+def _keeps_scores(dtype: DTypeLike, bits: int) -> bool:
     """Whether so many of the last bits of a score in double precision are free."""
     return dtype == np.float32 and bits <= np.finfo(np.float64).nmant - np.finfo(np.float32).nmant
 

@@ -42,7 +42,7 @@ DISCOUNTS: dict[str, Callable] = {
 TIES = ("average", "stable", "worst")
 
 
-def ndcg(*, k: Any, gain: Any, discount: Any, ties: Any, empty: Any, convention: Any) -> Kernel:
+def ndcg(*, k: int | None, gain: object, discount: object, ties: object, empty: object, convention: object) -> Kernel:
     if convention not in CONVENTIONS:
         raise ValueError(unknown("convention", convention, [name for name in CONVENTIONS if name]))
     given = (gain, discount, ties, empty)
@@ -67,7 +67,9 @@ def ndcg(*, k: Any, gain: Any, discount: Any, ties: Any, empty: Any, convention:
     return kernel
 
 
-def relevance(terms: Callable, divisor: Callable, *, k: Any, relevant: float, ties: Any, empty: Any = 0) -> Kernel:
+def relevance(
+    terms: Callable, divisor: Callable, *, k: int | None, relevant: float, ties: object, empty: object = 0
+) -> Kernel:
     """The kernel (sum of the terms of the first k places) / divisor(number of relevant items, k)."""
     cut, ties, empty = _cutoff(k), _tie_rule(ties), _empty_value(empty)
 
@@ -131,12 +133,12 @@ def _runs(ranked: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
 # ---------------------------------------------------------------- options
 
 
-def unknown(what: str, name: Any, valid: list[str]) -> str:
+def unknown(what: str, name: object, valid: list[str]) -> str:
     close = difflib.get_close_matches(str(name).lower(), valid, n=1)
     return f"unknown {what} {name!r}{f'; did you mean {close[0]!r}?' if close else ''}; valid: {', '.join(valid)}"
 
 
-def _choice(what: str, value: Any, table: dict[str, Callable]) -> Callable:
+def _choice(what: str, value: object, table: dict[str, Callable]) -> Callable:
     if callable(value):
         return value
     if value not in table:
@@ -144,13 +146,13 @@ def _choice(what: str, value: Any, table: dict[str, Callable]) -> Callable:
     return table[value]
 
 
-def _tie_rule(ties: Any) -> str:
+def _tie_rule(ties: object) -> str:
     if ties not in TIES:
         raise ValueError(unknown("ties", ties, list(TIES)))
     return ties
 
 
-def _cutoff(k: Any) -> Any:
+def _cutoff(k: int | None) -> Any:
     if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
         raise ValueError(f"the cutoff k is a whole number >= 1, got {k!r}")
     return k

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.pipelines import ranker_of
@@ -33,7 +34,7 @@ class Curve:
         return found if self.errors is None else {**found, "standard_errors": self.errors}
 
 
-def curve_of(model: Any) -> Curve | None:
+def curve_of(model: BaseEstimator) -> Curve | None:
     """What hold-out said of each alpha (at the nu chosen), or of each size; None if nothing was chosen."""
     ranker = ranker_of(model)
     path = getattr(ranker, "path_", None)
@@ -52,7 +53,7 @@ def curve_of(model: Any) -> Curve | None:
     return Curve("alpha", np.asarray(ranker.alphas_), scores, chosen, errors)
 
 
-def scoring_name(ranker: Any) -> str:
+def scoring_name(ranker: BaseEstimator) -> str:
     """The metric by which a ranker chose."""
     ranker = getattr(ranker, "inductive_", ranker)
     return getattr(ranker, "cv_criterion_", None) or get_metric(ranker.scoring).name

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse, stats
@@ -11,6 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from .style import check_matplotlib, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 BY = {"score": "score", "rank": "share of the row ranked lower"}
 MOST_GROUPS = 25  # with names at the axis
@@ -184,7 +188,7 @@ def _places_in_rows(values: np.ndarray) -> np.ndarray:
     return np.where(known, (ranks - 1) / np.maximum(1, known.sum(axis=1, keepdims=True) - 1), np.nan)
 
 
-def _places(ax: Any, n: int) -> tuple[Any, np.ndarray]:
+def _places(ax: Axes | list[Axes] | tuple[Axes, ...] | np.ndarray | None, n: int) -> tuple[Any, np.ndarray]:
     """A figure and n axes: new ones, those given, or parts of the place of one."""
     if ax is None:
         from matplotlib import pyplot
@@ -198,14 +202,15 @@ def _places(ax: Any, n: int) -> tuple[Any, np.ndarray]:
         return found[0].figure, found
     if n == 1:
         return ax.figure, np.array([ax], dtype=object)
-    if ax.get_subplotspec() is None:
+    place = ax.get_subplotspec()
+    if place is None:
         raise ValueError(f"there are {n} panels to draw: give {n} axes, or one made by subplots")
     ax.set_axis_off()
-    parts = ax.get_subplotspec().subgridspec(1, n)
+    parts = place.subgridspec(1, n)
     return ax.figure, np.array([ax.figure.add_subplot(parts[0, i]) for i in range(n)], dtype=object)
 
 
-def _mark(axis: Any, line: Any, groups: Any, rotation: float = 0) -> None:
+def _mark(axis: Axis, line: Callable[..., object], groups: Sequence[object] | None, rotation: float = 0) -> None:
     """Lines between groups, and their names in the middle of each."""
     if groups is None:
         axis.set_ticks([])

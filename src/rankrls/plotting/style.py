@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from sklearn.base import BaseEstimator
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # blue, vermilion, green, purple, orange, sky blue, black: told apart with any kind of colour vision (Okabe and Ito)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -22,7 +27,7 @@ def check_matplotlib() -> None:
         raise ImportError("pictures need matplotlib: pip install 'rankrls[plot]'") from None
 
 
-def axes(ax: Any, size: tuple[float, float] = (6.4, 4.0)) -> tuple[Any, Any]:
+def axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.0)) -> tuple[Any, Any]:
     """The figure and the axes to draw on: those given, or new ones of pyplot."""
     check_matplotlib()
     if ax is not None:
@@ -32,7 +37,7 @@ def axes(ax: Any, size: tuple[float, float] = (6.4, 4.0)) -> tuple[Any, Any]:
     return pyplot.subplots(figsize=size, layout="constrained")
 
 
-def tidy(ax: Any, *, x: str, y: str, grid: str = "both") -> None:
+def tidy(ax: Axes, *, x: str, y: str, grid: Literal["both", "x", "y"] = "both") -> None:
     """Labels, a faint grid behind, no frame above and to the right."""
     ax.set_xlabel(x)
     ax.set_ylabel(y)
@@ -51,14 +56,14 @@ def look(number: int) -> dict[str, Any]:
     }
 
 
-def band(ax: Any, x: Any, middle: np.ndarray, errors: Any, color: str) -> Any:
+def band(ax: Axes, x: np.ndarray, middle: np.ndarray, errors: np.ndarray | None, color: str) -> Any:
     """One standard error to either side, as a light band; None if there are no errors."""
     if errors is None or not np.isfinite(errors).any():
         return None
     return ax.fill_between(x, middle - errors, middle + errors, color=color, alpha=0.15, linewidth=0)
 
 
-def plain(text: Any) -> str:
+def plain(text: object) -> str:
     """Text of the caller's as matplotlib is to show it: no formulas, no hidden labels, one line, not too long.
 
     Examples
@@ -73,7 +78,7 @@ def plain(text: Any) -> str:
     return ("\N{ZERO WIDTH SPACE}" if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
-def names_of(estimator: Any, n: int, names: Any = None) -> list[str]:
+def names_of(estimator: BaseEstimator, n: int, names: Sequence[str] | None = None) -> list[str]:
     """Names of features: as given, as fitted with, or f1, f2, ..."""
     if names is None:
         names = getattr(estimator, "feature_names_in_", None)

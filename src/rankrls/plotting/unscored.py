@@ -6,13 +6,15 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
 
 from .. import checks
+from ..core.queries import Queries
 from ..estimators.pipelines import predicted, ranker_of
 from ..metrics import get_metric, standard_error
 from ..system.frames import as_column
+from ..system.types import MatrixLike
 from .style import COLOURS, GREY, axes, band, check_matplotlib, plain, tidy
 
 N_SIZES = 6  # of the default grid, no unscored row included
@@ -180,7 +182,7 @@ def _checked_sizes(sizes: Any, most: int) -> np.ndarray:
     return sizes
 
 
-def _order(queries: Any, unscored: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _order(queries: Queries, unscored: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The unscored rows in random order, those of a query together; each by itself if all are of one query."""
     rows = np.flatnonzero(unscored)
     if len(np.unique(queries.codes[rows])) == 1:
@@ -188,7 +190,7 @@ def _order(queries: Any, unscored: np.ndarray, rng: np.random.Generator) -> np.n
     return rows[np.argsort(rng.permutation(len(queries))[queries.codes[rows]], kind="stable")]
 
 
-def _drawn(order: np.ndarray, queries: Any, size: int) -> np.ndarray:
+def _drawn(order: np.ndarray, queries: Queries, size: int) -> np.ndarray:
     """The first rows of an order, without a query that is not whole."""
     if size == len(order) or len(np.unique(queries.codes[order])) == 1:
         return order[:size]
@@ -196,7 +198,7 @@ def _drawn(order: np.ndarray, queries: Any, size: int) -> np.ndarray:
     return order[:size][queries.codes[order[:size]] != cut]
 
 
-def _fitted(model: Any, X: Any, y: np.ndarray, qid: np.ndarray) -> Any:
+def _fitted(model: BaseEstimator, X: MatrixLike, y: np.ndarray, qid: np.ndarray) -> Any:
     """The model, fitted; nothing to agree on is no reason for a warning here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="no query has two of the")

@@ -47,7 +47,7 @@ def as_column(values: Any) -> Any:
     return np.asarray(table)[:, 0]
 
 
-def names(frame: Any) -> list[Any]:
+def names(frame: object) -> list[Any]:
     """The names of the columns; none for what is not a frame."""
     if hasattr(frame, "column_names"):
         return list(frame.column_names)
@@ -73,3 +73,18 @@ def like(frame: Any, columns: dict[str, Any]) -> Any:
     if hasattr(frame, "iloc"):
         return type(frame)(columns, index=frame.index)
     return frame.from_pydict(columns) if hasattr(frame, "from_pydict") else type(frame)(columns)
+
+
+def is_missing(values: np.ndarray) -> np.ndarray:
+    """(m,) True where a value is NaN, NaT, None or pandas' NA."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind in "mM":
+        return np.isnat(values)
+    if values.dtype.kind == "O":
+        return np.array([value is None or _is_na(value) or value != value for value in values.tolist()], dtype=bool)
+    return np.zeros(len(values), dtype=bool)
+
+
+def _is_na(value: object) -> bool:
+    return type(value).__name__ == "NAType"  # comparing pandas' NA with anything gives NA again

@@ -19,6 +19,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from .progress import counter, reported
+from .types import DTypeLike
 
 T = TypeVar("T")
 WORTH_THREADS = 1_000_000  # array elements; with fewer, threads cost more than they save
@@ -38,7 +39,7 @@ def n_threads() -> int:
 class Scratch:
     """Memory for an array that every round of a loop writes anew: touching fresh memory costs more than most sums."""
 
-    def __init__(self, dtype: Any):
+    def __init__(self, dtype: DTypeLike):
         self._flat = np.empty(0, dtype=dtype)
 
     def __call__(self, *shape: int) -> np.ndarray:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import checks
 from ..system import frames
+from ..system.types import ArrayLike, Matrix, MatrixLike
 from . import reading
 from .learning import ManyLevelsError, Rows, Settings, encode, infinite, learn
 from .maps import RelativeMap
@@ -147,7 +148,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         fold = folds_of(rows.queries, self.n_folds)
         return self._wrapped(X, encode(rows.table, self.kinds_, maps, rows.queries, fold))
 
-    def _fit(self, X: Any, y: Any, qid: Any) -> tuple[Any, Rows, list[Any]]:
+    def _fit(self, X: MatrixLike, y: np.ndarray, qid: np.ndarray | None) -> tuple[Any, Rows, list[Any]]:
         """X with its query ids, its rows, and the maps for rows of training."""
         self._check_params()
         X, y, qid, _ = checks.named_columns(frames.as_frame(X), y, qid, None)
@@ -301,14 +302,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"Found array with 0 sample(s) (shape={tuple(table.shape)}): there are no rows to encode")
         return table
 
-    def _check_finite(self, table: Any, kinds: dict[str, str], maps: list[Any]) -> None:
+    def _check_finite(self, table: object, kinds: dict[str, str], maps: list[Any]) -> None:
         name = infinite(table, kinds, maps) if self.numbers == "standard" else None
         if name is not None:
             raise ValueError(
                 f'column {name!r} holds infinity, which cannot be standardised: replace it, or use numbers="quantile"'
             )
 
-    def _wrapped(self, X: Any, encoded: np.ndarray) -> Any:
+    def _wrapped(self, X: Matrix, encoded: np.ndarray) -> Any:
         """The encoded rows, as a frame with the query ids if X was one with them."""
         if checks.QID not in frames.names(X):
             return encoded
@@ -323,7 +324,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _labels(y: Any, m: int) -> np.ndarray:
+def _labels(y: ArrayLike, m: int) -> np.ndarray:
     """(m, t) labels, NaN where there are none."""
     array = np.asarray(frames.as_column(y), dtype=np.float64)
     if array.ndim not in (1, 2) or len(array) != m:

@@ -122,7 +122,7 @@ def _maps(name: str, kind: str, part: Any, settings: Settings) -> list[Any]:
     return [made, RelativeMap(name, how)]
 
 
-def chosen_kinds(table: Any, given: dict[str, str] | list[str] | None) -> dict[str, str]:
+def chosen_kinds(table: object, given: dict[str, str] | list[str] | None) -> dict[str, str]:
     """The kind of each column that is used."""
     names = reading.names_of(table)
     wanted = names if given is None else [name for name in names if name in given]
@@ -130,14 +130,14 @@ def chosen_kinds(table: Any, given: dict[str, str] | list[str] | None) -> dict[s
     return {name: kinds.get(name) or reading.read_column(table, names.index(name)).kind for name in wanted}
 
 
-def columns(table: Any, kinds: dict[str, str]) -> dict[str, np.ndarray]:
+def columns(table: object, kinds: dict[str, str]) -> dict[str, np.ndarray]:
     """The values of some columns as the kinds they had in training."""
     place = {name: j for j, name in enumerate(reading.names_of(table))}
     return {name: reading.as_kind(reading.read_column(table, place[name]), kind, name) for name, kind in kinds.items()}
 
 
 def encode(
-    table: Any, kinds: dict[str, str], maps: list[Any], queries: Queries | None, fold: np.ndarray | None = None
+    table: object, kinds: dict[str, str], maps: list[Any], queries: Queries | None, fold: np.ndarray | None = None
 ) -> np.ndarray:
     """(m, n) the maps of the columns side by side."""
     values = columns(table, {made.name: kinds[made.name] for made in maps})
@@ -152,7 +152,7 @@ def encode(
     return np.hstack(parts)
 
 
-def infinite(table: Any, kinds: dict[str, str], maps: list[Any]) -> str | None:
+def infinite(table: object, kinds: dict[str, str], maps: list[Any]) -> str | None:
     """The first standardised column with an infinite value, which only quantiles can take."""
     names = {made.name: kinds[made.name] for made in maps if isinstance(made, NumberMap)}
     return next((name for name, x in columns(table, names).items() if np.isinf(x).any()), None)

@@ -132,7 +132,7 @@ def _of_objects(values: list[Any]) -> Column:
 # ---------------------------------------------------------------- values
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     return (
         value is None
         or (isinstance(value, float | np.floating) and value != value)
@@ -164,7 +164,7 @@ def _texts(values: Sequence[Any]) -> np.ndarray:
     return found
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)

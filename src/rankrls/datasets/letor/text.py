@@ -13,6 +13,7 @@ from scipy import sparse as sparse_arrays
 
 from ...checks import check_choice
 from ...system import files
+from ...system.types import DTypeLike, Path
 from ..records import RankingData
 from .lines import LineError, Rows, parse
 from .matrix import Assembly
@@ -79,11 +80,11 @@ def load_letor(
 
 
 def read_svmlight(
-    path: Any,
+    path: Path,
     *,
     n_features: int | None = None,
     zero_based: bool | str = "auto",
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
     errors: str = "raise",
 ) -> RankingData:
     """Read svmlight ranking text into sparse rows: `load_letor(path, sparse=True)`.
@@ -200,7 +201,7 @@ def _texts(file: BinaryIO) -> Iterator[bytes]:
         yield b"".join(rest)
 
 
-def _parsed(path: Any, skip: bool) -> Iterator[Rows]:
+def _parsed(path: Path, skip: bool) -> Iterator[Rows]:
     """The rows of a file, block after block; two threads parse ahead."""
     # glibc keeps freed memory for reuse only up to the largest array freed so far: without this one, every array of
     # every block would be fresh from the system, which takes as long as the parsing
@@ -225,7 +226,7 @@ def _parsed(path: Any, skip: bool) -> Iterator[Rows]:
         raise ValueError(f'{files.name_of(path)}, {error} (errors="skip" leaves such lines out)') from None
 
 
-def _blocks(path: Any, assembly: Assembly, limit: int, skip: bool) -> Iterator[RankingData]:
+def _blocks(path: Path, assembly: Assembly, limit: int, skip: bool) -> Iterator[RankingData]:
     """Whole queries, at most `limit` rows of them or one."""
     waiting: list[Rows] = []
     whole = 0  # rows of waiting before its last query, which may go on
@@ -239,7 +240,7 @@ def _blocks(path: Any, assembly: Assembly, limit: int, skip: bool) -> Iterator[R
                     f"{assembly.name} has no query ids, so that all its rows are one query: use load_letor"
                 )
             last = next((piece.qid[-1] for piece in reversed(waiting) if len(piece)), None)  # type: ignore[index]
-            marks = (size + _run_starts(rows.qid, last)).tolist() if len(rows) else []
+            marks = (size + _run_starts(rows.qid, last)).tolist() if rows.qid is not None and len(rows) else []
             waiting.append(rows)
         for mark in marks:
             if mark - given > limit and whole > given:
@@ -254,7 +255,7 @@ def _blocks(path: Any, assembly: Assembly, limit: int, skip: bool) -> Iterator[R
     yield assembly.data(waiting)
 
 
-def _cut_blocks(path: Any, assembly: Assembly, limit: int, skip: bool) -> Iterator[RankingData]:
+def _cut_blocks(path: Path, assembly: Assembly, limit: int, skip: bool) -> Iterator[RankingData]:
     """At most `limit` rows each, wherever queries end."""
     waiting: list[Rows] = []
     for rows in _parsed(path, skip):
@@ -266,7 +267,7 @@ def _cut_blocks(path: Any, assembly: Assembly, limit: int, skip: bool) -> Iterat
     yield assembly.data(waiting)
 
 
-def _run_starts(qid: Any, last: str | None = None) -> np.ndarray:
+def _run_starts(qid: np.ndarray, last: str | None = None) -> np.ndarray:
     """Where another query id starts, after a row with the id `last`."""
     starts = np.append(0, np.flatnonzero(qid[1:] != qid[:-1]) + 1)
     return starts[1:] if last is not None and last == qid[0] else starts
@@ -341,7 +342,7 @@ def _shortest(text: str) -> str:
     return f"{text} ".replace(".0 ", " ").replace("nan", "NULL")[:-1]
 
 
-def _word(query: Any, what: str) -> str:
+def _word(query: object, what: str) -> str:
     text = str(query)
     if (
         not text

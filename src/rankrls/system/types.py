@@ -1,0 +1,40 @@
+"""The types of what callers hand in, defined once.
+
+SciPy, scikit-learn, pandas and pyarrow ship no type information, so that a type checker takes their classes on trust.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+from scipy import sparse
+
+__all__ = ["ArrayLike", "DTypeLike", "Ids", "LazyTable", "Matrix", "MatrixLike", "Path", "Predictor", "Seed", "Table"]
+
+
+class Table(Protocol):
+    """A data frame: pandas, polars, pyarrow, DuckDB, or anything else with an Arrow stream."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class LazyTable(Protocol):
+    """A query that has not run yet, such as a polars LazyFrame."""
+
+    def collect_schema(self) -> object: ...
+
+
+class Predictor(Protocol):
+    """Anything that scores rows."""
+
+    def predict(self, X: MatrixLike, /) -> np.ndarray: ...
+
+
+Path: TypeAlias = str | os.PathLike[str]
+Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+Matrix: TypeAlias = np.ndarray | sparse.sparray | sparse.spmatrix  # rows that have been checked
+MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix | Table  # one row per item
+Ids: TypeAlias = ArrayLike | Table | None  # one label of any type per row; None: all rows belong together
