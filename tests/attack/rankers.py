@@ -121,14 +121,14 @@ def some_kernel(t, X):
     name = t.pick("rbf", "rbf", "laplacian", "poly", "linear", "cosine")
     if name in ("linear", "cosine"):
         return name, name, {}
-    C = X - X.mean(axis=0)
-    spread = float(np.mean(np.abs(C).sum(axis=1))) if name == "laplacian" else float(np.mean(np.sum(C * C, axis=1)))
-    options = {"gamma": float(np.clip(t.power(-1.5, 0.7) / max(spread, 1e-300), 1e-250, 1e250))}
+    C = X if name == "poly" else X - X.mean(axis=0)
+    size = np.abs(C).sum(axis=1) if name == "laplacian" else np.sum(C * C, axis=1)
+    spread = float(size.max() if name == "poly" else size.mean())
+    options = {
+        "gamma": float(t.power(-1.5, 0.7) / (spread if spread > 1e-20 * max(float(np.abs(X).max()), 1) else 1.0))
+    }
     if name == "poly":
         options |= {"degree": t.number(1, 3), "coef0": t.pick(0.0, 1.0, 0.5)}
-        options["gamma"] = float(
-            np.clip(t.power(-1, 1) / max(float(np.sum(X * X, axis=1).max()), 1e-300), 1e-250, 1e250)
-        )
     return NAMES[name](**options), name, options
 
 

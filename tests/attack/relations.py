@@ -64,7 +64,7 @@ def relation(t):
     t.do(f"model = ConditionalRankRLS({alpha!r}, kernel={own!r}, tol={TOL}, max_iter=20000, **{ours!r})  # {form}")
     other = None if one else Z[:r]
     fit(t, model, form, X[:p], other, Y, known, rows, columns, y)
-    error = oracles.kernel_error(name, np.vstack([X, Z]) if X.shape[1] == Z.shape[1] else X, problems.DOUBLE, **options)
+    error = max(oracles.kernel_error(name, A, problems.DOUBLE, **options) for A in (X, Z))
     top = max(np.abs(k(X, X)).max(), np.abs(k(Z, Z)).max())
     truth = oracles.Kernel(K, y, D, alpha, problems.DOUBLE, 2 * error * top, residual=TOL * 10)
     a, b = (grid.ravel() for grid in np.indices((len(X), len(Z))))
@@ -127,9 +127,7 @@ def settings(t):
     t.do(f"model = ConditionalRankRLS(alphas=[{alpha!r}], kernel={own!r}, loss={loss!r}).fit(X, Y, Z)")
     with t.may_refuse():
         model = ConditionalRankRLS(alphas=[alpha], kernel=own, loss=loss, **unscaled()).fit(X, Y, Z)
-    error = 2 * oracles.kernel_error(
-        name, np.vstack([X, Z]) if X.shape[1] == Z.shape[1] else X, problems.DOUBLE, **options
-    )
+    error = 2 * max(oracles.kernel_error(name, A, problems.DOUBLE, **options) for A in (X, Z))
     top = max(np.abs(k(X, X)).max(), np.abs(k(Z, Z)).max())
     found, bound = np.empty((p, r), LD), np.empty((p, r), LD)
     for q in range(p):

@@ -14,7 +14,7 @@ from .trial import DeviationError, Refused
 INTERNAL = re.compile(
     r"broadcast|cannot reshape|out of bounds|singular matrix|infs or nans|leading minor|core dimension|"
     r"setting an array element|unhashable|subscriptable|has no attribute|unsupported operand|not callable|"
-    r"should not happen|could not convert string|must be real|object is not|NoneType|mismatch in its",
+    r"should not happen|^could not convert string|must be real|NoneType|mismatch in its",
     re.IGNORECASE,
 )
 
@@ -192,7 +192,8 @@ def wrong(t):
     if cls is CoRankRLS:
         base |= {"nu": 1.0, "kernel": "rbf", "basis": 2, "random_state": 0}
     if cls is RankingPursuit:
-        base = {"n_basis": 1}
+        base = {"n_basis": 1, "kernel": None}
+        rows.X = t.rng.normal(size=rows.X.shape)
     if cls is RankRLS:
         base |= UNSCALED
         if t.chance(0.3):
