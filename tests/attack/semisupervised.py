@@ -238,12 +238,14 @@ def follow(t, model, A, z, rows, slack, backfit):
         else:
             B = A
         power = np.sum(B * B, axis=0)
-        gain = np.where(
-            power > 1e-9 * np.maximum(size, LD("1e-4000")), (B.T @ r) ** 2 / np.where(power > 0, power, 1), 0
-        )
-        if gain.max() - gain[g] > slack * loss:
+        real = power > 1e-20 * np.maximum(size, LD("1e-4000"))
+        gain = np.where(real, (B.T @ r) ** 2 / np.where(real, power, 1), 0)
+        doubt = np.where(real, slack * loss * np.sqrt(size / np.where(real, power, 1)), 0)
+        new = power > 1e-9 * size  # atoms of which less than 1e-10 is new count as spanned by those chosen
+        best = int(np.argmax(np.where(new, gain - doubt, 0)))
+        if new[best] and gain[best] - doubt[best] > gain[g] + doubt[g]:
             raise DeviationError(
-                f"step {step} takes atom {g}, which gains {gain[g]:.6g}; another gains {gain.max():.6g}"
+                f"step {step} takes atom {g}, which gains {gain[g]:.6g}; {best} gains {gain[best]:.6g}"
             )
         if backfit:
             P = A[:, chosen[: step + 1]]

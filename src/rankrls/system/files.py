@@ -8,6 +8,7 @@ import io
 import lzma
 import os
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,8 +54,17 @@ def _decompressed(file: Any, name: str) -> Iterator[BinaryIO]:
     with _coded(file, kind, "rb", name) as plain:
         try:
             yield plain
-        except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
+        except Exception as error:
+            if not _is_damage(error):
+                raise
             raise OSError(f"{name} is damaged or cut short: {error}") from error
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether a decompressor raised it: errors of the operating system have a number, those of bz2 have none."""
+    if isinstance(error, OSError):
+        return error.errno is None and type(error) in (OSError, gzip.BadGzipFile)
+    return isinstance(error, (EOFError, lzma.LZMAError, zlib.error)) or type(error).__name__ == "ZstdError"
 
 
 def _coded(file: Any, suffix: str, mode: Any, name: str) -> Any:
