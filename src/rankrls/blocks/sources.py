@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -236,20 +237,32 @@ def _of_path(path: Path, columns: Columns) -> Source:
 
 def _parquet(files: Sequence[Path], what: str) -> Opened:
     parquet = _pyarrow(what, "parquet")
-    first = parquet.ParquetFile(files[0])
-    schema, n_rows = first.schema_arrow, 0
+    schema, n_rows = None, 0
     for file in files:
-        other = parquet.ParquetFile(file)
-        if other.schema_arrow.names != schema.names:
+        with _naming(file):
+            other = parquet.ParquetFile(file)
+            names, n_rows = other.schema_arrow.names, n_rows + other.metadata.num_rows
+        schema = schema or other.schema_arrow
+        if names != schema.names:
             raise ValueError(f"{file} has other columns than {files[0]}: put tables of one kind into a folder")
-        n_rows += other.metadata.num_rows
 
     def read(names: list[str]) -> Iterator[Any]:
         for file in files:
-            with parquet.ParquetFile(file, memory_map=True) as opened:
+            with _naming(file), parquet.ParquetFile(file, memory_map=True) as opened:
                 yield from opened.iter_batches(BATCH, columns=names)
 
     return Opened(what, schema, read, n_rows, _version(files))
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Errors of the reader say which file it was."""
+    import pyarrow
+
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError) as error:
+        raise OSError(f"{file} is damaged, or not a Parquet file: {error}") from error
 
 
 def _version(files: Sequence[Path]) -> str:

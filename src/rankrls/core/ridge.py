@@ -74,7 +74,9 @@ def whitening(K: np.ndarray, tolerance: float) -> np.ndarray:
     d, V = eigh(K)
     if d[0] < -1e-6 * abs(d[-1]):
         raise ValueError(INDEFINITE.format(d[0], d[-1]))
-    keep = d > d[-1] * tolerance
+    keep = d > max(d[-1], 0) * tolerance
+    if not keep.any():  # kernel values that are all zero: one direction stays, in which nothing is learned
+        return 0 * V[:, -1:]
     return V[:, keep] / np.sqrt(d[keep])
 
 
@@ -98,6 +100,8 @@ def primal(
         d, V = np.concatenate([e, d[~small]]), np.hstack([V[:, small] @ U, V[:, ~small]])
         z, share = np.concatenate([U.T @ part.cross, z[~small]]), VISIBLE
     keep = d > top * share
+    if len(d) and not keep.any():  # rows that do not vary: one direction stays, in which nothing is learned
+        keep[-1], d, z = True, np.zeros_like(d), np.zeros_like(z)
     d, V = d[keep], V[:, keep]
     return RidgePath(V if W is None else W @ V, d, z[keep])
 
