@@ -59,7 +59,7 @@ FLOORS = [
         },
     ),
     Floor(
-        ("tables", "estimators"),
+        ("tables", "estimators", "auto"),
         {
             0: "frames, memory and progress",
             1: "kernels, bases and preferences are what a user sets",

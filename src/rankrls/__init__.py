@@ -17,17 +17,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import bases, datasets, distributed, export, kernels, metrics, plotting, selection
+    from .auto import AutoRanker
     from .checks import qid_from_group
     from .core.krylov import ConvergenceWarning
     from .core.views import View
     from .estimators import ConditionalRankRLS, CoRankRLS, PerQueryMinMax, RankingPursuit, RankRLS, TransductiveRankRLS
     from .persistence import SKOPS_TRUSTED_TYPES, ModelFileError, load, save
-    from .tables import TableEncoder
+    from .tables import ColumnMaps, TableEncoder
 
 __version__ = "0.1.0"
 __all__ = [
     "SKOPS_TRUSTED_TYPES",
+    "AutoRanker",
     "CoRankRLS",
+    "ColumnMaps",
     "ConditionalRankRLS",
     "ConvergenceWarning",
     "ModelFileError",
@@ -51,6 +54,8 @@ __all__ = [
 ]
 
 _HOME = {  # where a name comes from; the others are modules
+    "AutoRanker": "auto",
+    "ColumnMaps": "tables",
     "CoRankRLS": "estimators",
     "ConditionalRankRLS": "estimators",
     "ConvergenceWarning": "core.krylov",

@@ -28,7 +28,7 @@ from sklearn import compose, impute, model_selection, pipeline, preprocessing
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from . import bases, estimators, kernels, metrics
+from . import auto, bases, estimators, kernels, metrics, tables
 from .core import views
 from .core.statistics import Statistics
 from .problems.pursuit import PursuitPath
@@ -52,6 +52,7 @@ CLASSES: dict[str, type] = {
         *(kernels.Linear, kernels.Gaussian, kernels.Polynomial, kernels.Laplacian, kernels.Cosine, kernels.Precomputed),
         *(bases.RandomRows, bases.KMeansCentres, bases.PivotedCholesky),
         *(views.View, views.FittedView, Statistics, PursuitPath, RelationKFold),
+        *(auto.AutoRanker, *auto.STORED, tables.ColumnMaps),
         *(TableEncoder, maps.NumberMap, maps.Quantiles, maps.Standard, maps.LevelMap, maps.TargetMap, maps.RelativeMap),
         *(pipeline.Pipeline, impute.SimpleImputer, impute.MissingIndicator),
         *(preprocessing.StandardScaler, preprocessing.MinMaxScaler, preprocessing.MaxAbsScaler),

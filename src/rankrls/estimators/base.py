@@ -48,7 +48,7 @@ class Ranker(BaseEstimator):
         array([1, 3, 2, 1, 2])
         """
         X, qid = checks.split_qid_column(X, qid)
-        scores = self.predict(X)
+        scores = self._scores_of(X, qid)
         if scores.ndim > 1:
             raise ValueError(
                 f"rank needs one score per row, this model has {scores.shape[1]} targets: rank a column of predict"
@@ -88,7 +88,7 @@ class Ranker(BaseEstimator):
                 "one: pass qid, or, inside scikit-learn's cross-validation, call "
                 "sklearn.set_config(enable_metadata_routing=True) or put a column 'qid' into X"
             )
-        scores = self.predict(X)
+        scores = self._scores_of(X, qid)
         weights = checks.check_weights(sample_weight, len(scores))
         if self._skips_unscored:
             y, scores, qid, weights = _scored(y, scores, qid, weights)
@@ -96,12 +96,16 @@ class Ranker(BaseEstimator):
         if y.size != scores.size:
             raise ValueError(f"y has shape {y.shape}, predictions have {scores.shape}")
         queries = checks.check_queries(qid, len(scores))
-        metric = get_metric(self.scoring)
+        metric = get_metric(vars(self).get("scoring_", self.scoring))
         columns = list(zip(y.reshape(len(y), -1).T, scores.reshape(len(y), -1).T, strict=True))
         if weights is None:
             return float(np.mean([metric(truth, column, queries) for truth, column in columns]))
         of_query = queries.sum(weights) / queries.sizes
         return float(np.mean([_weighted(metric.per_query(*column, queries), of_query) for column in columns]))
+
+    def _scores_of(self, X: Any, qid: Any) -> np.ndarray:
+        """The scores of rows; those of most rankers do not depend on the query."""
+        return self.predict(X)
 
     def _accepts(self) -> Any:
         """What `validate_data` is to accept of sparse input."""

@@ -1,0 +1,11 @@
+"""AutoRanker: linear, additive and kernel models in closed form, judged on queries they never saw, and stacked."""
+
+from .additive import AdditiveMap
+from .candidates import Contributions, EffectKernel
+from .functions import Curves, Ramps
+from .kernelmap import KernelMap
+from .ranker import AutoRanker, Part
+from .rows import Scores
+
+__all__ = ["AutoRanker"]
+STORED = (AdditiveMap, Contributions, Curves, EffectKernel, KernelMap, Part, Ramps, Scores)  # what a model is made of

@@ -1,0 +1,125 @@
+"""Additive models with pairs in closed form: functions of single columns and of the pairs that a screen finds.
+
+All functions of a column, or of a pair, are a block of unit variance. After a first fit blocks are scaled by the spread
+of what they contribute and fitted again, a few times over: what contributes little is regularised more, then dropped
+(adaptive ridge). The spread of a block is w_b' G_bb w_b, so this happens in the sums; the rows are not touched again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..core.statistics import Statistics
+from .functions import Curves, Ramps
+from .rows import solve
+
+PAIR_CURVES = 4  # curves of each column of a pair
+
+
+@dataclass(frozen=True)
+class AdditiveMap:
+    """Features of rows: curves of columns and pairs, and finer functions (ramps and steps) of some of them."""
+
+    curves: Curves
+    ramps: Ramps
+    columns: np.ndarray  # (c,)
+    pairs: np.ndarray  # (p, 2)
+    fine_columns: np.ndarray  # (d,)
+    fine_pairs: np.ndarray  # (q, 2)
+    scale: np.ndarray  # (r,)
+
+    @classmethod
+    def of(cls, N, curves, ramps, columns, pairs, fine_columns=(), fine_pairs=()) -> AdditiveMap:
+        """The map with blocks scaled to unit variance over rows N."""
+        columns, fine_columns = (np.asarray(c, dtype=np.intp) for c in (columns, fine_columns))
+        pairs, fine_pairs = (np.asarray(p, dtype=np.intp).reshape(-1, 2) for p in (pairs, fine_pairs))
+        plain = cls(curves, ramps, columns, pairs, fine_columns, fine_pairs, np.ones(1, np.float32))
+        variance = plain(N).var(axis=0, dtype=np.float64)
+        total = np.add.reduceat(variance, plain.starts) if len(variance) else variance
+        scale = 1 / np.sqrt(np.where(total > 1e-12, total, 1.0))
+        return cls(curves, ramps, columns, pairs, fine_columns, fine_pairs, scale[plain.block].astype(np.float32))
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """(blocks,) features of each block."""
+        k, f = self.curves.size, self.ramps.size
+        small = min(k, PAIR_CURVES) ** 2
+        kinds = ((self.columns, k), (self.pairs, small), (self.fine_columns, f), (self.fine_pairs, f * f))
+        return np.concatenate([np.full(len(blocks), size) for blocks, size in kinds])
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        return np.cumsum(self.sizes) - self.sizes
+
+    @cached_property
+    def block(self) -> np.ndarray:
+        """(r,) the block of each feature."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.sizes.sum())
+
+    @cached_property
+    def members(self) -> list[tuple[int, ...]]:
+        """The column, or the two, of each block."""
+        singles = [[(int(i),) for i in columns] for columns in (self.columns, self.fine_columns)]
+        doubles = [[(int(i), int(j)) for i, j in pairs] for pairs in (self.pairs, self.fine_pairs)]
+        return [*singles[0], *doubles[0], *singles[1], *doubles[1]]
+
+    def __call__(self, N: np.ndarray) -> np.ndarray:
+        k = min(self.curves.size, PAIR_CURVES)
+        parts = [self.curves(N, self.columns).reshape(len(N), -1)]
+        parts.append(_products(lambda columns: self.curves(N, columns)[:, :, :k], self.pairs, N))
+        parts.append(self.ramps(N, self.fine_columns).reshape(len(N), -1))
+        parts.append(_products(lambda columns: self.ramps(N, columns), self.fine_pairs, N))
+        Phi = np.concatenate([part for part in parts if part.shape[1]] or parts[:1], axis=1)
+        Phi *= self.scale
+        return Phi
+
+    def outputs(self, N: np.ndarray, coef: np.ndarray) -> np.ndarray:
+        """(m, blocks) what each block contributes."""
+        Phi = self(N)
+        Phi *= coef.astype(Phi.dtype)
+        return np.add.reduceat(Phi, self.starts, axis=1)
+
+
+def _products(functions, pairs: np.ndarray, N: np.ndarray) -> np.ndarray:
+    """(m, p k^2) products of the functions of the two columns of each pair."""
+    if not len(pairs):
+        return np.empty((len(N), 0), N.dtype)
+    columns, place = np.unique(pairs, return_inverse=True)
+    A = functions(columns)
+    i, j = place.reshape(pairs.shape).T
+    return (A[:, i, :, None] * A[:, j, None, :]).reshape(len(N), -1)
+
+
+def spreads(features: AdditiveMap, sums: Statistics, coef: np.ndarray) -> np.ndarray:
+    """(blocks,) sqrt(w_b' G_bb w_b / m), the spread of each block within queries."""
+    energy = np.empty(len(features.sizes))
+    for b, (start, size) in enumerate(zip(features.starts, features.sizes, strict=True)):
+        part = slice(start, start + size)
+        energy[b] = coef[part] @ sums.gram[part, part] @ coef[part]
+    return np.sqrt(np.maximum(energy, 0) / max(sums.n_rows, 1))
+
+
+def adapted(features: AdditiveMap, sums: Statistics, coef: np.ndarray, alpha: float, rounds: int) -> np.ndarray:
+    """(r,) scale of the features after some rounds of fitting and scaling blocks by their spread; zero if dropped."""
+    for round_ in range(rounds):
+        spread = spreads(features, sums, coef)
+        share = spread / max(spread.max(initial=0), 1e-30)
+        scale = np.where(share > 0.01, share, 0.0)[features.block]
+        if round_ + 1 < rounds:
+            coef = solve(sums, alpha, scale)
+    return scale
+
+
+def column_effects(features: AdditiveMap, spread: np.ndarray, n: int) -> np.ndarray:
+    """(n,) the spread of all blocks with a column, the largest being 1."""
+    effect = np.zeros(n)
+    for columns, value in zip(features.members, spread, strict=True):
+        effect[list(columns)] += value**2
+    return np.sqrt(effect / max(effect.max(), 1e-30))

@@ -1,0 +1,268 @@
+"""The candidates: each turns the rows of a split into features, sums and (where blocks were scaled) a scale.
+
+What a candidate learns from labels (pairs, scales, column weights) it learns from the training rows of the split. The
+candidates that learn nothing from labels share their features among all splits; the sums of a split are then the sums
+of all rows less those of the fold that is left out, which is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from ..core.statistics import Statistics
+from .additive import AdditiveMap, adapted, column_effects, spreads
+from .effort import Effort
+from .functions import Curves, Ramps
+from .kernelmap import KernelMap
+from .rows import Map, Rows, Scores, in_blocks, solve
+from .screen import MOST_COLUMNS, best_pairs, pair_lift
+
+MAIN_ALPHA = 10.0  # of the additive model whose residual is screened for pairs
+PAIR_ALPHA = 1.0
+SCREEN_CURVES = 3
+SAMPLE = 20_000  # rows that variances and medians are taken over
+FINE_SHARE = 0.05  # blocks with a smaller share of the largest spread are left out of the fine model
+FINE_COLUMNS = 12
+
+
+@dataclass(frozen=True)
+class Features:
+    """Features of one split for one candidate."""
+
+    map: Any  # a Map; an AdditiveMap where blocks have a scale
+    sums: Statistics
+    scale: np.ndarray | None = None  # of each feature, zero if it is dropped
+
+
+@dataclass
+class Common:
+    """What all splits share: nothing here has seen a label."""
+
+    rows: Rows
+    source: np.ndarray  # (n,) the original column of each column of scores
+    effort: Effort
+    seed: int
+    basis: int
+    folds: list[np.ndarray] = field(default_factory=list)  # test rows of each fold
+    _kept: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def curves(self) -> Curves:
+        n = min(self.rows.N.shape[1], MOST_COLUMNS)
+        return Curves.of(self.sample, int(np.clip(800 // max(n, 1), 2, 6)))
+
+    @cached_property
+    def ramps(self) -> Ramps:
+        return Ramps.of(self.sample)
+
+    @cached_property
+    def sample(self) -> np.ndarray:
+        return self.rows.N[:: -(-len(self.rows) // SAMPLE)]
+
+    def kernel(self, name: str, N: np.ndarray, weights: np.ndarray, *, l1: bool) -> KernelMap:
+        return KernelMap.of(N, weights, self.basis, l1=l1, rng=self.rng(name))
+
+    def rng(self, name: str) -> np.random.Generator:
+        """Random numbers of a candidate's own."""
+        return np.random.default_rng([self.seed, *name.encode()])
+
+    def label_free(self, name: str, make: Callable[[], Map], split: Split) -> Features:
+        """Features that all splits share, and the sums of this split: all rows less the fold left out."""
+        if not self.folds:
+            features = make()
+            return Features(features, self.rows.sums(features))
+        if name not in self._kept:
+            features = make()
+            Phi = in_blocks(features, self.rows.N)
+            parts = [self.rows.part(fold).sums(Phi[fold]) for fold in self.folds]
+            self._kept[name] = features, parts, reduce(add, parts)
+        features, parts, total = self._kept[name]
+        return Features(features, total - parts[split.number])
+
+
+@dataclass
+class Split:
+    """Training rows, and what candidates have learned from them so far."""
+
+    common: Common
+    rows: Rows
+    number: int = 0
+    made: dict[str, Features] = field(default_factory=dict)
+    coef: dict[str, np.ndarray] = field(default_factory=dict)  # at the alpha chosen
+    alpha: dict[str, float] = field(default_factory=dict)
+    lifts: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def effects(self, name: str) -> np.ndarray:
+        """(n,) the spread of all that a column has part in."""
+        made = self.made[name]
+        spread = spreads(made.map, made.sums, self.coef[name])
+        return column_effects(made.map, spread, self.rows.N.shape[1])
+
+
+def linear(split: Split) -> Features:
+    return split.common.label_free("linear", lambda: Scores.of(split.common.rows.N, split.common.rng("linear")), split)
+
+
+def gauss(split: Split) -> Features:
+    return _plain_kernel(split, "gauss", l1=False)
+
+
+def laplace(split: Split) -> Features:
+    return _plain_kernel(split, "laplace", l1=True)
+
+
+def _plain_kernel(split: Split, name: str, *, l1: bool) -> Features:
+    N = split.common.rows.N
+    return split.common.label_free(name, lambda: split.common.kernel(name, N, np.ones(N.shape[1]), l1=l1), split)
+
+
+def additive(split: Split) -> Features:
+    """Curves of columns, and the pairs that a screen of what they leave finds in two rounds."""
+    common, rows = split.common, split.rows
+    columns = _strongest(rows)
+    main = AdditiveMap.of(common.sample, common.curves, common.ramps, columns, ())
+    coef = solve(rows.sums(main), MAIN_ALPHA).astype(np.float32)
+    left = rows.y - in_blocks(lambda N: main(N) @ coef, rows.N)
+    pairs, split.lifts = _found_pairs(split, columns, left)
+    features = AdditiveMap.of(rows.N[:SAMPLE], common.curves, common.ramps, columns, pairs)
+    return Features(features, rows.sums(features))
+
+
+def _found_pairs(split: Split, columns: np.ndarray, left: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs among some columns by two rounds of screening what is left; in between the first pairs are fitted."""
+    common, rows = split.common, split.rows
+    Z = common.curves(rows.N, columns)[:, :, :SCREEN_CURVES]
+    Z /= np.maximum(Z.std(axis=0), 1e-6)
+    lift: dict[tuple[int, int], float] = {}
+    for _ in range(2):
+        lifts = pair_lift(Z, rows.gradient(left))
+        places, values = best_pairs(lifts, common.source[columns], min(common.effort.pairs, 1 + len(rows) // 300))
+        if not len(places):
+            break
+        found = np.sort(columns[places], axis=1)
+        lift = {**dict(zip(map(tuple, found.tolist()), values.tolist(), strict=True)), **lift}
+        features = AdditiveMap.of(rows.N[:SAMPLE], common.curves, common.ramps, (), found)
+        Phi = in_blocks(features, rows.N)
+        left = left - Phi @ solve(rows.sums(Phi, left), PAIR_ALPHA).astype(np.float32)
+    pairs = sorted(lift)
+    return np.array(pairs, dtype=np.intp).reshape(-1, 2), np.array([lift[pair] for pair in pairs])
+
+
+def _strongest(rows: Rows) -> np.ndarray:
+    """The columns of additive models: all, or those most related to the labels."""
+    n = rows.N.shape[1]
+    if n <= MOST_COLUMNS:
+        return np.arange(n)
+    g = rows.gradient(rows.y).astype(np.float32)
+    relation = np.abs(rows.N.T @ g) + np.abs((rows.N**2).T @ g)
+    return np.sort(np.argsort(-relation, kind="stable")[:MOST_COLUMNS])
+
+
+def again(split: Split) -> Features:
+    """The additive model with blocks scaled by their spread: the same features and sums."""
+    made = split.made["additive"]
+    scale = adapted(made.map, made.sums, split.coef["additive"], split.alpha["additive"], 2)
+    return Features(made.map, made.sums, scale)
+
+
+def fine(split: Split) -> Features:
+    """The strongest blocks only, with ramps and steps in place of curves for the strongest of them."""
+    made, rows, common = split.made["again"], split.rows, split.common
+    spread = spreads(made.map, made.sums, split.coef["again"])
+    spread = spread / max(spread.max(initial=0), 1e-30)
+    members = made.map.members
+    strong = [b for b in np.argsort(-spread, kind="stable") if spread[b] > FINE_SHARE]
+    fine_pairs = [members[b] for b in strong if len(members[b]) == 2][: min(common.effort.fine_pairs, len(rows) // 500)]
+    fine_columns = {i for pair in fine_pairs for i in pair}
+    fine_columns |= {members[b][0] for b in [b for b in strong if len(members[b]) == 1][:FINE_COLUMNS]}
+    columns = [members[b][0] for b in strong if len(members[b]) == 1 and members[b][0] not in fine_columns]
+    pairs = [members[b] for b in strong if len(members[b]) == 2 and members[b] not in fine_pairs]
+    N = rows.N[:SAMPLE]
+    features = AdditiveMap.of(N, common.curves, common.ramps, columns, pairs, sorted(fine_columns), fine_pairs)
+    share = dict(zip(members, spread, strict=True))
+    scale = np.array([max(share.get(block, 0.0), FINE_SHARE) for block in features.members])[features.block]
+    return Features(features, rows.sums(features), scale)
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """What the blocks of an additive model contribute: the largest, and the sum of all others."""
+
+    additive: AdditiveMap
+    coef: np.ndarray
+    blocks: np.ndarray
+
+    def __call__(self, N: np.ndarray) -> np.ndarray:
+        V = self.additive.outputs(N, self.coef)
+        rest = np.delete(V, self.blocks, axis=1).sum(axis=1, keepdims=True)
+        return np.concatenate([V[:, self.blocks], rest], axis=1)
+
+
+@dataclass(frozen=True)
+class EffectKernel:
+    """A kernel on the contributions of blocks: how effects combine."""
+
+    effects: Contributions
+    kernel: KernelMap
+
+    @property
+    def n_columns(self) -> int:
+        return self.kernel.n_columns
+
+    def __call__(self, N: np.ndarray) -> np.ndarray:
+        return self.kernel(self.effects(N))
+
+    def folded(self, coef: np.ndarray) -> tuple[EffectKernel, np.ndarray]:
+        """The same scores from kernel values."""
+        kernel, coef = self.kernel.folded(coef)
+        return EffectKernel(self.effects, kernel), coef
+
+
+def effects(split: Split) -> Features:
+    made, common, coef = split.made["fine"], split.common, split.coef["fine"]
+    spread = spreads(made.map, made.sums, coef)
+    blocks = np.argsort(-spread, kind="stable")[:12]
+    contributions = Contributions(made.map, coef, blocks)
+    rows = split.rows
+    V = in_blocks(contributions, rows.N[:SAMPLE])
+    kernel = common.kernel("effects", V, np.ones(V.shape[1]) / max(V.std(), 1e-30), l1=False)
+    features = EffectKernel(contributions, kernel)
+    return Features(features, rows.sums(features))
+
+
+def _learned(name: str, by: str, *, l1: bool) -> Callable[[Split], Features]:
+    def make(split: Split) -> Features:
+        features = split.common.kernel(name, split.rows.N, split.effects(by), l1=l1)
+        return Features(features, split.rows.sums(features))
+
+    return make
+
+
+MAKE: dict[str, Callable[[Split], Features]] = {
+    "linear": linear,
+    "gauss": gauss,
+    "laplace": laplace,
+    "additive": additive,
+    "again": again,
+    "fine": fine,
+    "effects": effects,
+    "laplace learned": _learned("laplace learned", "additive", l1=True),
+    "gauss learned": _learned("gauss learned", "additive", l1=False),
+    "laplace again": _learned("laplace again", "again", l1=True),
+    "laplace fine": _learned("laplace fine", "fine", l1=True),
+}
+NEEDS = {
+    "again": ("additive",),
+    "fine": ("additive", "again"),
+    "effects": ("additive", "again", "fine"),
+    "laplace learned": ("additive",),
+    "gauss learned": ("additive",),
+    "laplace again": ("additive", "again"),
+    "laplace fine": ("additive", "again", "fine"),
+}

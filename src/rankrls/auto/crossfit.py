@@ -1,0 +1,206 @@
+"""Cross-fitting: every candidate is judged on queries that nothing it learned has seen.
+
+Queries are dealt into folds. For each fold, pairs, column weights and coefficients are learned from the other folds,
+and the fold is predicted at every alpha. The weights of the stack, too, are learned from such held-out scores; to judge
+the stack itself, alphas and weights for a fold are chosen on the other folds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..core.preferences import QueryPreferences
+from ..core.queries import Queries
+from ..metrics import Metric, get_metric, standard_error
+from .candidates import MAKE, Common, Split
+from .rows import ALPHAS, Map, Rows, in_blocks, solve, solve_all
+from .stack import stack
+
+FEW = 3  # queries of a fold: with fewer, rows are dealt into folds instead
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Rows dealt into folds, and the groups in which held-out rows are judged (queries, or their parts in a fold)."""
+
+    of_row: np.ndarray  # (m,)
+    groups: Queries
+    of_group: np.ndarray  # (g,)
+
+    @classmethod
+    def deal(cls, queries: Queries, n_folds: int, rng: np.random.Generator) -> Folds:
+        q = len(queries)
+        n_folds = min(n_folds, q // FEW)
+        if n_folds >= 2:
+            of_query = np.empty(q, dtype=np.intp)
+            of_query[rng.permutation(q)] = np.arange(q) % n_folds
+            return cls(of_query[queries.codes], queries, of_query)
+        n_folds, of_row = 2 if queries.n_rows < 30 else 3, np.empty(queries.n_rows, dtype=np.intp)
+        for i in range(q):
+            rows = queries.rows(i)
+            of_row[rng.permutation(rows)] = np.arange(len(rows)) % n_folds
+        groups = Queries.of(queries.codes * n_folds + of_row)
+        return cls(of_row, groups, groups.labels % n_folds)
+
+    def __len__(self) -> int:
+        return int(self.of_row.max()) + 1
+
+    def rows(self, fold: int) -> np.ndarray:
+        return np.flatnonzero(self.of_row == fold)
+
+    def others(self, fold: int) -> np.ndarray:
+        return np.flatnonzero(self.of_row != fold)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What alphas are chosen by: the metric plus the pairwise accuracy, means over held-out queries."""
+
+    metric: Metric
+    y: np.ndarray
+    folds: Folds
+
+    def values(self, P: np.ndarray) -> np.ndarray:
+        """(2, g, k) the metric and the accuracy of each group, for columns of scores; greater is better."""
+        sign = 1 if self.metric.greater_is_better else -1
+        both = (
+            self.metric.per_query(self.y, P, self.folds.groups) * sign,
+            ACCURACY.per_query(self.y, P, self.folds.groups),
+        )
+        return np.stack(both)
+
+    def best(self, values: np.ndarray, without: int | None = None) -> int:
+        """The best column by the groups of all folds, or of all but one."""
+        if without is not None:
+            values = values[:, self.folds.of_group != without]
+        total = np.zeros(values.shape[2])
+        for value in values:
+            defined = ~np.isnan(value).any(axis=1)
+            total += value[defined].mean(axis=0) if defined.any() else 0.0
+        return int(np.argmax(total))
+
+    def certainty(self, scores: np.ndarray, base: np.ndarray) -> float:
+        """max(0, 1 - (s / d)^2) for the mean gain d of scores over others, s its standard error."""
+        gain = self.values(np.stack([scores, base], axis=1))
+        gain = (gain[..., 0] - gain[..., 1]).sum(axis=0)
+        gain = gain[~np.isnan(gain)]
+        if len(gain) < 2 or gain.mean() <= 0:
+            return 0.0
+        return float(max(0.0, 1 - (standard_error(gain) / gain.mean()) ** 2))
+
+    def score(self, scores: np.ndarray) -> tuple[float, float]:
+        """The metric, mean over held-out queries, and its standard error."""
+        value = self.metric.per_query(self.y, scores, self.folds.groups)
+        value = value[~np.isnan(value)]
+        return (float(value.mean()), float(standard_error(value))) if len(value) else (float("nan"), float("nan"))
+
+
+ACCURACY = get_metric("pairwise_accuracy")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A candidate after cross-fitting."""
+
+    name: str
+    alpha: int  # the alpha chosen on all folds, its place in ALPHAS
+    held: np.ndarray  # (m,) held-out scores at that alpha
+    honest: np.ndarray  # (m,) held-out scores, the alpha of a fold chosen on the other folds
+    size: int  # features
+    seconds: float
+
+
+@dataclass
+class CrossFit:
+    """Candidates on splits of the rows, one after the other."""
+
+    common: Common
+    folds: Folds
+    judge: Judge
+    splits: list[Split] = field(default_factory=list)
+    judged: list[Judged] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        rows = self.common.rows
+        self.splits = [Split(self.common, rows.part(self.folds.others(f)), f) for f in range(len(self.folds))]
+
+    def run(self, names: Iterable[str]) -> None:
+        """Judge candidates; what was judged so far is kept if this is interrupted."""
+        for name in names:
+            self.judged.append(self._judged(name))
+
+    def _judged(self, name: str) -> Judged:
+        start = time.perf_counter()
+        rows = self.common.rows
+        P = np.empty((len(rows), len(ALPHAS)), dtype=np.float32)
+        paths = []
+        for split in self.splits:
+            made = split.made[name] = MAKE[name](split)
+            paths.append(solve_all(made.sums, made.scale))
+            fold = self.folds.rows(split.number)
+            P[fold] = scores_of(made.map, paths[-1], rows.N[fold])
+        values = self.judge.values(P)
+        best = self.judge.best(values)
+        honest = np.empty(len(rows))
+        for split, path in zip(self.splits, paths, strict=True):
+            split.coef[name], split.alpha[name] = path[:, best], float(ALPHAS[best])
+            fold = self.folds.rows(split.number)
+            honest[fold] = P[fold, self.judge.best(values, split.number)]
+        size = max(split.made[name].map.n_columns for split in self.splits)
+        return Judged(name, best, P[:, best].astype(float), honest, size, time.perf_counter() - start)
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Weights of candidates, for scores divided by their spread, and honest held-out scores of their sum."""
+
+    weights: np.ndarray  # (k,)
+    spread: np.ndarray  # (k,)
+    held: np.ndarray  # (m,)
+
+    @classmethod
+    def of(cls, judged: list[Judged], rows: Rows, folds: Folds) -> Blend:
+        held, honest = (np.stack([getattr(one, which) for one in judged], axis=1) for which in ("held", "honest"))
+        F = QueryPreferences(folds.groups, rows.y, weighting="items", weights=rows.weights)
+        spread = np.sqrt(((F @ held) ** 2).mean(axis=0))
+        spread = np.where(spread > 0, spread, 1.0)
+        total = np.empty(len(rows))
+        for f in range(len(folds)):
+            rest, fold = folds.others(f), folds.rows(f)
+            total[fold] = honest[fold] / spread @ stack(F.restrict(rest), honest[rest] / spread, rows.y[rest])
+        return cls(stack(F, held / spread, rows.y), spread, total)
+
+    def towards(self, judged: list[Judged], rows: Rows, judge: Judge) -> Blend:
+        """Shrunk towards the linear candidate by how sure it is that the stack is better (James and Stein).
+
+        With d the mean gain of the stack over the linear candidate on held-out queries, and s its standard error, the
+        stack counts max(0, 1 - (s / d)^2) where d > 0.
+        """
+        place = next((i for i, one in enumerate(judged) if one.name == "linear"), None)
+        if place is None or len(judged) == 1:
+            return self
+        linear = judged[place].honest
+        share = judge.certainty(self.held, linear)
+        F = QueryPreferences(judge.folds.groups, rows.y, weighting="items", weights=rows.weights)
+        alone = np.zeros(len(judged))
+        alone[place] = stack(F, judged[place].held[:, None] / self.spread[place], rows.y)[0]
+        size = lambda scores: max(float(np.linalg.norm(F @ scores)), 1e-30)
+        held = share * self.held / size(self.held) + (1 - share) * linear / size(linear)
+        return Blend(share * self.weights + (1 - share) * alone, self.spread, held)
+
+
+def scores_of(features: Map, coef: np.ndarray, N: np.ndarray) -> np.ndarray:
+    """Scores of rows by the features of a candidate."""
+    coef = coef.astype(N.dtype)
+    return in_blocks(lambda N: features(N) @ coef, N)
+
+
+def fit_on_all(split: Split, name: str, alpha: int) -> None:
+    """Fit a candidate on the rows of a split at an alpha chosen before."""
+    made = split.made[name] = MAKE[name](split)
+    split.alpha[name] = float(ALPHAS[alpha])
+    split.coef[name] = solve(made.sums, split.alpha[name], made.scale)

@@ -1,0 +1,49 @@
+"""Which pairs of columns interact: one matrix product looks at all of them.
+
+Let e be what a model of single columns leaves, g = L e the gradient of the loss, Z_i (m, k) functions of column i. The
+products of functions of columns i and j correlate with what is left by Z_i' diag(g) Z_j, so their energy is
+
+    E_ij = ||Z_i' diag(g) Z_j||_F^2            and, were the signs of g random, on average
+    R_ij = sum over rows of g^2 |z_i|^2 |z_j|^2.
+
+E / R is about 1 for a pair without interaction.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+MOST_COLUMNS = 400  # pairs are looked for among so many columns at most
+VARIANT = 0.9  # of the best lift among the variants of a pair
+LEAST = 2.0
+
+
+def pair_lift(Z: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """(n, n) E / R of all pairs of columns; Z (m, n, k)."""
+    m, n, k = Z.shape
+    g = (g / max(np.abs(g).max(), 1e-30)).astype(Z.dtype)
+    flat = Z.reshape(m, n * k)
+    M = flat.T @ (g[:, None] * flat)
+    energy = np.square(M, out=M).reshape(n, k, n, k).sum(axis=(1, 3))
+    Q = np.einsum("mnk,mnk->mn", Z, Z)
+    random = Q.T @ (g[:, None] ** 2 * Q)
+    return energy / np.maximum(random, 1e-30)
+
+
+def best_pairs(lift: np.ndarray, source: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """(p, 2) the pairs of greatest lift for the `count` best pairs of source columns, and their lifts.
+
+    A column comes as value and as rank in the query, so a pair of source columns comes in four variants: those with
+    nearly the lift of the best are kept, for the fit to decide between them.
+    """
+    i, j = np.triu_indices(len(lift), 1)
+    other = source[i] != source[j]
+    i, j = i[other], j[other]
+    value = lift[i, j]
+    top = np.argsort(-value, kind="stable")[: 16 * count]
+    top = top[value[top] > LEAST]
+    low, high = np.minimum(source[i[top]], source[j[top]]), np.maximum(source[i[top]], source[j[top]])
+    _, first, group = np.unique(low * (int(source.max(initial=0)) + 1) + high, return_index=True, return_inverse=True)
+    place = np.argsort(np.argsort(first))  # groups in the order of their best pair
+    top = top[(place[group] < count) & (value[top] >= VARIANT * value[top][first][group])]
+    return np.stack([i[top], j[top]], axis=1), value[top]

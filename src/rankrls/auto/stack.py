@@ -1,0 +1,34 @@
+"""One model of several: non-negative weights for their held-out scores, by ridge regression on pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+from scipy.optimize import nnls
+
+from ..core.preferences import QueryPreferences
+
+RIDGE = 0.05
+LEAST = 0.02  # models with a smaller share of the weights are left out
+
+
+def stack(F: QueryPreferences, H: np.ndarray, y: np.ndarray, ridge: float = RIDGE) -> np.ndarray:
+    """(k,) argmin over w >= 0 of ||F (y - H w)||^2 + ridge * mean diagonal * |w|^2, for H (m, k) of equal spread.
+
+    Models with a small share of the weights are left out, and the others fitted again.
+    """
+    A, z = F @ H, F @ y
+    S, c = A.T @ A, A.T @ z
+    weights = _non_negative(S, c, ridge)
+    kept = np.flatnonzero(weights > LEAST * weights.sum())
+    if 0 < len(kept) < len(weights):
+        weights = np.zeros(len(weights))
+        weights[kept] = _non_negative(S[np.ix_(kept, kept)], c[kept], ridge)
+    return weights
+
+
+def _non_negative(S: np.ndarray, c: np.ndarray, ridge: float) -> np.ndarray:
+    """argmin over w >= 0 of w'S w - 2 c'w + ridge * mean diagonal * |w|^2."""
+    S = S + ridge * max(float(np.trace(S)) / len(S), 1e-30) * np.eye(len(S))
+    C = linalg.cholesky(S)
+    return nnls(C, linalg.solve_triangular(C, c, trans="T"))[0]

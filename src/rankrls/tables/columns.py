@@ -1,0 +1,222 @@
+"""Columns as normal scores: where a value stands among all training rows, and among the rows of its query.
+
+A value x of a column becomes norm.ppf(u), where u is the mid-rank distribution function of the training rows at x. Any
+increasing transform of a column leaves its scores unchanged, heavy tails are gone, and one width suits all columns.
+Its rank within the query, as a normal score too, says what a score over all rows cannot: best *here*.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import checks
+from ..core.queries import Queries
+from ..system import frames
+
+END = 3.0  # scores stay within three standard deviations
+KNOTS = 2000  # values of a column whose scores are stored
+
+
+class ColumnMaps(TransformerMixin, BaseEstimator):
+    """Each column as normal scores of its distribution function and, if `relative`, of its ranks within the query.
+
+    Constant columns are dropped. A missing value gets the score of the column's median, and each column with missing
+    values a further column that marks them. All columns have unit variance over the training rows. Labels are not used.
+
+    Parameters
+    ----------
+    relative : bool, default=True
+        Whether to add the ranks within the query. `transform` then needs whole queries.
+
+    Attributes
+    ----------
+    values_, scores_ : list of ndarray
+        Values of each kept column, ascending, and their normal scores; scores are linear in between.
+    columns_ : ndarray of int
+        The columns of X that vary.
+    missing_ : ndarray of int
+        The columns of X with missing values.
+    scale_ : ndarray
+        What the columns of the result are divided by.
+    source_ : ndarray of int
+        The column of X that each column of the result comes from.
+    n_features_in_ : int
+        Number of columns seen during fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, where X has names.
+    n_queries_ : int
+        Number of queries seen during fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankrls import ColumnMaps
+    >>> X, qid = np.array([[1.0], [10.0], [100.0], [1000.0]]), ["a", "a", "b", "b"]
+    >>> ColumnMaps().fit(X, qid=qid).transform(X, qid=qid).round(2)
+    array([[-1.37, -1.  ],
+           [-0.38,  1.  ],
+           [ 0.38, -1.  ],
+           [ 1.37,  1.  ]])
+    """
+
+    # query ids travel by metadata routing without any set_fit_request call
+    __metadata_request__fit = {"qid": True}  # noqa: RUF012
+    __metadata_request__transform = {"qid": True}  # noqa: RUF012
+    __metadata_request__fit_transform = {"qid": True}  # noqa: RUF012
+
+    def __init__(self, *, relative=True):
+        self.relative = relative
+
+    def fit(self, X, y=None, qid=None):
+        """Learn the distribution function of each column.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, with NaN for missing values. A data frame may hold the query ids in a column named "qid".
+        y : ignored
+        qid : array-like of shape (n_samples,), default=None
+            Query of each row; None is one query.
+
+        Returns
+        -------
+        self
+        """
+        X, qid = checks.split_qid_column(X, qid)
+        X = self._checked(X, reset=True)
+        return self.learn(X, checks.check_queries(qid, len(X)))
+
+    def transform(self, X, qid=None):
+        """The scores of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with `relative`, all rows of each query.
+        qid : array-like of shape (n_samples,), default=None
+            Query of each row; None is one query.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_scores)
+        """
+        check_is_fitted(self, "scale_")
+        X, qid = checks.split_qid_column(X, qid)
+        X = self._checked(X, reset=False)
+        return self.scores(X, checks.check_queries(qid, len(X)), X.dtype)
+
+    def fit_transform(self, X, y=None, qid=None):
+        """`fit` and `transform` in one."""
+        X = frames.as_frame(X)  # a stream can be read only once
+        return self.fit(X, y, qid).transform(X, qid)
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the scores: the column, the column "in query", and the column "missing".
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the columns; None takes those seen during fit.
+
+        Returns
+        -------
+        names : ndarray of str
+        """
+        check_is_fitted(self, "scale_")
+        if input_features is None:
+            input_features = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
+        names = [str(name) for name in input_features]
+        ends = [""] * len(self.columns_) + [" in query"] * (len(self.columns_) * bool(self.relative))
+        ends += [" missing"] * len(self.missing_)
+        return np.array([names[i] + end for i, end in zip(self.source_, ends, strict=True)], dtype=object)
+
+    def scores(self, X: np.ndarray, queries: Queries, dtype: Any) -> np.ndarray:
+        """The scores of checked rows, in the given precision."""
+        N = self._unscaled(X, queries, dtype)
+        N /= self.scale_.astype(dtype)
+        return N
+
+    def learn(self, X: np.ndarray, queries: Queries):
+        """`fit` for checked rows."""
+        self.n_queries_, self.n_features_in_ = len(queries), X.shape[1]
+        known = [column[~np.isnan(column)] for column in X.T]
+        low, high = (np.array([f(c) if len(c) else 0.0 for c in known]) for f in (np.min, np.max))
+        self.columns_ = np.flatnonzero(high > low)
+        found = [_distribution(known[i]) for i in self.columns_]
+        self.values_, self.scores_ = [values for values, _ in found], [scores for _, scores in found]
+        self.missing_ = np.flatnonzero([0 < len(c) < len(X) for c in known])
+        again = [self.columns_] if self.relative else []
+        self.source_ = np.concatenate([self.columns_, *again, self.missing_]).astype(np.intp)
+        deviation = self._unscaled(X, queries, np.float64).std(axis=0)
+        self.scale_ = np.where(deviation > 1e-3, deviation, 1.0)
+        return self
+
+    def _unscaled(self, X: np.ndarray, queries: Queries, dtype: Any) -> np.ndarray:
+        n, twice = len(self.columns_), 1 + bool(self.relative)
+        N = np.empty((len(X), twice * n + len(self.missing_)), dtype=dtype)
+        for j, (i, values, scores) in enumerate(zip(self.columns_, self.values_, self.scores_, strict=True)):
+            N[:, j] = np.interp(X[:, i], values, scores, left=-END, right=END)
+        if self.relative:
+            filled = X[:, self.columns_]
+            gap = np.isnan(filled)
+            if gap.any():
+                known = zip(self.values_, self.scores_, strict=True)
+                middle = np.array([np.interp(0.0, scores, values) for values, scores in known], dtype=filled.dtype)
+                filled = np.where(gap, middle, filled)
+            for batch in queries.batches():
+                N[batch.rows, n : 2 * n] = _rank_scores(batch.stack(filled)).reshape(
+                    len(batch.queries) * batch.length, n
+                )
+        np.nan_to_num(N[:, :n], copy=False)
+        if len(self.missing_):
+            N[:, twice * n :] = np.isnan(X[:, self.missing_])
+        return N
+
+    def _checked(self, X, *, reset: bool) -> np.ndarray:
+        dtypes = [np.float64, np.float32]
+        return validate_data(self, X, dtype=dtypes, ensure_all_finite="allow-nan", reset=reset)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _distribution(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct values, or some of them, and the normal scores of their mid-ranks."""
+    distinct, count = np.unique(values.astype(np.float64), return_counts=True)
+    level = (np.cumsum(count) - count / 2) / len(values)
+    if len(distinct) > KNOTS:
+        keep = np.unique(np.searchsorted(level, np.linspace(level[0], level[-1], KNOTS)).clip(0, len(level) - 1))
+        distinct, level = distinct[keep], level[keep]
+    return distinct, _normal(level)
+
+
+def _normal(levels: np.ndarray) -> np.ndarray:
+    """Normal scores of levels in [0, 1]."""
+    return np.clip(ndtri(levels), -END, END)
+
+
+def _rank_scores(V: np.ndarray) -> np.ndarray:
+    """Normal scores of the mid-ranks along the middle axis of V (g, l, n)."""
+    V = np.ascontiguousarray(V.transpose(0, 2, 1))  # (g, n, l)
+    length = V.shape[-1]
+    order = np.argsort(V, axis=-1)
+    ordered = np.take_along_axis(V, order, axis=-1)
+    place = np.arange(length)
+    new = np.ones(V.shape, dtype=bool)
+    np.not_equal(ordered[..., 1:], ordered[..., :-1], out=new[..., 1:])
+    first = np.maximum.accumulate(np.where(new, place, 0), axis=-1)
+    ends = np.ones(V.shape, dtype=bool)
+    ends[..., :-1] = new[..., 1:]
+    last = np.minimum.accumulate(np.where(ends, place, length)[..., ::-1], axis=-1)[..., ::-1]
+    table = _normal((np.arange(2 * length - 1) / 2 + 0.5) / length)  # mid-ranks are halves of whole numbers
+    score = np.empty(V.shape)
+    np.put_along_axis(score, order, table[first + last], axis=-1)
+    return score.transpose(0, 2, 1)

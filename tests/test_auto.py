@@ -1,0 +1,284 @@
+"""AutoRanker: its parts against slow oracles, honest judgement, and the contract of an estimator."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.stats import norm, rankdata
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rankrls import AutoRanker, ColumnMaps, RankRLS, load, save
+from rankrls.auto.candidates import Common, linear
+from rankrls.auto.crossfit import CrossFit, Folds, Judge
+from rankrls.auto.effort import EFFORTS
+from rankrls.auto.rows import ALPHAS, Rows, solve, unit
+from rankrls.auto.screen import best_pairs, pair_lift
+from rankrls.auto.stack import stack
+from rankrls.core.preferences import QueryPreferences
+from rankrls.core.queries import Queries
+from rankrls.datasets import make_search
+from rankrls.metrics import get_metric
+
+ORDER = "ranks within the query depend on all rows of it"
+COPIES = "folds and basis points are drawn among rows, whatever they weigh"
+
+
+def interactions(n_queries=60, n=8, documents=20, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_queries * documents, n))
+    signal = X[:, 0] * X[:, 1] + 2.0 * ((X[:, 2] > 0.5) & (X[:, 3] > 0))
+    y = np.clip(np.round(signal + 0.3 * rng.normal(size=len(X))), 0, 4)
+    return X, y, np.repeat(np.arange(n_queries), documents)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y, qid = interactions()
+    return AutoRanker(effort="fast").fit(X, y, qid=qid), X, y, qid
+
+
+# ---------------------------------------------------------------- columns
+
+
+def test_column_scores_are_normal_scores_of_mid_ranks():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=40), rng.integers(0, 4, 40)]).astype(float)
+    qid = rng.integers(0, 5, 40)
+    maps = ColumnMaps().fit(X, qid=qid)
+    expected = [norm.ppf((rankdata(column) - 0.5) / 40) for column in X.T]
+    for column in X.T:
+        score = np.empty(40)
+        for q in np.unique(qid):
+            score[qid == q] = norm.ppf((rankdata(column[qid == q]) - 0.5) / (qid == q).sum())
+        expected.append(score)
+    expected = np.stack(expected, axis=1)
+    assert_allclose(maps.transform(X, qid=qid), expected / expected.std(axis=0), atol=1e-12)
+
+
+def test_column_scores_do_not_depend_on_increasing_transforms():
+    X, _, qid = interactions(10)
+    a, b = (ColumnMaps().fit_transform(V, qid=qid) for V in (X, np.exp(X)))
+    assert_allclose(a, b, atol=1e-9)
+
+
+def test_missing_values_get_the_median_and_a_column_of_their_own():
+    X = np.array([[1.0, 5.0], [np.nan, 5.0], [3.0, 5.0], [2.0, 5.0]])
+    maps = ColumnMaps(relative=False).fit(X)
+    N = maps.transform(X)
+    assert list(maps.get_feature_names_out()) == ["x0", "x0 missing"]
+    assert N[1, 0] == 0 and N[1, 1] > 0 and not N[[0, 2, 3], 1].any()
+
+
+# ---------------------------------------------------------------- parts against oracles
+
+
+def test_pair_lift_is_energy_over_its_mean_under_random_signs():
+    rng = np.random.default_rng(0)
+    Z, g = rng.normal(size=(30, 4, 2)), rng.normal(size=30)
+    lift = pair_lift(Z, g)
+    for i in range(4):
+        for j in range(4):
+            energy = sum((g * Z[:, i, a] * Z[:, j, b]).sum() ** 2 for a in range(2) for b in range(2))
+            random = sum((g**2 * Z[:, i, a] ** 2 * Z[:, j, b] ** 2).sum() for a in range(2) for b in range(2))
+            assert_allclose(lift[i, j], energy / random)
+
+
+def test_best_pairs_are_of_different_sources():
+    lift = np.array([[0, 9, 8, 3.0], [9, 0, 1, 7], [8, 1, 0, 1], [3, 7, 1, 0]])
+    pairs, values = best_pairs(lift, np.array([0, 0, 1, 1]), 1)
+    assert pairs.tolist() == [[0, 2]] and values.tolist() == [8.0]
+
+
+def test_the_stack_is_non_negative_ridge_regression_on_pairs():
+    _, y, qid = interactions(8, documents=6)
+    rng = np.random.default_rng(0)
+    H = np.stack([y + rng.normal(size=len(y)), y + 2 * rng.normal(size=len(y)), -y], axis=1)
+    queries = Queries.of(qid)
+    weights = stack(QueryPreferences(queries, y, weighting="items"), H, y, ridge=0.05)
+    S, c = np.zeros((3, 3)), np.zeros(3)
+    for i in range(len(y)):
+        for j in range(i):
+            if qid[i] == qid[j] and y[i] != y[j]:
+                d = H[i] - H[j]
+                S, c = S + np.outer(d, d) / 6, c + d * (y[i] - y[j]) / 6
+    assert weights[2] == 0 and (S @ weights - c)[2] > 0  # it would only make it worse
+    kept = S[:2, :2]
+    assert_allclose(weights[:2], np.linalg.solve(kept + 0.05 * np.trace(kept) / 2 * np.eye(2), c[:2]))
+
+
+def test_sums_of_a_split_are_those_of_its_training_rows():
+    X, y, qid = interactions(12, documents=7)
+    N = ColumnMaps().fit_transform(X, qid=qid).astype(np.float32)
+    rows = Rows(N, y, Queries.of(qid))
+    folds = Folds.deal(rows.queries, 3, np.random.default_rng(0))
+    common = Common(rows, np.arange(16) % 8, EFFORTS["fast"], 0, 50, [folds.rows(f) for f in range(3)])
+    study = CrossFit(common, folds, Judge(get_metric("ndcg@10"), y, folds))
+    for split in study.splits:
+        found, refitted = linear(split).sums, split.rows.sums(split.rows.N)
+        assert_allclose(found.gram, refitted.gram, rtol=1e-4, atol=1e-4 * np.abs(refitted.gram).max())
+        assert found.n_pairs == refitted.n_pairs
+        coef = RankRLS(ALPHAS[5] * unit(refitted), weighting="items", tied_pairs=False)
+        coef = coef.fit(split.rows.N.astype(float), split.rows.y, qid=split.rows.queries.codes).coef_
+        assert_allclose(solve(found, ALPHAS[5]), coef, rtol=1e-3, atol=1e-4 * np.abs(coef).max())
+
+
+def test_folds_are_of_queries_or_of_rows_where_queries_are_few():
+    rng = np.random.default_rng(0)
+    many = Folds.deal(Queries.of(np.repeat(np.arange(9), 4)), 3, rng)
+    assert len(many) == 3 and all(len(np.unique(many.of_row[i : i + 4])) == 1 for i in range(0, 36, 4))
+    one = Folds.deal(Queries.single(40), 3, rng)
+    assert len(one) == 3 and sorted(np.bincount(one.of_row)) == [13, 13, 14] and len(one.groups) == 3
+
+
+# ---------------------------------------------------------------- the estimator
+
+
+def test_interactions_are_found_and_beat_a_linear_model(fitted):
+    model, *_ = fitted
+    X, y, qid = interactions(seed=1)
+    linear = RankRLS(scoring="ndcg@10").fit(*fitted[1:3], qid=fitted[3])
+    assert model.score(X, y, qid=qid) > linear.score(X, y, qid=qid) + 0.2
+    assert {pair["columns"] for pair in model.interactions_[:2]} == {("x0", "x1"), ("x2", "x3")}
+    assert model.interactions_[0]["strength"] > 10
+
+
+def test_held_out_scores_are_honest(fitted):
+    model, X, y, qid = fitted
+    new = interactions(200, seed=2)
+    assert abs(model.cv_score_ - model.score(*new[:2], qid=new[2])) < 4 * model.cv_error_
+    metric = get_metric("ndcg@10")
+    assert_allclose(metric(y, model.cv_predictions_, qid), model.cv_score_)
+    shuffled = np.random.default_rng(0).permutation(y)
+    chance = metric(shuffled, np.random.default_rng(1).normal(size=len(y)), qid)
+    noise = AutoRanker(effort="fast").fit(X, shuffled, qid=qid)
+    assert noise.cv_score_ < chance + 4 * noise.cv_error_
+
+
+def test_the_leaderboard_holds_every_candidate(fitted):
+    board = fitted[0].leaderboard_
+    assert board[0]["candidate"] in ("fine", "again")
+    assert {entry["candidate"] for entry in board} == {"linear", "additive", "again", "fine"}
+    assert_allclose(sum(entry["weight"] for entry in board), 1)
+    assert all(entry["error"] > 0 and entry["size"] > 0 for entry in board)
+
+
+def test_linear_signal_stays_linear():
+    data, new = make_search(80, random_state=0), make_search(200, random_state=1)
+    auto = AutoRanker(effort="fast").fit(data.X, data.y, qid=data.qid)
+    plain = RankRLS().fit(data.X, data.y, qid=data.qid)
+    plain.scoring = "ndcg@10"
+    assert auto.score(new.X, new.y, qid=new.qid) > plain.score(new.X, new.y, qid=new.qid) - 0.02
+
+
+def test_it_is_deterministic_and_survives_files(fitted, tmp_path):
+    model, X, y, qid = fitted
+    again = clone(model).fit(X, y, qid=qid)
+    assert_array_equal(again.predict(X, qid), model.predict(X, qid))
+    save(model, tmp_path / "model.rankrls")
+    same = load(tmp_path / "model.rankrls")
+    assert_array_equal(same.predict(X, qid), model.predict(X, qid))
+    assert same.leaderboard_ == model.leaderboard_
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X, qid), model.predict(X, qid))
+
+
+def test_every_candidate_is_saved(tmp_path):
+    X, y, qid = interactions(20, documents=10)
+    model = AutoRanker().fit(X, y, qid=qid)
+    save(model, tmp_path / "model.rankrls")
+    assert_array_equal(load(tmp_path / "model.rankrls").predict(X, qid), model.predict(X, qid))
+    assert len(model.leaderboard_) == len(EFFORTS["normal"].candidates)
+
+
+def test_order_and_names_of_queries_do_not_matter(fitted):
+    model, X, y, qid = fitted
+    order = np.random.default_rng(0).permutation(len(y))
+    names = np.array([f"q{q:03}" for q in qid])
+    assert_allclose(model.predict(X[order], names[order]), model.predict(X, qid)[order], atol=1e-5)
+    assert_array_equal(model.rank(X, qid)[:20].argsort()[:3], np.argsort(-model.predict(X, qid)[:20])[:3])
+
+
+def test_without_ranks_in_the_query_rows_stand_alone():
+    X, y, qid = interactions(20, documents=10)
+    model = AutoRanker(effort="fast", relative=False).fit(X, y, qid=qid)
+    assert_allclose(model.predict(X[:3]), model.predict(X, qid)[:3], atol=1e-5)
+
+
+def test_parts_of_an_explanation_sum_to_the_difference(fitted):
+    model, X, _, qid = fitted
+    found = model.explain(X[0], X[1], X[2:20])
+    scores = model.predict(X[:20], qid[:20])
+    assert_allclose(found["difference"], scores[0] - scores[1], atol=1e-5)
+    assert_allclose(sum(entry["part"] for entry in found["columns"]), found["difference"])
+
+
+def test_sparse_rows_get_a_linear_model():
+    X, y, qid = interactions(20, documents=10)
+    X[np.abs(X) < 1] = 0
+    model = AutoRanker().fit(sparse.csr_array(X), y, qid=qid)
+    assert [entry["candidate"] for entry in model.leaderboard_] == ["linear"]
+    assert np.isfinite(model.predict(sparse.csr_array(X), qid)).all()
+
+
+def test_an_interruption_keeps_what_was_tried(monkeypatch):
+    from rankrls.auto import candidates
+
+    def stop(split):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(candidates.MAKE, "additive", stop)
+    X, y, qid = interactions(20, documents=10)
+    with pytest.warns(UserWarning, match="interrupted.*linear"):
+        model = AutoRanker(effort="fast").fit(X, y, qid=qid)
+    assert [entry["candidate"] for entry in model.leaderboard_] == ["linear"]
+
+
+def test_rows_of_weight_zero_are_not_there():
+    X, y, qid = interactions(20, documents=10)
+    weights = np.ones(len(y))
+    weights[5] = 0
+    model = AutoRanker(effort="fast").fit(X, y, qid=qid, sample_weight=weights)
+    assert np.isnan(model.cv_predictions_[5]) and np.isfinite(np.delete(model.cv_predictions_, 5)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y, qid: (X, y * 0, qid), "no comparable pair"),
+        (lambda X, y, qid: (X * 0, y, qid), "all 8 columns are constant"),
+        (lambda X, y, qid: (X, y, np.arange(len(y))), "no comparable pair"),
+    ],
+)
+def test_nothing_to_learn_from_is_an_error(change, message):
+    with pytest.raises(ValueError, match=message):
+        AutoRanker(effort="fast").fit(*change(*interactions(20, documents=10)))
+
+
+def test_bad_parameters_are_named():
+    X, y, qid = interactions(10, documents=5)
+    with pytest.raises(ValueError, match="effort must be one of.*did you mean 'fast'"):
+        AutoRanker(effort="fst").fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="each of candidates"):
+        AutoRanker(candidates=["lgbm"]).fit(X, y, qid=qid)
+
+
+def test_many_columns_are_bounded():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 1500))
+    model = AutoRanker(effort="fast").fit(X, np.clip(np.round(X[:, 0] + 1), 0, 4), qid=np.repeat(np.arange(20), 10))
+    assert model.leaderboard_[0]["score"] > 0.5
+
+
+def failures(estimator):
+    found = {f"check_sample_weight_equivalence_on_{kind}_data": COPIES for kind in ("dense", "sparse")}
+    return {**found, "check_methods_subset_invariance": ORDER} if estimator.relative else found
+
+
+@parametrize_with_checks(
+    [AutoRanker(effort="fast"), AutoRanker(effort="fast", relative=False), ColumnMaps(), ColumnMaps(relative=False)],
+    expected_failed_checks=failures,
+)
+def test_common_checks(estimator, check):
+    check(estimator)
