@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
-from ..core.ridge import primal_solution
+from ..core.ridge import cholesky_solution, primal
 from ..core.statistics import Statistics, statistics
 
 ALPHAS = 10.0 ** np.arange(-3, 2.6, 0.5)
@@ -97,7 +97,9 @@ def unit(sums: Statistics) -> float:
 def solve(sums: Statistics, alpha: float, scale: np.ndarray | None = None) -> np.ndarray:
     """(r,) coefficients at one alpha; with `scale` those of features multiplied by it, for the features as they are."""
     if scale is None:
-        return primal_solution(sums, alpha * unit(sums))[:, 0]
+        penalty = alpha * unit(sums)
+        coef = cholesky_solution(sums, penalty)
+        return (primal(sums).coef(penalty) if coef is None else coef)[:, 0]
     used = np.flatnonzero(scale)
     coef = np.zeros(len(scale))
     coef[used] = scale[used] * solve(scaled(sums, scale), alpha)
