@@ -294,3 +294,28 @@ def target_statistics(levels, y, qid, n_folds, smoothing):
     same = [[j for j in range(len(y)) if levels[j] == levels[i]] for i in range(len(y))]
     held_out = [mean([j for j in rows if fold[j] != fold[i]]) for i, rows in enumerate(same)]
     return np.array(held_out), np.array([mean(rows) for rows in same])
+
+
+def expected_reciprocal_rank(y, scores, k=None, max_grade=4):
+    """The mean over all orders of tied items (all permutations that sort the scores)."""
+    from itertools import permutations
+
+    values = []
+    for order in permutations(range(len(y))):
+        s = [scores[i] for i in order]
+        if s == sorted(s, reverse=True):
+            go_on, value = 1.0, 0.0
+            for rank, i in enumerate(order[:k], start=1):
+                stop = (2 ** y[i] - 1) / 2**max_grade
+                value += go_on * stop / rank
+                go_on *= 1 - stop
+            values.append(value)
+    return np.mean(values)
+
+
+def rank_biased_overlap(a, b, p):
+    """The infinite sum, cut where nothing is left of it; two rankings of the same items."""
+    first = sorted(range(len(a)), key=lambda i: -a[i])
+    second = sorted(range(len(b)), key=lambda i: -b[i])
+    depths = range(1, 3000)
+    return (1 - p) * sum(p ** (d - 1) * len(set(first[:d]) & set(second[:d])) / min(d, len(a)) for d in depths)

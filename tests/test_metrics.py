@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 
+import oracles
 from rankrls import metrics
 from rankrls.core.queries import Queries
 from rankrls.metrics import get_metric, ndcg, pairwise_accuracy, per_query
@@ -536,3 +538,30 @@ def test_trec_convention_and_binary_metrics():
     for measure, (name, options) in ours.items():
         expected = [theirs[str(q)][measure] for q in range(len(theirs))]
         np.testing.assert_allclose(per_query(name, y, s, qid, **options), expected, atol=1e-6, err_msg=measure)
+
+
+@pytest.mark.parametrize("k", [None, 1, 2, 4])
+def test_expected_reciprocal_rank(k):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        y, s = rng.integers(0, 4, 6), rng.integers(0, 3, 6)
+        y[0] = 2
+        assert metrics.err(y, s, k=k, max_grade=3) == pytest.approx(oracles.expected_reciprocal_rank(y, s, k, 3))
+    assert metrics.get_metric("err@5")([4, 0], [1, 0]) == metrics.err([4, 0], [1, 0]) == 15 / 16
+    with pytest.raises(ValueError, match="labels from 0 to max_grade=4, got 5"):
+        metrics.err([5, 0], [1, 0])
+
+
+def test_overlaps_of_rankings():
+    rng = np.random.default_rng(0)
+    a, b, qid = rng.normal(size=50), rng.normal(size=(50, 2)), np.repeat(np.arange(5), 10)
+    for p in (0.5, 0.9, 0.98):
+        expected = [[oracles.rank_biased_overlap(a[q], s[q], p) for s in b.T] for q in np.arange(50).reshape(5, 10)]
+        assert_allclose(metrics.per_query("rbo", a, b, qid, p=p), expected)
+    top = lambda s, q: set(q[np.argsort(-s[q])[:3]])
+    rows = np.arange(50).reshape(5, 10)
+    expected = [len(top(a, q) & top(b[:, 0], q)) / len(top(a, q) | top(b[:, 0], q)) for q in rows]
+    assert_allclose(metrics.per_query("jaccard@3", a, b[:, 0], qid), expected)
+    assert metrics.jaccard(a, a, qid, k=99) == 1 and metrics.rbo(a, a, qid) == pytest.approx(1)
+    with pytest.raises(ValueError, match="jaccard needs a cutoff"):
+        metrics.get_metric("jaccard")

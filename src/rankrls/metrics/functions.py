@@ -216,6 +216,57 @@ def reciprocal_rank(
     return _mean("reciprocal_rank", y, scores, qid, k=k, relevant=relevant, ties=ties, empty=empty)
 
 
+def err(
+    y: ArrayLike,
+    scores: ArrayLike,
+    qid: QueryIds = None,
+    *,
+    k: int | None = None,
+    max_grade: float = 4.0,
+    ties: str = "average",
+    empty: str | float = "skip",
+) -> Value:
+    """Expected reciprocal rank: 1 / rank where a reader stops, who stops with chance (2^y - 1) / 2^max_grade.
+
+    A reader who found what was looked for goes no further, so that a second good item adds little. Labels are from 0 to
+    `max_grade`. A query without a label above 0 counts as `empty`. Other parameters as in `ndcg`.
+
+    Examples
+    --------
+    >>> err([3, 2, 0], [3, 2, 1])  # 7/16 + 1/2 (1 - 7/16) 3/16
+    0.490234375
+    """
+    return _mean("err", y, scores, qid, k=k, max_grade=max_grade, ties=ties, empty=empty)
+
+
+def rbo(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None, *, p: float = 0.9) -> Value:
+    """Rank-biased overlap of two rankings: (1 - p) sum over depths d of p^(d-1) |in both among the first d| / d.
+
+    y are the scores of the other ranking, such as those of the model in production. 1 where the two agree; a difference
+    at the top counts most, the more so the smaller p. Beyond the last item the overlap stays complete. Ties are in the
+    order of the rows.
+
+    Examples
+    --------
+    >>> rbo([3, 2, 1], [30, 20, 10]), round(rbo([3, 2, 1], [10, 20, 30]), 4)
+    (1.0, 0.855)
+    """
+    return _mean("rbo", y, scores, qid, p=p)
+
+
+def jaccard(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None, *, k: int) -> Value:
+    """|first k of both rankings| / |first k of either ranking|: how much of the top is shown under both.
+
+    y are the scores of the other ranking. Ties are in the order of the rows. A query shorter than k counts 1.
+
+    Examples
+    --------
+    >>> jaccard([4, 3, 2, 1], [4, 1, 3, 2], k=2)
+    0.3333333333333333
+    """
+    return _mean("jaccard", y, scores, qid, k=k)
+
+
 def _mean(name: str, y: ArrayLike, scores: ArrayLike, qid: QueryIds, **options: Any) -> Value:
     """The mean of a metric over the queries that define it, for each column of scores."""
     return _average(name, _per_query(name, y, scores, qid, **options))
@@ -264,7 +315,7 @@ def _kernel(name: str, options: dict[str, Any]) -> Kernel:
     for option in options.keys() - known.keys():
         raise ValueError(f"{name} has no option {option!r}; its options are: {', '.join(known) or 'none'}")
     known.update(options)
-    if known.get("k", 1) in (None, inspect.Parameter.empty) and name in ("precision", "recall"):
+    if known.get("k", 1) in (None, inspect.Parameter.empty) and name in ("precision", "recall", "jaccard"):
         raise ValueError(f'{name} needs a cutoff: k=10, or the name "{name}@10"')
     return kernel(**known)
 
@@ -322,8 +373,17 @@ METRICS: dict[str, tuple[Callable[..., Value], Callable[..., Kernel]]] = {
     "recall": (recall, partial(ranks.relevance, ranks.expected, lambda n, k: n)),
     "average_precision": (average_precision, partial(ranks.relevance, ranks.precision_at_hits, lambda n, k: n)),
     "reciprocal_rank": (reciprocal_rank, partial(ranks.relevance, ranks.first_hit, lambda n, k: n > 0)),
+    "err": (err, ranks.cascade),
+    "rbo": (rbo, ranks.overlap),
+    "jaccard": (jaccard, ranks.jaccard),
 }
 
 
 PAIR_METRICS = ("pairwise_accuracy", "disagreement_error", "kendall_tau_b")
-ALIASES = {"map": "average_precision", "mrr": "reciprocal_rank", "kendall_tau": "kendall_tau_b"}
+ALIASES = {
+    "map": "average_precision",
+    "mrr": "reciprocal_rank",
+    "kendall_tau": "kendall_tau_b",
+    "expected_reciprocal_rank": "err",
+    "rank_biased_overlap": "rbo",
+}

@@ -100,6 +100,74 @@ def first_hit(ranked: np.ndarray, new: np.ndarray) -> np.ndarray:
     return hit / (place + 1)
 
 
+def cascade(*, k: Any, max_grade: Any, ties: Any, empty: Any) -> Kernel:
+    """Expected reciprocal rank: at each place the chance to stop there, over the rank."""
+    cut, ties, empty = _cutoff(k), _tie_rule(ties), _empty_value(empty)
+    if not float(max_grade) > 0:
+        raise ValueError(f"max_grade is the highest label there is, a positive number; got {max_grade!r}")
+
+    def kernel(y: np.ndarray, s: np.ndarray) -> np.ndarray:
+        if y.min() < 0 or y.max() > max_grade:
+            odd = y.min() if y.min() < 0 else y.max()
+            raise ValueError(f"err needs labels from 0 to max_grade={max_grade:g}, got {odd:g}: pass max_grade=")
+        stop, new = _ranked((np.exp2(y) - 1) / np.exp2(max_grade), s, ties)
+        left = _left(1 - stop, new)[..., :cut]
+        before = np.concatenate([np.ones_like(left[..., :1]), left[..., :-1]], axis=-1)
+        found = ((before - left) / np.arange(1, left.shape[-1] + 1)).sum(axis=-1)
+        return np.where((y > 0).any(axis=-1)[:, None], found, empty)
+
+    return kernel
+
+
+def _left(go_on: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """The chance to go on after each place. In a run of ties, the mean over all choices of the items seen so far:
+    E_k[i] = i/k g_k E_{k-1}[i-1] + (1 - i/k) E_{k-1}[i], item by item."""
+    left = np.cumprod(go_on, axis=-1)
+    for row in zip(*np.nonzero(~new.all(axis=-1)), strict=True):
+        starts, chance = np.flatnonzero(new[row]), 1.0
+        for a, b in zip(starts, [*starts[1:], new.shape[-1]], strict=True):
+            mean = np.ones(1)
+            for n, g in enumerate(go_on[row][a:b], start=1):
+                i = np.arange(n + 1)
+                mean = i / n * g * np.append(0.0, mean) + (1 - i / n) * np.append(mean, 0.0)
+            left[row][a:b] = chance * mean[1:]
+            chance = left[row][b - 1]
+    return left
+
+
+def overlap(*, p: Any) -> Kernel:
+    """Rank-biased overlap of two rankings of the same items, extrapolated beyond the last one."""
+    if not 0 < float(p) < 1:
+        raise ValueError(f"p is the chance to look one place further, between 0 and 1; got {p!r}")
+
+    def kernel(y: np.ndarray, s: np.ndarray) -> np.ndarray:
+        depth = np.arange(1, y.shape[-1] + 1)
+        shared = _shared(y, s)
+        return (1 - p) / p * (shared / depth * p**depth).sum(axis=-1) + p ** depth[-1]  # all items are in both
+
+    return kernel
+
+
+def jaccard(*, k: Any) -> Kernel:
+    """The items among the first k of both rankings, over those among the first k of either."""
+    cut = _cutoff(k)
+
+    def kernel(y: np.ndarray, s: np.ndarray) -> np.ndarray:
+        depth = min(cut, y.shape[-1])
+        shared = _shared(y, s)[..., depth - 1]
+        return shared / (2 * depth - shared)
+
+    return kernel
+
+
+def _shared(y: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """(g, c, l) how many items are among the first 1, 2, ... of both rankings; ties in the order of the rows."""
+    place = lambda v: np.argsort(np.argsort(-v, axis=-1, kind="stable"), axis=-1, kind="stable")
+    both = np.maximum(place(y)[:, None], place(s))  # the depth at which an item is in both
+    cell = both + y.shape[-1] * np.arange(both.size // y.shape[-1]).reshape(*both.shape[:-1], 1)
+    return np.cumsum(np.bincount(cell.ravel(), minlength=both.size).reshape(both.shape), axis=-1)
+
+
 def _ranked(value: np.ndarray, s: np.ndarray, ties: str) -> tuple[np.ndarray, np.ndarray]:
     """Values (g, l) from greatest to smallest score (g, c, l), and the places where a run of ties starts."""
     if ties == "worst":
