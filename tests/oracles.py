@@ -319,3 +319,37 @@ def rank_biased_overlap(a, b, p):
     second = sorted(range(len(b)), key=lambda i: -b[i])
     depths = range(1, 3000)
     return (1 - p) * sum(p ** (d - 1) * len(set(first[:d]) & set(second[:d])) / min(d, len(a)) for d in depths)
+
+
+def poisson_propensities(log):
+    """Maximum likelihood of clicks ~ Poisson(impressions * relevance of document * theta of position), numerically."""
+    from scipy.optimize import minimize
+
+    pairs = sorted({(str(q), str(d)) for q, d in zip(log.query, log.document, strict=True)})
+    code = [pairs.index((str(q), str(d))) for q, d in zip(log.query, log.document, strict=True)]
+
+    def loss(v):
+        rate = log.impressions * np.exp(v[code] + np.append(0, v[len(pairs) :])[log.position - 1])
+        return np.sum(rate - log.clicks * np.log(rate))
+
+    v = minimize(loss, np.zeros(len(pairs) + log.position.max() - 1), method="BFGS", options={"gtol": 1e-7}).x
+    theta = np.exp(np.append(0, v[len(pairs) :]))
+    return theta / theta.max()
+
+
+def click_targets(log, theta, method, m):
+    """Labels and weights of the m documents, one by one."""
+    y, weight = np.zeros(m), np.zeros(m)
+    for d in range(m):
+        rows = [i for i in range(len(log.query)) if int(log.document[i]) == d]
+        if not rows:
+            continue
+        at = [1.0 if method == "naive" else theta[log.position[i] - 1] for i in rows]
+        clicks, shown = [log.clicks[i] for i in rows], [log.impressions[i] for i in rows]
+        if method == "propensities":
+            weight[d] = sum(shown)
+            y[d] = sum(c / a for c, a in zip(clicks, at, strict=True)) / weight[d]
+        else:
+            weight[d] = sum(n * a for n, a in zip(shown, at, strict=True))
+            y[d] = sum(clicks) / weight[d]
+    return y, weight

@@ -70,11 +70,12 @@ FLOORS = [
         },
     ),
     Floor(
-        ("export", "plotting", "distributed", "persistence", "pyterrier"),
+        ("export", "plotting", "distributed", "persistence", "pyterrier", "clicks"),
         {
             0: "files are written as a whole, tasks of a cluster use one thread each",
             1: "kernels and bases are written to files; workers sum with the core",
             2: "pictures show metrics",
+            3: "judgments are written as TREC text",
             4: "solutions are stored in model files",
             5: "a partition is a block",
             6: "all of them take fitted estimators",

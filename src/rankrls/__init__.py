@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import bases, datasets, distributed, export, kernels, metrics, plotting, selection
+    from . import bases, clicks, datasets, distributed, export, kernels, metrics, plotting, selection
     from .auto import AutoRanker
     from .checks import qid_from_group
     from .core.krylov import ConvergenceWarning
@@ -41,6 +41,7 @@ __all__ = [
     "TransductiveRankRLS",
     "View",
     "bases",
+    "clicks",
     "datasets",
     "distributed",
     "export",

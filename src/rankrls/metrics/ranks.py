@@ -114,7 +114,7 @@ def cascade(*, k: Any, max_grade: Any, ties: Any, empty: Any) -> Kernel:
         left = _left(1 - stop, new)[..., :cut]
         before = np.concatenate([np.ones_like(left[..., :1]), left[..., :-1]], axis=-1)
         found = ((before - left) / np.arange(1, left.shape[-1] + 1)).sum(axis=-1)
-        return np.where((y > 0).any(axis=-1)[:, None], found, empty)
+        return np.where(np.max(y, axis=-1, keepdims=True) > 0, found, empty)
 
     return kernel
 
@@ -123,7 +123,7 @@ def _left(go_on: np.ndarray, new: np.ndarray) -> np.ndarray:
     """The chance to go on after each place. In a run of ties, the mean over all choices of the items seen so far:
     E_k[i] = i/k g_k E_{k-1}[i-1] + (1 - i/k) E_{k-1}[i], item by item."""
     left = np.cumprod(go_on, axis=-1)
-    for row in zip(*np.nonzero(~new.all(axis=-1)), strict=True):
+    for row in map(tuple, np.argwhere(~np.all(new, axis=-1))):
         starts, chance = np.flatnonzero(new[row]), 1.0
         for a, b in zip(starts, [*starts[1:], new.shape[-1]], strict=True):
             mean = np.ones(1)

@@ -1,0 +1,138 @@
+"""A click log: how often each document of a query was shown at a position, and clicked there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import checks
+from ..system import frames
+
+
+@dataclass(frozen=True)
+class ClickLog:
+    """Impressions and clicks of (query, document, position), a row each; `ClickLog.of` reads them from a table.
+
+    Attributes
+    ----------
+    query, document : ndarray of shape (n,)
+        Ids.
+    position : ndarray of int, shape (n,)
+        Where the document was shown, 1 for the top.
+    clicks, impressions : ndarray of shape (n,)
+        How often it was clicked, and shown, there.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rankrls.clicks import ClickLog
+    >>> table = pd.DataFrame({"query": ["q", "q", "q"], "document": ["a", "b", "a"], "position": [1, 2, 1],
+    ...                       "clicked": [True, False, False]})
+    >>> ClickLog.of(table)
+    ClickLog of 2 rows: 1 query, 2 documents, 3 impressions, 1 click, positions 1 to 2
+    """
+
+    query: np.ndarray
+    document: np.ndarray
+    position: np.ndarray
+    clicks: np.ndarray
+    impressions: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        table: Any,
+        *,
+        query: str = "query",
+        document: str = "document",
+        position: str = "position",
+        clicked: str = "clicked",
+        impressions: str = "impressions",
+    ) -> ClickLog:
+        """Read a log from a table of any library, or a dict of columns; rows of one document at one position add up.
+
+        Parameters
+        ----------
+        table : data frame or dict
+            One row per impression, or per document and position with counts.
+        query, document, position, clicked, impressions : str
+            Names of the columns. `clicked` is True and False, or a count; without a column of impressions each row
+            is one.
+
+        Returns
+        -------
+        log : ClickLog
+        """
+        table = table if isinstance(table, dict) else frames.as_frame(table)
+        have = list(table) if isinstance(table, dict) else frames.names(table)
+        if position not in have:
+            raise ValueError(
+                f"the log has no column {position!r} and so does not say where documents were shown; without positions "
+                f"their effect on clicks cannot be told from relevance. It has {', '.join(map(str, have[:20]))}"
+            )
+        for name in (query, document, clicked):
+            if name not in have:
+                raise ValueError(f"the log has no column {name!r}; it has {', '.join(map(str, have[:20]))}")
+        column = lambda name: np.asarray(table[name])
+        m = len(column(query))
+        clicks = checks.check_numbers("clicked", column(clicked), m, unit="row of the log")
+        shown = np.ones(m) if impressions not in have else column(impressions)
+        shown = checks.check_numbers("impressions", shown, m, unit="row of the log")
+        places = checks.check_numbers("position", column(position), m, unit="row of the log")
+        _check_rows(places, clicks, shown)
+        return cls(column(query), column(document), places.astype(np.intp), clicks, shown).added()
+
+    def added(self) -> ClickLog:
+        """The log with one row for each (query, document, position), sorted by query and position."""
+        keys = [np.unique(column.astype(str), return_inverse=True)[1] for column in (self.query, self.document)]
+        order = np.lexsort((keys[1], self.position, keys[0]))
+        cells = np.column_stack([*keys, self.position])[order]
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (cells[1:] != cells[:-1]).any(axis=1)
+        first, start = order[new], np.flatnonzero(new)
+        total = lambda v: np.add.reduceat(v[order], start) if len(start) else v
+        return ClickLog(
+            self.query[first], self.document[first], self.position[first], total(self.clicks), total(self.impressions)
+        )
+
+    def pairs(self) -> np.ndarray:
+        """(n,) a number for each (query, document)."""
+        keys = [np.unique(column.astype(str), return_inverse=True)[1] for column in (self.query, self.document)]
+        return np.unique(np.column_stack(keys), axis=0, return_inverse=True)[1].ravel()
+
+    @property
+    def rate(self) -> np.ndarray:
+        """(n,) clicks per impression."""
+        return self.clicks / self.impressions
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def __repr__(self) -> str:
+        def count(n: float, what: str, many: str = "") -> str:
+            return f"{n:,.0f} {what if n == 1 else many or what + 's'}"
+
+        queries, documents = (len(np.unique(column.astype(str))) for column in (self.query, self.document))
+        return (
+            f"ClickLog of {count(len(self), 'row')}: {count(queries, 'query', 'queries')}, "
+            f"{count(documents, 'document')}, {count(self.impressions.sum(), 'impression')}, "
+            f"{count(self.clicks.sum(), 'click')}, positions {self.position.min()} to {self.position.max()}"
+        )
+
+
+def _check_rows(position: np.ndarray, clicks: np.ndarray, shown: np.ndarray) -> None:
+    for bad, what in (
+        ((position < 1) | (position != np.round(position)), "positions are whole numbers from 1 for the top"),
+        (shown <= 0, "a row needs at least one impression"),
+        ((clicks < 0) | (clicks > shown), "clicks lie between 0 and the impressions"),
+    ):
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise ValueError(
+                f"{what}: row {i} of the log has position {position[i]:g}, {clicks[i]:g} clicks and {shown[i]:g} "
+                f"impressions ({bad.sum()} such rows)"
+            )
+    if not len(position):
+        raise ValueError("the log has no rows")

@@ -1,0 +1,230 @@
+"""ClickRanker: learning to rank from clicks, with the effect of positions taken out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from .. import checks
+from ..estimators import RankRLS
+from ..system import frames
+from .judgments import rows_of
+from .log import ClickLog
+from .propensities import check_propensities, propensities
+
+METHODS = ("positions", "propensities", "expected", "naive")
+LEAST = 0.05  # no propensity is taken to be smaller
+FREE = 100.0  # columns of positions are this large, so that their weights cost next to nothing
+
+
+class ClickRanker(BaseEstimator):
+    """Learn to rank from a click log.
+
+    Documents at the top are clicked because they are at the top. How that is taken out is the `method`:
+
+    - "positions": the rate of clicks is modelled as f(x) + b_k, a function of the features plus an effect of position
+      k, in one closed form; b is dropped when scoring.
+    - "propensities": clicks at position k count 1 / theta_k, the chance that the position is looked at.
+    - "expected": clicks over expected clicks, sum of clicks / sum of impressions * theta_k, for each document.
+    - "naive": the rate of clicks as it is.
+
+    Parameters
+    ----------
+    ranker : RankRLS, default=None
+        What learns; None is `RankRLS()`. "positions" needs a linear one.
+    method : {"positions", "propensities", "expected", "naive"}, default="positions"
+        How the effect of positions is taken out.
+    propensities : array-like of shape (n_positions,), default=None
+        theta. None estimates it: from documents that were shown at several positions if there are any, else from the
+        additive model of "positions".
+
+    Attributes
+    ----------
+    ranker_ : RankRLS
+        The fitted ranker of the features alone: to save, export or explain.
+    position_effects_ : ndarray of shape (n_positions,)
+        b, relative to the first position (only with "positions").
+    propensities_ : ndarray of shape (n_positions,)
+        theta (only with "propensities" and "expected").
+    n_unmatched_ : int
+        Rows of the log whose document is not among the rows of X.
+
+    Examples
+    --------
+    >>> from rankrls import clicks
+    >>> from rankrls.datasets import make_search
+    >>> data = make_search(100, random_state=0)
+    >>> log = clicks.simulate(data.y, data.qid, scores=-data.X[:, 0], random_state=0)
+    >>> model = clicks.ClickRanker().fit(data.X, log, qid=data.qid)
+    >>> bool(model.position_effects_[9] < model.position_effects_[1] < model.position_effects_[0])
+    True
+    >>> model.predict(data.X).shape == data.y.shape
+    True
+    """
+
+    def __init__(self, ranker=None, *, method="positions", propensities=None):
+        self.ranker = ranker
+        self.method = method
+        self.propensities = propensities
+
+    def fit(self, X, log, qid=None, doc_ids=None):
+        """Learn from the rows of a log whose documents have features.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Documents.
+        log : ClickLog, or a table that `ClickLog.of` reads
+            What was shown and clicked.
+        qid : array-like of shape (n_samples,), default=None
+            Query of each row of X, as in the log. None is one query.
+        doc_ids : array-like of shape (n_samples,), default=None
+            Document of each row of X, as in the log; None numbers the rows from 0, as `simulate` does.
+
+        Returns
+        -------
+        self
+        """
+        checks.check_choice("method", self.method, METHODS)
+        log = log if isinstance(log, ClickLog) else ClickLog.of(log)
+        shown = _Shown.of(frames.as_frame(X), log, qid, doc_ids)
+        ranker = RankRLS() if self.ranker is None else self.ranker
+        for name in ("position_effects_", "propensities_"):
+            self.__dict__.pop(name, None)
+        if self.method == "positions":
+            self.ranker_, self.position_effects_ = _additive(ranker, shown)
+        elif self.method == "naive":
+            self.ranker_ = shown.fitted(ranker, np.ones(int(log.position.max())), inverse=False)
+        else:
+            self.propensities_ = self._propensities(log, ranker, shown)
+            self.ranker_ = shown.fitted(ranker, self.propensities_, inverse=self.method == "propensities")
+        self.n_unmatched_ = len(log) - len(shown.log)
+        return self
+
+    def _propensities(self, log: ClickLog, ranker: Any, shown: _Shown) -> np.ndarray:
+        if self.propensities is not None:
+            return check_propensities(self.propensities, log)
+        try:
+            theta = propensities(log)
+        except ValueError:
+            theta = np.full(int(log.position.max()), np.nan)
+        if np.isnan(theta[log.position - 1]).any():
+            theta = _from_effects(_additive(ranker, shown)[1], shown.log)
+        return theta
+
+    def predict(self, X):
+        """Scores of documents; positions play no part.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "ranker_")
+        return self.ranker_.predict(X)
+
+    def rank(self, X, qid=None):
+        """Position of each row in the ranking of its query, 1 for the best.
+
+        Parameters
+        ----------
+        X, qid
+            As in `RankRLS.rank`.
+
+        Returns
+        -------
+        ranks : ndarray of int, shape (n_samples,)
+        """
+        check_is_fitted(self, "ranker_")
+        return self.ranker_.rank(X, qid)
+
+    def score(self, X, y, qid=None):
+        """The `scoring` metric of the ranker on true labels.
+
+        Parameters
+        ----------
+        X, y, qid
+            As in `RankRLS.score`.
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self, "ranker_")
+        return self.ranker_.score(X, y, qid=qid)
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """The rows of a log whose documents are rows of X."""
+
+    X: Any
+    log: ClickLog
+    row: np.ndarray  # (n,) row of X
+
+    @classmethod
+    def of(cls, X: Any, log: ClickLog, qid: Any, doc_ids: Any) -> _Shown:
+        m = X.shape[0] if hasattr(X, "shape") else len(X)
+        row = rows_of(log.query, log.document, qid, doc_ids, m)
+        found = row >= 0
+        if not found.any():
+            raise ValueError(
+                f"none of the {len(log)} rows of the log has a document in X: the log has query {log.query[0]!r} and "
+                f"document {log.document[0]!r}; are qid and doc_ids those of the log?"
+            )
+        columns = (log.query, log.document, log.position, log.clicks, log.impressions)
+        return cls(X, ClickLog(*(column[found] for column in columns)), row[found])
+
+    def features(self, rows: np.ndarray) -> Any:
+        if hasattr(self.X, "iloc"):
+            return self.X.iloc[rows]
+        return self.X[rows] if hasattr(self.X, "shape") else np.asarray(self.X)[rows]
+
+    def fitted(self, ranker: Any, theta: np.ndarray, *, inverse: bool) -> Any:
+        """The ranker on one row per document: clicks over (expected) impressions, or inversely weighted clicks."""
+        rows, code = np.unique(self.row, return_inverse=True)
+        first = np.unique(code, return_index=True)[1]
+        at = theta[self.log.position - 1]
+        clicks = np.bincount(code, weights=self.log.clicks / at if inverse else self.log.clicks)
+        shown = np.bincount(code, weights=self.log.impressions if inverse else self.log.impressions * at)
+        return clone(ranker).fit(
+            self.features(rows), clicks / shown, qid=self.log.query[first], sample_weight=shown / shown.mean()
+        )
+
+
+def _additive(ranker: RankRLS, shown: _Shown) -> tuple[RankRLS, np.ndarray]:
+    """f(x) + b_k: fitted with columns of positions; then f alone, which is the same f once b is taken off the clicks.
+
+    (The least of a sum of squares over f and b is, at the best b, the least over f.)
+    """
+    if ranker.kernel is not None:
+        raise ValueError('method="positions" needs a linear ranker: use method="propensities" with a kernel')
+    log, X = shown.log, _matrix(shown.features(shown.row))
+    n = int(log.position.max())
+    P = FREE * (log.position[:, None] == np.arange(1, n + 1))
+    fit = {"qid": log.query, "sample_weight": log.impressions / log.impressions.mean()}
+    both = clone(ranker).set_params(tied_pairs=True).fit(np.hstack([X, P]), log.rate, **fit)
+    effects = FREE * both.coef_[-n:]
+    rest = log.rate - effects[log.position - 1]
+    alone = clone(ranker).set_params(tied_pairs=True, alpha=both.alpha_)
+    alone.fit(shown.features(shown.row), rest, **fit)
+    return alone, effects - effects[0]
+
+
+def _matrix(X: Any) -> np.ndarray:
+    return X.toarray() if hasattr(X, "toarray") else np.asarray(X, dtype=np.float64)
+
+
+def _from_effects(effects: np.ndarray, log: ClickLog) -> np.ndarray:
+    """The rate of clicks that a document of average relevance would have at each position, relative to the best."""
+    mean = float(log.clicks.sum() / log.impressions.sum())
+    shares = np.bincount(log.position, weights=log.impressions)[1:] / log.impressions.sum()
+    at = mean + effects - shares @ effects
+    return np.clip(at / at.max(), LEAST, 1.0) if at.max() > 0 else np.ones(len(effects))
