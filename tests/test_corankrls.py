@@ -311,7 +311,7 @@ def test_any_labels_in_any_order():
 
 def test_one_precision_and_sparse_rows():
     X, y, qid = partly_scored()
-    for views in (LINEAR, [View(None, RBF, 12), View([1, 2, 4], "rbf", 12)]):
+    for views in (LINEAR, [View(None, RBF, np.arange(12)), View([1, 2, 4], "rbf", np.arange(20, 32))]):
         params = {"views": views, "alphas": [0.1, 1.0], "random_state": 0}
         model = CoRankRLS(**params).fit(X, y, qid=qid)
         single = CoRankRLS(**params).fit(X.astype(np.float32), y.astype(np.float32), qid=qid)
@@ -414,16 +414,16 @@ def test_agreement_recovers_what_few_scores_cannot_tell():
         ({"views": ["a"]}, "entry 0 is 'a'"),
         ({"views": 2, "basis": None}, "the same view 2 times"),
         ({"views": 2, "kernel": None}, "the same view 2 times"),
-        ({"views": 2, "basis": 31}, "need 62 different rows, at least one each, and X has 60"),
+        ({"views": 2, "basis": 0}, "view 0: basis=0 must be at least one point"),
         ({"views": [View([0, 6])]}, "view 0: no column 6; X has columns 0 to 5"),
         ({"views": [View(["a"])]}, "view 0: no column 'a'"),
-        ({"views": [View([])]}, "view 0 names no column"),
+        ({"views": [View([])]}, "view 0: names no column"),
         ({"views": [View([True] * 6)]}, "not a mask"),
         ({"views": [View(basis=3)]}, "view 0: basis needs a kernel"),
         ({"views": [View(kernel="precomputed")]}, "pass a function"),
         ({"views": [View(kernel=Gaussian("auto"))]}, "not chosen here"),
         ({"views": [View(kernel="rbf", basis=[99])]}, "rows outside 0 to 59"),
-        ({"views": [View([0], "rbf", np.ones((3, 2)))]}, "points with the 1 columns"),
+        ({"views": [View([0], "rbf", np.ones((3, 2)))]}, "view 0: basis must be .* points with 1 features"),
         ({"weighting": "none"}, "weighting must be one of"),
         ({"tied_pairs": None}, "tied_pairs must be one of"),
         ({"cv": 99}, "cv=99 folds cannot be made"),
@@ -435,10 +435,24 @@ def test_bad_parameters(params, message):
         CoRankRLS(**{"basis": 10, **params}).fit(X, y, qid=qid)
 
 
+def test_defaults_on_few_rows_share_them_between_the_views():
+    X, y, qid = partly_scored()
+    model = CoRankRLS(random_state=0).fit(X, y, qid=qid)
+    points = [view.points for view in model.views_]
+    assert [len(p) for p in points] == [30, 30]
+    assert len(np.unique(np.vstack(points), axis=0)) == 60
+    shares = CoRankRLS(views=[View(None, RBF, 10), View(None, RBF, 40)], random_state=0).fit(
+        X[:40], y[:40], qid=qid[:40]
+    )
+    assert [len(view.points) for view in shares.views_] == [8, 32]
+    with pytest.raises(ValueError, match="3 views cannot draw a basis each from 2 different rows"):
+        CoRankRLS(views=3).fit(np.repeat(X[:2], 5, axis=0), np.arange(10.0))
+
+
 def test_too_large_a_basis_is_refused_before_it_is_tried(monkeypatch):
     X, y, qid = partly_scored()
     monkeypatch.setattr("rankrls.system.memory.available_memory", lambda: 1e4)
-    with pytest.raises(MemoryError, match="2 views with 40 basis points .* take a smaller basis"):
+    with pytest.raises(MemoryError, match="view 0: a basis of 20 points needs .* take a smaller one"):
         CoRankRLS(basis=20).fit(X, y, qid=qid)
 
 
@@ -473,5 +487,5 @@ def test_a_view_may_choose_its_basis_by_a_method():
     views = [View([0, 1], "rbf", PivotedCholesky(8)), View([2, 3], "rbf", KMeansCentres(5))]
     model = CoRankRLS(views=views, random_state=0).fit(X, y, qid=qid)
     assert [len(view.points) for view in model.views_] == [8, 5]
-    with pytest.raises(ValueError, match="view 0: basis=999 points"):
-        CoRankRLS(views=[View(None, "rbf", PivotedCholesky(999))]).fit(X, y, qid=qid)
+    few = CoRankRLS(views=[View(None, "rbf", PivotedCholesky(999))]).fit(X, y, qid=qid)
+    assert len(few.views_[0].points) == 120

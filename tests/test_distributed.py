@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 import rankrls.distributed
 from rankrls import CoRankRLS, RankingPursuit, RankRLS, View
+from rankrls.bases import Draw
 from rankrls.blocks.block import Block
 from rankrls.blocks.sums import fold_of
 from rankrls.distributed.partitions import Partitions, Reader, added
@@ -468,17 +469,19 @@ def replace_rows(gathered):
     return replace(gathered, closed=replace(gathered.closed, n_rows=gathered.closed.n_rows - 1))
 
 
-def test_samples_are_drawn_without_replacement_and_alike():
-    block = Block(np.arange(5000.0)[:, None], np.zeros((5000, 1)), np.zeros(5000, dtype=int))
-    draw = lambda seed, cuts: Shifting(block, [cuts] * 2).sample(200, np.random.default_rng(seed)).ravel()
+def test_the_same_rows_are_drawn_from_any_parts():
+    X = np.arange(5000.0)[:, None]
+    block = Block(X, np.zeros((5000, 1)), np.zeros(5000, dtype=int))
+    draw = lambda seed, cuts: Shifting(block, [cuts] * 3).sample(Draw(200, seed)).rows.X.ravel()
     first = draw(0, [1000, 1000, 4000])
     assert len(np.unique(first)) == 200
-    assert_allclose(first, draw(0, [1000, 1000, 4000]))
+    assert_allclose(first, draw(0, [10]))
     assert abs(np.mean(np.concatenate([draw(k, [10]) for k in range(30)])) - 2500) < 100
-    assert (
-        len(draw(0, [7])) == 200
-        and len(Shifting(block.take(np.arange(50)), [[7]] * 2).sample(200, np.random.default_rng(0))) == 50
-    )
+    few = Shifting(block.take(np.arange(50)), [[7]] * 3).sample(Draw(200, 0))
+    assert len(few.rows) == 50 and few.moments.count == 50
+    repeated = Block(np.repeat(X[:1500], 4, axis=0), np.zeros((6000, 1)), np.zeros(6000, dtype=int))
+    found = Shifting(repeated, [[700, 4000]] * 3).sample(Draw(1200, 0)).rows  # too few at the first try
+    assert len(found) == 1200 and np.all(found.weights == 4)
 
 
 def test_partitions_may_run_side_by_side_in_threads():

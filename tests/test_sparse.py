@@ -101,8 +101,83 @@ def test_precomputed_kernels_with_a_basis():
     weighted = RankRLS(0.5, kernel="precomputed", basis=chosen).fit(K, Y, qid=QID, sample_weight=u)
     kept = RankRLS(0.5, kernel=Gaussian(0.1), basis=X[chosen]).fit(X[:50], Y[:50], qid=QID[:50])
     assert_allclose(weighted.predict(K), kept.predict(X), atol=1e-9)
-    with pytest.raises(ValueError, match="random rows or row numbers"):
+    with pytest.raises(ValueError, match="a number of rows to draw, or row numbers"):
         RankRLS(0.5, kernel="precomputed", basis=X).fit(K, Y, qid=QID)
+
+
+@pytest.mark.parametrize("numbers", [[41, 3, 20, 8], [-39, 3, 20, 8], [3, 3, 8, 20, 41, 8]])
+def test_row_numbers_in_any_order_negative_or_repeated_name_the_same_points(numbers):
+    K, u = Gaussian(0.1)(X, X), np.ones(80)
+    u[[8, 60, 70]] = 0  # a basis point that weighs nothing is a point still
+    for weights in (None, u):
+        given = X[[41, 3, 20, 8]]
+        expected = RankRLS(0.5, kernel=Gaussian(0.1), basis=given).fit(X, Y, qid=QID, sample_weight=weights)
+        for kernel, rows in (("precomputed", K), (Gaussian(0.1), X)):
+            model = RankRLS(0.5, kernel=kernel, basis=numbers).fit(rows, Y, qid=QID, sample_weight=weights)
+            assert_allclose(model.predict(rows), expected.predict(X), atol=1e-8)
+            assert len(model.dual_coef_) == 4
+
+
+@pytest.mark.parametrize("method", [*METHODS, int])
+def test_points_do_not_depend_on_the_order_or_the_repetition_of_rows(method):
+    rng = np.random.default_rng(0)
+    n = rng.integers(0, 4, size=80).astype(float)
+    weighted = RankRLS(0.5, kernel="rbf", basis=method(12), random_state=3).fit(X, Y, qid=QID, sample_weight=n)
+    rows = rng.permutation(np.repeat(np.arange(80), n.astype(int)))
+    repeated = RankRLS(0.5, kernel="rbf", basis=method(12), random_state=3).fit(X[rows], Y[rows], qid=QID[rows])
+    assert_allclose(weighted.X_fit_, repeated.X_fit_, atol=1e-12)
+    assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-9)
+    other = RankRLS(0.5, kernel="rbf", basis=method(12), random_state=4).fit(X, Y, qid=QID, sample_weight=n)
+    assert not np.allclose(np.sort(other.X_fit_, axis=0), np.sort(weighted.X_fit_, axis=0))
+
+
+def test_keys_of_rows_are_of_their_values():
+    from rankrls.system.rows import DistinctRows, row_keys
+
+    A = np.where(np.abs(X) < 0.5, 0.0, X)
+    keys = row_keys(A, 7)
+    assert len(np.unique(keys)) == len(np.unique(A, axis=0))
+    assert_array_equal(row_keys(sparse.csr_array(A), 7), keys)
+    assert_array_equal(row_keys(np.asfortranarray(np.where(A == 0, -0.0, A)), 7), keys)
+    assert not np.any(row_keys(A, 8) == keys) and not np.any(row_keys(A[:, ::-1], 7) == keys)
+    whole = DistinctRows.of(A, None, 30, 7)
+    parts = DistinctRows.of(A[50:], None, 30, 7) + DistinctRows.of(A[:50], None, 30, 7)
+    assert_array_equal(whole.X, parts.X)
+    assert_array_equal(whole.keys, np.unique(keys)[:30])
+
+
+def test_a_basis_larger_than_the_rows_is_all_of_them_and_one_beyond_memory_is_refused(monkeypatch):
+    model = RankRLS(0.5, kernel="rbf", basis=RandomRows(100_000), random_state=0).fit(X, Y, qid=QID)
+    assert_allclose(model.predict(X), RankRLS(0.5, kernel="rbf").fit(X, Y, qid=QID).predict(X), atol=1e-6)
+    monkeypatch.setattr("rankrls.system.memory.available_memory", lambda: 1e4)
+    with pytest.raises(MemoryError, match="a basis of 80 points needs .* take a smaller one"):
+        RankRLS(0.5, kernel="rbf", basis=100_000).fit(X, Y, qid=QID)
+
+
+def test_bad_bases_and_widths_are_named():
+    points = X[:3].copy()
+    points[1, 2] = np.nan
+    for basis, message in (
+        (points, "must be finite: point 1 has NaN"),
+        ([90], "rows outside 0 to 79, or none; got 90"),
+        ([], "basis must be|rows outside"),
+        (np.ones(80, dtype=bool), "use np.flatnonzero"),
+        (0, "at least one point"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            RankRLS(0.5, kernel="rbf", basis=basis).fit(X, Y, qid=QID)
+    for gamma in (np.nan, -1.0, 0, np.inf):
+        with pytest.raises(ValueError, match="gamma must be a positive number"):
+            RankRLS(0.5, kernel=Gaussian(gamma)).fit(X, Y, qid=QID)
+
+
+@pytest.mark.parametrize(("dtype", "offset", "bound"), [(np.float32, 300.0, 1e-4), (np.float64, 1e7, 1e-8)])
+def test_a_gaussian_kernel_far_from_the_origin(dtype, offset, bound):
+    A = X.astype(dtype) + dtype(offset)
+    exact = oracles.gaussian(A.astype(np.longdouble), A.astype(np.longdouble), 0.1)
+    assert np.max(np.abs(Gaussian(0.1)(A, A[:50]) - exact[:, :50])) < bound
+    assert_allclose(Gaussian("scale").fitted(A).gamma, 1 / (6 * A.astype(np.longdouble).var()), rtol=1e-5)
+    assert_allclose(Gaussian("auto").candidates(A)[0].gamma, Gaussian("auto").candidates(X)[0].gamma, rtol=1e-3)
 
 
 def test_adding_and_forgetting_with_a_fixed_basis():

@@ -4,7 +4,10 @@
     KMeansCentres(r)      centres of k-means clusters, not rows of the data
     PivotedCholesky(r)    rows drawn in proportion to what the rows drawn before do not explain [Chen23]
 
-An object of these is what `RankRLS(kernel=..., basis=...)` takes; a plain number is `PivotedCholesky`.
+`basis=` of every estimator and of `View` takes one of these, a number (`PivotedCholesky` of that size), row numbers, or
+the points themselves. Rows are drawn by a keyed hash of their content, so the same seed gives the same points in
+memory, out of core and on a cluster, in any order of the rows; a row that occurs twice is a row of twice the weight.
+There are never more points than distinct rows.
 
 Examples
 --------
@@ -18,18 +21,20 @@ Examples
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.cluster.vq import kmeans2
 
-from .kernels import Kernel
+from .kernels import MEDIAN_ROWS, Kernel, Moments
+from .system import memory
+from .system.rows import DistinctRows
 
 __all__ = ["Basis", "KMeansCentres", "PivotedCholesky", "RandomRows"]
 
-CANDIDATES = 20_000  # rows looked at, drawn at random from more
+CANDIDATES = 20_000  # distinct rows looked at, drawn at random from more
 
 
 class Basis:
@@ -50,9 +55,10 @@ class Basis:
     """
 
     size: int
+    _weighted = False  # whether `choose` takes weights
 
     def choose(self, X: Any, kernel: Kernel, rng: np.random.Generator) -> Any:
-        """(r, n_features) points for rows X under a kernel."""
+        """(r, n_features) points for rows X under a kernel, at most `size` of them."""
         raise TypeError(f"{type(self).__name__} is abstract: define choose")
 
 
@@ -71,14 +77,15 @@ class RandomRows(Basis):
     """
 
     size: int
+    _weighted = True
 
-    def choose(self, X: Any, kernel: Kernel, rng: np.random.Generator) -> Any:
-        return X[np.sort(rng.choice(X.shape[0], self.size, replace=False))]
+    def choose(self, X: Any, kernel: Kernel, rng: np.random.Generator, weights: np.ndarray | None = None) -> Any:
+        return DistinctRows.of(X, weights, self.size, _key_seed(rng)).X
 
 
 @dataclass(frozen=True)
 class KMeansCentres(Basis):
-    """Centres of k-means clusters of (at most 20,000) rows; for dense rows.
+    """Centres of k-means clusters of (at most 20,000) distinct rows, which count by their weight; for dense rows.
 
     Examples
     --------
@@ -92,21 +99,32 @@ class KMeansCentres(Basis):
 
     size: int
     iterations: int = 10
+    _weighted = True
 
-    def choose(self, X: Any, kernel: Kernel, rng: np.random.Generator) -> np.ndarray:
+    def choose(self, X: Any, kernel: Kernel, rng: np.random.Generator, weights: np.ndarray | None = None) -> np.ndarray:
         if sparse.issparse(X):
             raise TypeError("k-means centres need dense rows: use PivotedCholesky or RandomRows for sparse ones")
-        rows = _candidates(X, rng)
-        centres, label = kmeans2(rows, self.size, iter=self.iterations, minit="++", rng=rng, missing="warn")
-        used = np.unique(label)  # clusters may run empty where rows repeat
-        return centres[used].astype(X.dtype)
+        rows = DistinctRows.of(X, weights, max(CANDIDATES, self.size), _key_seed(rng))
+        middle = np.average(rows.X, axis=0, weights=rows.weights)
+        V = rows.X.astype(np.float64) - middle  # squares of distances cancel far from the origin
+        centres = _first_centres(V, rows.weights, self.size, rng)
+        for _ in range(self.iterations):
+            label = _nearest(V, centres)
+            used, label = np.unique(label, return_inverse=True)  # clusters may run empty
+            total = np.bincount(label, weights=rows.weights)
+            pick = sparse.csr_array(
+                (rows.weights / total[label], (label, np.arange(len(V)))), shape=(len(used), len(V))
+            )
+            centres = pick @ V
+        return (centres + middle).astype(X.dtype)
 
 
 @dataclass(frozen=True)
 class PivotedCholesky(Basis):
-    """Randomly pivoted Cholesky: O(c r) kernel values and O(c r^2) time for c (at most 20,000) candidate rows.
+    """Randomly pivoted Cholesky: O(c r) kernel values and O(c r^2) time for c (at most 20,000) distinct rows.
 
-    The next row is drawn in proportion to its squared distance, in the kernel's space, to the span of those drawn.
+    The next row is drawn in proportion to its weight and to its squared distance, in the kernel's space, to the span of
+    those drawn.
 
     Examples
     --------
@@ -118,20 +136,23 @@ class PivotedCholesky(Basis):
     """
 
     size: int
+    _weighted = True
 
-    def choose(self, X: Any, kernel: Kernel, rng: np.random.Generator) -> Any:
-        rows = _candidates(X, rng)
-        c = rows.shape[0]
+    def choose(self, X: Any, kernel: Kernel, rng: np.random.Generator, weights: np.ndarray | None = None) -> Any:
+        candidates = DistinctRows.of(X, weights, max(CANDIDATES, self.size), _key_seed(rng))
+        rows, u, c = candidates.X, candidates.weights / candidates.weights.max(), len(candidates)
+        size = min(self.size, c)
+        memory.check_memory(8.0 * size * c, f"pivoted Cholesky of {size} of {c} rows", "take a smaller basis")
         diagonal = _diagonal(kernel, rows)
         residual = diagonal.copy()
-        L = np.empty((self.size, c))  # K is near L'L
-        chosen = np.empty(self.size, dtype=np.intp)
-        for i in range(self.size):
-            total = residual.sum()
-            if total == 0:  # the rows drawn span all others
+        L = np.empty((size, c))  # K is near L'L
+        chosen = np.empty(size, dtype=np.intp)
+        for i in range(size):
+            chances = np.cumsum(u * residual)
+            if chances[-1] == 0:  # the rows drawn span all others
                 chosen = chosen[:i]
                 break
-            pivot = min(int(np.searchsorted(np.cumsum(residual), rng.random() * total, side="right")), c - 1)
+            pivot = min(int(np.searchsorted(chances, rng.random() * chances[-1], side="right")), c - 1)
             column = np.asarray(kernel(rows[pivot : pivot + 1], rows), dtype=np.float64)[0]
             column -= L[:i, pivot] @ L[:i]
             L[i] = column / np.sqrt(column[pivot])
@@ -145,10 +166,176 @@ class PivotedCholesky(Basis):
 DEFAULT = PivotedCholesky  # docs/decisions/0003-basis.md
 
 
-def _candidates(X: Any, rng: np.random.Generator) -> Any:
-    if X.shape[0] <= CANDIDATES:
-        return X
-    return X[np.sort(rng.choice(X.shape[0], CANDIDATES, replace=False))]
+def points(
+    basis: Any,
+    X: Any,
+    kernel: Kernel,
+    seed: int,
+    weights: np.ndarray | None = None,
+    *,
+    numbered: Any = None,
+    where: str = "",
+) -> Any:
+    """What `basis=` means: the (r, n_features) points a kernel model is expanded in; None for all rows.
+
+    Parameters
+    ----------
+    basis : None, int, Basis, array of row numbers or array of points
+        None is None. A number is `DEFAULT` of that size.
+    X, weights
+        The rows to draw from, and how many copies each counts for.
+    numbered
+        The rows that row numbers count, if not X: negative numbers count from the end, repeated ones count once.
+    where : str
+        Starts the messages of errors ("view 0: ").
+    """
+    if basis is None:
+        return None
+    if is_count(basis):
+        basis = DEFAULT(int(basis))
+    if isinstance(basis, Basis):
+        if basis.size < 1:
+            raise ValueError(f"{where}basis={basis.size} must be at least one point")
+        r = min(basis.size, X.shape[0])
+        memory.check_memory(4 * 8.0 * r**2, f"{where}a basis of {r} points", "take a smaller one, e.g. basis=1000")
+        arguments = [weights] if basis._weighted else []
+        return basis.choose(X, kernel, np.random.default_rng(seed), *arguments)
+    array = basis if sparse.issparse(basis) else np.asarray(basis)
+    if array.ndim == 1 and array.dtype.kind in "iu":
+        rows = X if numbered is None else numbered
+        return rows[row_numbers(array, rows.shape[0], where)]
+    if array.ndim == 2 and array.shape[0] and array.shape[1] == X.shape[1]:
+        return _given(array, X.dtype, where)
+    raise ValueError(
+        f"{where}basis must be None, a number, row numbers, or points with {X.shape[1]} features; "
+        f"got shape {array.shape}" + (" of True and False: use np.flatnonzero" if array.dtype == bool else "")
+    )
+
+
+def row_numbers(basis: Any, m: int, where: str = "") -> np.ndarray:
+    """Rows by number: negative ones count from the end, repeated ones count once."""
+    array = np.asarray(basis)
+    outside = (array < -m) | (array >= m)
+    if not len(array) or outside.any():
+        found = f"; got {array[outside][0]}" if len(array) else ""
+        raise ValueError(f"{where}basis names rows outside 0 to {m - 1}, or none{found}")
+    return np.array(list(dict.fromkeys((array % m).tolist())), dtype=np.intp)
+
+
+def _given(array: Any, dtype: Any, where: str) -> Any:
+    """Points as the caller gave them."""
+    values = array.data if sparse.issparse(array) else array
+    try:
+        values = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{where}basis points must be numbers, got dtype {values.dtype}") from None
+    if not np.isfinite(values).all():
+        which = "" if sparse.issparse(array) else f"point {int(np.argmax(~np.isfinite(values).all(axis=1)))} has "
+        raise ValueError(f"{where}basis points must be finite: {which}NaN or infinite values")
+    return sparse.csr_array(array).astype(dtype) if sparse.issparse(array) else array.astype(dtype)
+
+
+def deal(rows: DistinctRows, sizes: Sequence[int]) -> list[np.ndarray]:
+    """Disjoint shares of distinct rows, in proportion to sizes: dealt like cards in the order of their keys."""
+    place = np.concatenate([(np.arange(size) + 0.5) / size for size in sizes])
+    pattern = np.repeat(np.arange(len(sizes)), sizes)[np.argsort(place, kind="stable")]
+    owner = pattern[np.arange(len(rows)) % len(pattern)]
+    return [np.flatnonzero(owner == number) for number in range(len(sizes))]
+
+
+def is_count(value: Any) -> bool:
+    """A whole number, and not True or False."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+# ---------------------------------------------------------------- rows that are elsewhere
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A block of rows -> what basis points and the width of a kernel are taken from; blocks add."""
+
+    size: int
+    seed: int
+    below: int = 2**64  # keys from here on are left out
+
+    @classmethod
+    def of(cls, basis: Any, seed: int) -> Draw:
+        """What a basis needs to be drawn with a seed."""
+        size = max(CANDIDATES, basis.size if isinstance(basis, Basis) else int(basis) if is_count(basis) else 0)
+        return cls(size, _key_seed(np.random.default_rng(seed)))
+
+    def __call__(self, block: Any) -> Sample:
+        X, weights = block.X, block.weights
+        if weights is not None and not np.all(weights > 0):
+            given = np.flatnonzero(weights > 0)
+            X, weights = X[given], weights[given]
+        return Sample(
+            DistinctRows.of(X, weights, self.size, self.seed, below=self.below),
+            DistinctRows.of(X, weights, MEDIAN_ROWS, 0, below=self.below),
+            Moments.of(X, weights),
+        )
+
+    def share(self, n_rows: int) -> Draw:
+        """The same with fewer rows from each block: enough, unless many of the rows are equal."""
+        wanted = self.size + 6 * np.sqrt(self.size) + 10
+        return replace(self, below=2**64 if wanted >= n_rows else int(wanted / n_rows * 2**64))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Distinct rows to draw from, others to take kernel widths from, and the moments of all entries."""
+
+    rows: DistinctRows
+    for_widths: DistinctRows
+    moments: Moments
+
+    def __add__(self, other: Sample) -> Sample:
+        parts = self.rows + other.rows, self.for_widths + other.for_widths, self.moments + other.moments
+        return Sample(*parts)
+
+    @property
+    def growth(self) -> int:
+        return len(self.rows)
+
+    def enough(self, draw: Draw) -> bool:
+        """Whether nothing was missed for being left out."""
+        return draw.below == 2**64 or (len(self.rows) >= draw.size and len(self.for_widths) >= MEDIAN_ROWS)
+
+    def kernels(self, kernel: Kernel) -> list[Kernel]:
+        """The kernels to choose from, as if all rows were here."""
+        if getattr(kernel, "gamma", None) == "scale":
+            return [replace(kernel, gamma=self.moments.gamma)]  # type: ignore[type-var]
+        if getattr(kernel, "gamma", None) == "auto":
+            return kernel.candidates(self.for_widths.X)
+        return kernel.candidates(self.rows.X, self.rows.weights)
+
+
+def _key_seed(rng: np.random.Generator) -> int:
+    """The seed of the keys of rows, drawn before anything else."""
+    return int(rng.integers(2**62))
+
+
+def _first_centres(V: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+    """k-means++: each centre is a row drawn by its weight and squared distance to the nearest one before it."""
+    distance = np.ones(len(V))
+    chosen: list[int] = []
+    for _ in range(min(k, len(V))):
+        chances = np.cumsum(weights * distance)
+        if chances[-1] <= 0:
+            break
+        pivot = min(int(np.searchsorted(chances, rng.random() * chances[-1], side="right")), len(V) - 1)
+        square = np.einsum("ij,ij->i", V - V[pivot], V - V[pivot])
+        distance = square if not chosen else np.minimum(distance, square)
+        chosen.append(pivot)
+    return V[chosen]
+
+
+def _nearest(V: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """(m,) the number of the nearest centre, in blocks of rows."""
+    norms, size = np.einsum("ij,ij->i", centres, centres), max(1, (1 << 22) // len(centres))
+    blocks = [np.argmin(norms - 2 * (V[i : i + size] @ centres.T), axis=1) for i in range(0, len(V), size)]
+    return np.concatenate(blocks)
 
 
 def _diagonal(kernel: Kernel, X: Any) -> np.ndarray:

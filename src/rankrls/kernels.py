@@ -26,6 +26,8 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from .system.rows import DistinctRows
+
 __all__ = [
     "Cosine",
     "Function",
@@ -70,11 +72,12 @@ class Kernel:
     def fitted(self, X: Array, weights: np.ndarray | None = None) -> Kernel:
         """The kernel with its data-dependent parameters fixed; a row counts for as many copies as it weighs."""
         gamma = getattr(self, "gamma", None)
-        if not isinstance(gamma, str):
+        number = isinstance(gamma, int | float | np.number) and not isinstance(gamma, bool)
+        if gamma is None or (number and 0 < gamma < np.inf):
             return self
         if gamma != "scale":
             raise ValueError(f'gamma must be a positive number, "scale" or "auto", got {gamma!r}')
-        return replace(self, gamma=_scale(X, weights))  # type: ignore[type-var]
+        return replace(self, gamma=Moments.of(X, weights).gamma)  # type: ignore[type-var]
 
     def candidates(self, X: Array, weights: np.ndarray | None = None) -> list[Kernel]:
         """The kernels to choose from: one, or with gamma="auto" widths around the median distance of X."""
@@ -124,12 +127,8 @@ class Gaussian(Kernel):
     gamma: float | str = "scale"
 
     def __call__(self, X: Array, Z: Array) -> np.ndarray:
-        K = _dot(X, Z)
-        K *= 2
-        K -= _square_norms(X)[:, None]
-        K -= _square_norms(Z)
-        np.minimum(K, 0, out=K)
-        K *= self.gamma
+        K = _square_distances(X, Z)
+        K *= -self.gamma  # type: ignore[operator]
         np.exp(K, out=K)
         if X is Z:
             np.fill_diagonal(K, 1)
@@ -287,24 +286,70 @@ def _square_norms(X: Array) -> np.ndarray:
     return np.einsum("ij,ij->i", X, X)
 
 
+def _square_distances(X: Array, Z: Array) -> np.ndarray:
+    """(m, r) ||x - z||^2 = ||x||^2 + ||z||^2 - 2 x'z, about the mean of Z: far from the origin the squares cancel."""
+    if not (sparse.issparse(X) or sparse.issparse(Z)):
+        middle = Z.mean(axis=0) if len(Z) else 0.0
+        X, Z = X - middle, Z - middle
+    D = _dot(X, Z)
+    D *= -2
+    D += _square_norms(X)[:, None]
+    D += _square_norms(Z)
+    return np.maximum(D, 0, out=D)
+
+
 def _positive(norms: np.ndarray) -> np.ndarray:
     return np.where(norms > 0, norms, 1)
 
 
 def _median_gamma(X: Array) -> float:
-    """1 / (median squared distance between rows), from evenly spaced rows."""
-    rows = X[np.unique(np.linspace(0, X.shape[0] - 1, MEDIAN_ROWS).astype(int))]
-    rows = rows.astype(np.float64)
-    norms = _square_norms(rows)
-    distance = (norms[:, None] + norms - 2 * _dot(rows, rows))[np.triu_indices(len(norms), 1)]
-    distance = distance[distance > 1e-12 * norms.max(initial=0)]
+    """1 / (median squared distance between rows), from distinct rows drawn by their content."""
+    rows = DistinctRows.of(X, None, MEDIAN_ROWS, seed=0).X.astype(np.float64)
+    distance = _square_distances(rows, rows)[np.triu_indices(rows.shape[0], 1)]
+    distance = distance[distance > 0]
     return float(1 / np.median(distance)) if len(distance) else 1.0
 
 
-def _scale(X: Array, weights: np.ndarray | None) -> float:
-    """1 / (n_features * variance of all entries of X)."""
-    n = X.shape[1]
-    totals = np.asarray(X.sum(axis=1), dtype=np.float64).ravel()
-    mean = np.average(totals, weights=weights) / n
-    variance = np.average(_square_norms(X).astype(np.float64), weights=weights) / n - mean**2
-    return float(1 / (n * variance)) if variance > 0 else 1.0
+@dataclass(frozen=True)
+class Moments:
+    """Count, mean and sum of squares about the mean of all entries of some rows; a row counts by its weight."""
+
+    count: float
+    mean: float
+    square: float
+    n_columns: int
+
+    @classmethod
+    def of(cls, X: Array, weights: np.ndarray | None = None) -> Moments:
+        total = Moments(0.0, 0.0, 0.0, X.shape[1])
+        for i in range(0, X.shape[0], 4096):
+            total += cls._of_block(X[i : i + 4096], None if weights is None else weights[i : i + 4096])
+        return total
+
+    @classmethod
+    def _of_block(cls, X: Array, weights: np.ndarray | None) -> Moments:
+        u, n = np.ones(X.shape[0]) if weights is None else weights, X.shape[1]
+        count = n * float(u.sum())
+        X = X.astype(np.float64)
+        mean = float(u @ np.asarray(X.sum(axis=1)).ravel()) / count if count else 0.0
+        if sparse.issparse(X):
+            stored, X = np.diff(X.indptr), X.copy()
+            X.data -= mean
+            square = float(u @ (_square_norms(X) + (n - stored) * mean**2))
+        else:
+            square = float(u @ _square_norms(X - mean))
+        return cls(count, mean, square, n)
+
+    def __add__(self, other: Moments) -> Moments:
+        count = self.count + other.count
+        if not count:
+            return self
+        apart = other.mean - self.mean
+        square = self.square + other.square + apart**2 * self.count * other.count / count
+        return Moments(count, self.mean + apart * other.count / count, square, self.n_columns)
+
+    @property
+    def gamma(self) -> float:
+        """1 / (n_features * variance of all entries)."""
+        variance = self.square / self.count if self.count else 0.0
+        return float(1 / (self.n_columns * variance)) if variance > 0 else 1.0

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import sparse
 
+from ..bases import Draw, Sample
 from ..system.parallel import in_order
 from ..system.progress import counter
 from .block import Block
@@ -50,16 +50,14 @@ class SourceParts:
         with Kept(census, self.n_columns, self.n_targets, self.dtype) as kept:
             return self._sum(function, self._batches(), label, kept)
 
-    def sample(self, size: int, rng: np.random.Generator) -> Any:
-        """(size, n) rows drawn at random in one pass, all of them if there are fewer."""
-        drawn: list[tuple[np.ndarray, Any]] = []
+    def sample(self, draw: Draw) -> Sample:
+        """Rows drawn by their content in one pass, all of them if there are fewer."""
+        sums = TreeSum[Sample]()
         for batch in self._batches():
             block = self.source.block(batch)
-            key = rng.random(len(block))
-            drawn.append((key, block.X))
-            if sum(len(k) for k, _ in drawn) > 4 * size + BATCH:
-                drawn = [_smallest(drawn, size)]
-        return _smallest(drawn, size)[1]
+            if len(block):
+                sums.add(draw(block))
+        return sums.total()
 
     def _batches(self, *, labels: bool = False) -> Iterator[Any]:
         if self.source.once and self._read:
@@ -110,14 +108,6 @@ def _after(items: Iterator[Any], n: int) -> Iterator[Any]:
     for number, item in enumerate(items):
         if number >= n:
             yield item
-
-
-def _smallest(drawn: list[tuple[np.ndarray, Any]], size: int) -> tuple[np.ndarray, Any]:
-    key = np.concatenate([k for k, _ in drawn])
-    stack = sparse.vstack if sparse.issparse(drawn[0][1]) else np.concatenate
-    X: Any = stack([x for _, x in drawn])
-    rows = np.sort(np.argsort(key, kind="stable")[:size])
-    return key[rows], (X.tocsr() if sparse.issparse(X) else X)[rows]
 
 
 class Kept:

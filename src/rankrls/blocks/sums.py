@@ -21,6 +21,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from scipy import sparse
 
+from ..bases import Draw, Sample
 from ..checks import check_copies, check_query_mass
 from ..core.features import Features, Identity
 from ..core.preferences import QueryPreferences
@@ -55,8 +56,8 @@ class BlockedRows(Protocol):
     def sum_by_query(self, function: Callable[[Block], T], totals: QueryTotals | None, label: str) -> T:
         """The sum of a function over blocks of complete queries."""
 
-    def sample(self, size: int, rng: np.random.Generator) -> Any:
-        """Rows of X drawn at random; all of them if there are fewer."""
+    def sample(self, draw: Draw) -> Sample:
+        """Rows of X drawn by their content, all of them if there are fewer."""
 
 
 class TreeSum(Generic[T]):

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..bases import Basis
+from ..bases import CANDIDATES, deal, is_count, points
 from ..kernels import Kernel, Precomputed, as_kernel
+from ..system.rows import DistinctRows
 
 
 @dataclass
@@ -24,8 +25,8 @@ class View:
     kernel : None, str, kernel object or callable, default=None
         As in `RankRLS`, without "precomputed"; None is linear in these columns.
     basis : None, int, object of `rankrls.bases`, array of row numbers or array of points, default=None
-        Points a kernel is expanded in: every row, scored or not (None), that many random rows (those of different
-        views are disjoint), points by a method, these rows, or the points in the columns of the view.
+        Points a kernel is expanded in: every row, scored or not (None), or as in `RankRLS`. Views that draw a number
+        of points draw them from different rows. Points given as an array have the columns of the view.
 
     Examples
     --------
@@ -55,7 +56,7 @@ class FittedView:
 
 
 def as_views(views: Any, kernel: Any, basis: Any) -> list[View]:
-    """A list of views, or a number of them that differ by their random basis."""
+    """A list of views, or a number of them that differ by the rows in their basis."""
     if isinstance(views, Sequence) and not isinstance(views, str):
         for number, view in enumerate(views):
             if not isinstance(view, View):
@@ -74,33 +75,45 @@ def as_views(views: Any, kernel: Any, basis: Any) -> list[View]:
     return [View(None, kernel, basis)] * int(views)
 
 
-def fitted_views(
-    views: Sequence[View], X: Any, names: Any, weights: np.ndarray | None, random_state: Any
-) -> list[FittedView]:
-    """Views with everything fixed; random bases are disjoint. Rows of weight zero count as not given."""
+def fitted_views(views: Sequence[View], X: Any, names: Any, weights: np.ndarray | None, seed: int) -> list[FittedView]:
+    """Views with everything fixed; the points that views draw by number are disjoint rows.
+
+    Rows of weight zero count as not given.
+    """
     rows = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
-    sizes = [int(view.basis) if is_count(view.basis) else 0 for view in views]
-    if sum(sizes) > len(rows) or any(is_count(view.basis) and view.basis < 1 for view in views):
-        raise ValueError(
-            f"{len(views)} views with random bases of {', '.join(map(str, sizes))} rows need {sum(sizes)} different "
-            f"rows, at least one each, and X has {len(rows)}: take a smaller basis, or name the rows of each view"
-        )
-    seed = random_state.randint(2**31) if isinstance(random_state, np.random.RandomState) else random_state
-    rng = np.random.default_rng(seed)
-    drawn = rng.choice(rows, sum(sizes), replace=False)
+    given = X if len(rows) == X.shape[0] else X[rows]
+    u = None if weights is None else weights[rows]
+    shares = _shares(views, given, u, seed)
     fitted = []
-    for number, (view, part) in enumerate(zip(views, np.split(drawn, np.cumsum(sizes)[:-1]), strict=True)):
-        where = f"view {number}"
+    for number, view in enumerate(views):
+        where = f"view {number}: "
         columns = _columns(view.columns, X.shape[1], names, where)
         kernel = None if view.kernel is None else as_kernel(view.kernel)
         _check_kernel_and_basis(kernel, view.basis, where)
-        points = None
+        drawn = None
         if kernel is not None:
-            kernel = kernel.fitted(X[:, columns], weights)
-            basis = rows if view.basis is None else np.sort(part) if is_count(view.basis) else view.basis
-            points = _points(basis, X, columns, where, kernel, rng)
-        fitted.append(FittedView(columns, kernel, points))
+            V = given[:, columns]
+            kernel = kernel.fitted(V, u)
+            from_rows, copies = (V, u) if number not in shares else (shares[number][0][:, columns], shares[number][1])
+            drawn = points(view.basis, from_rows, kernel, seed, copies, numbered=X[:, columns], where=where)
+            drawn = (V if drawn is None else drawn).astype(np.float64)
+        fitted.append(FittedView(columns, kernel, drawn))
     return fitted
+
+
+def _shares(views: Sequence[View], X: Any, weights: np.ndarray | None, seed: int) -> dict[int, tuple[Any, np.ndarray]]:
+    """For each view that draws a number of points, the rows (and their weights) that it may draw from."""
+    counted = [number for number, view in enumerate(views) if is_count(view.basis) and view.kernel is not None]
+    if not counted:
+        return {}
+    sizes = [int(views[number].basis) for number in counted]
+    if min(sizes) < 1:
+        raise ValueError(f"view {counted[int(np.argmin(sizes))]}: basis={min(sizes)} must be at least one point")
+    rows = DistinctRows.of(X, weights, max(CANDIDATES, sum(sizes)), seed)
+    if len(rows) < len(counted):
+        raise ValueError(f"{len(counted)} views cannot draw a basis each from {len(rows)} different rows of X")
+    shares = deal(rows, np.minimum(sizes, len(rows)).tolist())
+    return {number: (rows.X[share], rows.weights[share]) for number, share in zip(counted, shares, strict=True)}
 
 
 def _columns(columns: Any, n: int, names: Any, where: str) -> slice | np.ndarray:
@@ -113,13 +126,13 @@ def _columns(columns: Any, n: int, names: Any, where: str) -> slice | np.ndarray
         known = {} if names is None else {name: i for i, name in enumerate(names)}
         wanted = [columns] if isinstance(columns, str) or np.ndim(columns) == 0 else list(columns)
         if any(isinstance(column, bool | np.bool_) for column in wanted):
-            raise ValueError(f"{where}: columns are numbers or names, not a mask: use np.flatnonzero(mask)")
+            raise ValueError(f"{where}columns are numbers or names, not a mask: use np.flatnonzero(mask)")
         numbers = [known.get(column, column) for column in wanted]
     missing = [i for i in numbers if isinstance(i, str) or not -n <= i < n]
     if missing or not numbers:
         have = f"columns 0 to {n - 1}" if names is None else f"columns 0 to {n - 1}: {', '.join(map(str, names))}"
         raise ValueError(
-            f"{where} names no column: give some" if not missing else f"{where}: no column {missing[0]!r}; X has {have}"
+            f"{where}names no column: give some" if not missing else f"{where}no column {missing[0]!r}; X has {have}"
         )
     array = np.array(numbers, dtype=np.intp) % n
     together = np.all(np.diff(array) == 1)
@@ -128,38 +141,11 @@ def _columns(columns: Any, n: int, names: Any, where: str) -> slice | np.ndarray
 
 def _check_kernel_and_basis(kernel: Kernel | None, basis: Any, where: str) -> None:
     if kernel is None and basis is not None:
-        raise ValueError(f"{where}: basis needs a kernel; a linear view has no use for it")
+        raise ValueError(f"{where}basis needs a kernel; a linear view has no use for it")
     if isinstance(kernel, Precomputed):
         raise ValueError(
-            f"{where}: a precomputed kernel has no columns to choose from or basis to draw: pass a function "
+            f"{where}a precomputed kernel has no columns to choose from or basis to draw: pass a function "
             "k(X, Z), for instance one that looks rows up by a number in their first column"
         )
     if getattr(kernel, "gamma", None) == "auto":
-        raise ValueError(f'{where}: gamma="auto" is not chosen here: pass a number or "scale", or use GridSearchCV')
-
-
-def _points(
-    basis: Any, X: Any, columns: slice | np.ndarray, where: str, kernel: Kernel, rng: np.random.Generator
-) -> Any:
-    """The points of a basis given by a method, by numbers of rows, or as they are, in the columns of the view."""
-    if isinstance(basis, Basis):
-        if not 1 <= basis.size <= X.shape[0]:
-            raise ValueError(f"{where}: basis={basis.size} points cannot be drawn from {X.shape[0]} rows")
-        return basis.choose(X[:, columns].astype(np.float64), kernel, rng)
-    array = basis if sparse.issparse(basis) else np.asarray(basis)
-    width = X[:1, columns].shape[1]
-    if array.ndim == 1 and array.dtype.kind in "iu":
-        if len(array) == 0 or array.min() < -X.shape[0] or array.max() >= X.shape[0]:
-            raise ValueError(f"{where}: basis names rows outside 0 to {X.shape[0] - 1}, or none")
-        return X[array][:, columns].astype(np.float64)
-    if array.ndim == 2 and array.shape[1] == width and array.shape[0] > 0:
-        return array.astype(np.float64)
-    raise ValueError(
-        f"{where}: basis must be None, a number, row numbers, or points with the {width} columns of the view; "
-        f"got shape {array.shape}"
-    )
-
-
-def is_count(value: Any) -> bool:
-    """A whole number, and not True or False."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+        raise ValueError(f'{where}gamma="auto" is not chosen here: pass a number or "scale", or use GridSearchCV')

@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ..bases import CANDIDATES, Basis
+from ..bases import CANDIDATES, Basis, Draw, is_count
 from ..blocks.totals import Loss
 from ..core.preferences import Read
 from ..core.queries import Queries
-from ..core.views import FittedView, View, as_views, fitted_views, is_count
+from ..core.views import FittedView, View, as_views, fitted_views
 from ..estimators import CoRankRLS, RankRLS
 from ..estimators.corankrls import Unscored
 from ..estimators.from_blocks import Candidate, Rows, fit_parts
 from ..estimators.training import Training
 from ..problems.coregularised import Stack
 from ..system.progress import reporting
+from ..system.seeds import seed_of
 from .partitions import Partitions
 
 
@@ -63,12 +64,13 @@ def _views(model: CoRankRLS, parts: Partitions) -> list[FittedView]:
                 f"view {number}: a kernel on a cluster is expanded in a few points: pass basis= a number, an object of "
                 f"rankrls.bases or the points themselves; got {view.basis!r}"
             )
-    X = np.empty((1, parts.n_columns), dtype=parts.dtype)
+    X: Any = np.empty((1, parts.n_columns), dtype=parts.dtype)
+    weights, seed = None, seed_of(model.random_state)
     if any(_draws_points(view) or isinstance(getattr(view.kernel, "gamma", view.kernel), str) for view in views):
-        seed = model.random_state
-        seed = seed.randint(2**31) if isinstance(seed, np.random.RandomState) else seed
-        X = parts.only("any").sample(CANDIDATES, np.random.default_rng(seed))
-    return fitted_views(views, X, parts.names, None, model.random_state)
+        sizes = [view.basis if is_count(view.basis) else getattr(view.basis, "size", 0) for view in views]
+        rows = parts.only("any").sample(Draw(max(CANDIDATES, int(np.sum(sizes))), seed)).rows
+        X, weights = rows.X, rows.weights
+    return fitted_views(views, X, parts.names, weights, seed)
 
 
 def _draws_points(view: View) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
+from ..bases import Draw, Sample
 from ..blocks.block import Block
 from ..blocks.sources import Columns, Opened, Table, checked
 from ..blocks.sums import TreeSum
@@ -104,38 +105,6 @@ class Task:
 
 
 @dataclass(frozen=True)
-class DrawTask:
-    """A partition -> rows of X drawn at random, each with the same chance."""
-
-    read: Reader
-    size: int
-    chance: float
-    seed: int
-
-    def __call__(self, number: int, partition: Iterable[Any]) -> Any:
-        block = self.read(number, partition)
-        key = np.random.default_rng([self.seed, number]).random(len(block))
-        rows = np.flatnonzero(key < self.chance)
-        return Drawn(self.size, key[rows], block.X[rows]) if len(rows) else None
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """Rows with a random number each; at most so many are kept, those with the smallest numbers."""
-
-    size: int
-    key: np.ndarray  # (k,)
-    X: Any  # (k, n)
-
-    def __add__(self, other: Drawn) -> Drawn:
-        key = np.concatenate([self.key, other.key])
-        X: Any = (sparse.vstack if sparse.issparse(self.X) else np.concatenate)([self.X, other.X])
-        X = X.tocsr() if sparse.issparse(X) else X
-        rows = np.argsort(key, kind="stable")[: self.size]
-        return Drawn(self.size, key[rows], X[rows])
-
-
-@dataclass(frozen=True)
 class Collected:
     """Rows that are brought together."""
 
@@ -192,11 +161,11 @@ class Partitions:
         """How many there are."""
         return self.run(Task(self.reader, len), labels=True) or 0
 
-    def sample(self, size: int, rng: np.random.Generator) -> Any:
-        """Rows of X drawn at random, all of them if there are fewer; about as many travel as are wanted."""
-        m = max(1, self.n_rows())
-        enough = size + 6 * np.sqrt(size) + 10
-        return some_rows(self.run(DrawTask(self.reader, size, enough / m, int(rng.integers(2**62))))).X
+    def sample(self, draw: Draw) -> Sample:
+        """Rows drawn by their content, all of them if there are fewer; about as many travel as are wanted."""
+        some = draw.share(self.n_rows())
+        found = some_rows(self.run(Task(self.reader, some)))
+        return found if found.enough(some) else some_rows(self.run(Task(self.reader, draw)))
 
     def collect(self) -> Block | None:
         """All rows, here."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import bases
 from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS
 from ..core.views import FittedView
@@ -23,7 +24,7 @@ from ..problems.joint_pursuit import Agreeing
 from ..problems.pursuit import Supervised
 from ..system import memory
 from .folds import folds_of
-from .training import Training, basis_points
+from .training import Training
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def supervised(
     kernel: Any,
     basis: Any,
     backfit: bool,
-    random_state: Any,
+    seed: int,
 ) -> list[Candidate]:
     """A pursuit of one view for each kernel there is to choose from; all numbers of rows are the caller's."""
     X = data.X
@@ -81,9 +82,7 @@ def supervised(
     named = basis is None or (np.ndim(basis) == 1 and np.asarray(basis).dtype.kind in "iu")
     numbers, place = np.zeros(0, dtype=np.intp), None
     if named:
-        numbers = scored if basis is None else np.asarray(basis)
-        basis_points(numbers, X, kernel, None)  # checks them
-        numbers = numbers % X.shape[0]
+        numbers = scored if basis is None else bases.row_numbers(basis, X.shape[0])
         position = np.full(X.shape[0], -1)
         position[scored] = np.arange(len(scored))
         place = position[numbers]
@@ -94,7 +93,7 @@ def supervised(
         return [Candidate(Supervised(F, Columns(rows[:, numbers]), data.y, backfit, place), [numbers], [view])]
     found = []
     for one in kernel.candidates(rows, data.weights):
-        points = X[numbers] if named else basis_points(basis, rows, one, random_state)
+        points = X[numbers] if named else bases.points(basis, rows, one, seed, data.weights)
         problem = Supervised(F, KernelAtoms(rows, one, points), data.y, backfit, place)
         view = FittedView(slice(0, X.shape[1]), one, points.astype(np.float64))
         found.append(Candidate(problem, [numbers if named else np.arange(points.shape[0])], [view]))

@@ -20,6 +20,7 @@ from ..problems.choice import Choice, Judged, Setting
 from ..problems.coregularised import Coregularised, Stack, agreement
 from ..system.frames import as_column
 from ..system.progress import reporting
+from ..system.seeds import seed_of
 from .base import Ranker
 from .folds import folds_of
 from .training import Training, preferences_among
@@ -220,7 +221,7 @@ class CoRankRLS(Ranker):
         G = among(unscored)
         views = as_views(self.views, self.kernel, self.basis)
         names = getattr(self, "feature_names_in_", None)
-        stack = Stack.of(fitted_views(views, X, names, u, self.random_state), X)
+        stack = Stack.of(fitted_views(views, X, names, u, seed_of(self.random_state)), X)
         S = agreement(stack, X, unscored, G) if G.n_pairs else np.zeros((stack.n_columns,) * 2)
         data = Training(X, y[:, None], queries, u, n_given=X.shape[0])
         return self._fit_scored(data, scored, stack, Unscored(S, len(unscored), G.n_pairs))

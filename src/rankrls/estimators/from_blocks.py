@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import checks
-from ..bases import CANDIDATES, Basis
+from .. import bases, checks
 from ..blocks.checkpoint import Checkpoint
 from ..blocks.reading import SourceParts
 from ..blocks.scoring import HeldOutScores, LeaveFoldOut, LeaveQueryOut
@@ -25,13 +24,14 @@ from ..blocks.totals import Counts, Loss, QueryTotals
 from ..core.features import Features, Identity, Nystroem, Projected
 from ..core.queries import Queries
 from ..core.statistics import Statistics
-from ..kernels import Kernel, Precomputed, as_kernel
+from ..kernels import Precomputed, as_kernel
 from ..metrics import Metric, get_metric
 from ..problems import choice
 from ..problems.base import Model
 from ..problems.choice import Choice, Judged, Setting
 from ..problems.solved import Solved, mean_eigenvalue, model_at, needs_rows
 from ..system import memory
+from ..system.seeds import seed_of
 from .training import GRAM_COLUMNS, Training
 
 
@@ -264,24 +264,20 @@ def _with_kernels(model: Any, parts: BlockedRows) -> list[Training]:
         return [Training(np.empty((0, parts.n_columns), dtype=parts.dtype), *none, flat=parts.n_targets == 1)]
     kernel = as_kernel(model.kernel)
     basis = model.basis
-    numbers = not isinstance(basis, Basis) and np.ndim(basis) == 1
+    numbers = not isinstance(basis, bases.Basis) and np.ndim(basis) == 1
     if basis is None or isinstance(kernel, Precomputed) or numbers:
         raise ValueError(
             "a kernel model of rows that are read in parts is expanded in a few points: pass basis= a number, an "
             f"object of rankrls.bases or the points themselves; got kernel={model.kernel!r}, basis={basis!r}"
         )
-    if _needs_rows(kernel) or isinstance(basis, Basis) or np.ndim(basis) == 0:
-        seed = model.random_state
-        seed = seed.randint(2**31) if isinstance(seed, np.random.RandomState) else seed
-        X = parts.sample(CANDIDATES, np.random.default_rng(seed))
-    else:
-        X = np.empty((0, parts.n_columns), dtype=parts.dtype)
-    sample = Training(X, *none, flat=parts.n_targets == 1)
-    return sample.with_kernels(kernel, basis, model.random_state)
-
-
-def _needs_rows(kernel: Kernel) -> bool:
-    return isinstance(getattr(kernel, "gamma", None), str)
+    seed = seed_of(model.random_state)
+    drawn = isinstance(basis, bases.Basis) or bases.is_count(basis)
+    if not drawn and not isinstance(getattr(kernel, "gamma", None), str):
+        rows = Training(np.empty((0, parts.n_columns), dtype=parts.dtype), *none, flat=parts.n_targets == 1)
+        return rows.with_kernels(kernel, basis, seed)
+    sample = parts.sample(bases.Draw.of(basis, seed))
+    rows = Training(sample.rows.X, *none, sample.rows.weights, flat=parts.n_targets == 1)
+    return [rows.with_kernels(one, basis, seed)[0] for one in sample.kernels(kernel)]
 
 
 def _no_rows(n_targets: int) -> tuple[np.ndarray, Queries]:

@@ -10,15 +10,17 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from .. import checks
+from ..bases import is_count
 from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Queries
-from ..core.views import FittedView, as_views, fitted_views, is_count
+from ..core.views import FittedView, as_views, fitted_views
 from ..core.weighting import WEIGHTINGS
 from ..kernels import Precomputed
 from ..metrics import get_metric
 from ..problems import choice
 from ..problems.pursuit import PursuitPath
 from ..system.progress import reporting
+from ..system.seeds import seed_of
 from .base import Ranker
 from .candidates import Candidate, Trial, agreeing, supervised
 from .training import Training, preferences_among
@@ -421,7 +423,7 @@ class RankingPursuit(Ranker):
     ) -> list[Candidate]:
         """The pursuits to choose from; `given` are the queries and weights of all rows."""
         if not self._several:
-            options = {"kernel": self.kernel, "basis": self.basis, "random_state": self.random_state}
+            options = {"kernel": self.kernel, "basis": self.basis, "seed": seed_of(self.random_state)}
             return supervised(F, data, scored, backfit=self.backfit, **options)
         queries, u = given
         G = preferences_among(queries, u, unscored, weighting=self.weighting)
@@ -429,7 +431,7 @@ class RankingPursuit(Ranker):
         if is_count(self.views) and basis is None and self.kernel is not None:
             basis = max(1, min(VIEW_ROWS, (len(scored) + len(unscored)) // self.views))
         names = getattr(self, "feature_names_in_", None)
-        views = fitted_views(as_views(self.views, self.kernel, basis), data.X, names, u, self.random_state)
+        views = fitted_views(as_views(self.views, self.kernel, basis), data.X, names, u, seed_of(self.random_state))
         nus: Any = self.nus if isinstance(self.nu, str) else [self.nu]
         nus = None if nus is None else checks.check_grid("nus", nus, zero=True)
         options = {"views": views, "nus": nus, "backfit": self.backfit, "shared": self.shared_basis}

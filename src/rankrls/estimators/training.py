@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from .. import checks
-from ..bases import DEFAULT, Basis, RandomRows
+from .. import bases, checks
 from ..core.features import Identity, Nystroem
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
@@ -21,6 +20,7 @@ from ..problems.dual import Dual
 from ..problems.iterative import Iterative
 from ..problems.primal import Primal
 from ..system import memory
+from ..system.seeds import seed_of
 
 GRAM_COLUMNS = 4000  # sparse data with more columns than this never get a dense Gram matrix
 
@@ -37,6 +37,7 @@ class Training:
     points: Any = None  # basis points, None for all rows
     kept: np.ndarray | None = None  # numbers of the rows in the caller's data, None for all
     n_given: int = 0  # rows the caller gave
+    given: Any = None  # all of these rows, where some are not kept
     flat: bool = True  # the caller's y has one dimension
 
     def without_zero_weights(self) -> Training:
@@ -45,34 +46,34 @@ class Training:
             return self
         kept = np.flatnonzero(self.weights > 0)
         queries = Queries.of(self.queries.labels[self.queries.codes[kept]])
-        return replace(self, X=self.X[kept], y=self.y[kept], queries=queries, weights=self.weights[kept], kept=kept)
+        rows = {"X": self.X[kept], "y": self.y[kept], "weights": self.weights[kept]}
+        return replace(self, **rows, queries=queries, kept=kept, given=self.X)
 
     def with_kernels(self, kernel: Any, basis: Any, random_state: Any) -> list[Training]:
         """The rows under each kernel there is to choose from, with the basis points if there are any."""
         if kernel is None:
             return [self]
-        kernel = as_kernel(kernel)
+        kernel, seed = as_kernel(kernel), seed_of(random_state)
         if isinstance(kernel, Precomputed):
-            return [self._precomputed(basis, random_state)]
-        if self.kept is not None and isinstance(basis, (list, np.ndarray)) and np.ndim(basis) == 1:
-            basis = np.flatnonzero(np.isin(self.kept, basis))  # row numbers are the caller's
+            return [self._precomputed(basis, seed)]
         return [
-            replace(self, kernel=k, points=basis_points(basis, self.X, k, random_state))
+            replace(self, kernel=k, points=bases.points(basis, self.X, k, seed, self.weights, numbered=self.given))
             for k in kernel.candidates(self.X, self.weights)
         ]
 
-    def _precomputed(self, basis: Any, random_state: Any) -> Training:
+    def _precomputed(self, basis: Any, seed: int) -> Training:
+        """Points of a precomputed kernel are rows and columns of the caller's matrix, by number."""
+        kept = np.arange(self.X.shape[0]) if self.kept is None else self.kept
         if basis is None:
             X = self.X if self.kept is None else np.ascontiguousarray(self.X[:, self.kept])
             return replace(self, X=X, kernel=Precomputed())
-        rows = np.arange(self.n_given)[:, None] if self.kept is None else self.kept[:, None]
-        if isinstance(basis, (int, np.integer)):
-            basis = RandomRows(int(basis))
-        if not isinstance(basis, RandomRows) and np.ndim(basis) != 1:
-            raise ValueError("the basis of a precomputed kernel is a number of random rows or row numbers")
-        columns = basis_points(basis, rows, Precomputed(), random_state)[:, 0]
-        place = np.flatnonzero(np.isin(rows[:, 0], columns))
-        return replace(self, kernel=Precomputed(columns), points=self.X[place])
+        drawn = bases.is_count(basis) or isinstance(basis, bases.RandomRows | bases.PivotedCholesky)
+        if not drawn and np.ndim(basis) != 1:
+            raise ValueError("the basis of a precomputed kernel is a number of rows to draw, or row numbers")
+        K = self.X if self.given is None else self.given
+        numbers, lookup = np.arange(K.shape[0])[:, None], Function(partial(_looked_up, K))
+        columns = bases.points(basis, kept[:, None], lookup, seed, self.weights, numbered=numbers)[:, 0]
+        return replace(self, kernel=Precomputed(columns), points=K[columns])
 
     @property
     def dtype(self) -> Any:
@@ -122,6 +123,11 @@ class Training:
         return full
 
 
+def _looked_up(K: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """A kernel of row numbers."""
+    return K[np.ix_(rows[:, 0], columns[:, 0])]
+
+
 def preferences_among(
     queries: Queries, u: Any, rows: np.ndarray, y: Any = None, *, weighting: str, regression: float = 0.0
 ) -> QueryPreferences:
@@ -132,26 +138,3 @@ def preferences_among(
         checks.check_query_mass(part, weights, weighting)
     labels = None if y is None else y[rows]
     return QueryPreferences(part, labels, weighting=weighting, regression=regression, weights=weights)
-
-
-def basis_points(basis: Any, X: Any, kernel: Kernel, random_state: Any) -> Any:
-    """The points a kernel model is expanded in: None for all rows, chosen points, rows by number, or the points."""
-    if basis is None:
-        return None
-    if isinstance(basis, (int, np.integer)) and not isinstance(basis, bool):
-        basis = DEFAULT(int(basis))
-    if isinstance(basis, Basis):
-        if not 1 <= basis.size <= X.shape[0]:
-            raise ValueError(f"basis={basis.size} points cannot be drawn from {X.shape[0]} rows")
-        seed = random_state.randint(2**31) if isinstance(random_state, np.random.RandomState) else random_state
-        return basis.choose(X, kernel, np.random.default_rng(seed))
-    array = basis if sparse.issparse(basis) else np.asarray(basis)
-    if array.ndim == 1 and array.dtype.kind in "iu":
-        if len(array) == 0 or array.min() < -X.shape[0] or array.max() >= X.shape[0]:
-            raise ValueError(f"basis names rows outside 0 to {X.shape[0] - 1}, or none")
-        return X[array]
-    if array.ndim == 2 and array.shape[1] == X.shape[1]:
-        return array.astype(X.dtype)
-    raise ValueError(
-        f"basis must be None, a number, row numbers, or points with {X.shape[1]} features; got shape {array.shape}"
-    )

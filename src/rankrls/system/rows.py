@@ -1,0 +1,93 @@
+"""Rows drawn by a keyed hash of their content: the same ones wherever they are, in any order, however often they occur.
+
+The key of a row is a hash of a seed and of the row's numbers. The rows with the k smallest keys are a random sample of
+the distinct rows, and samples of two parts merge into the sample of both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+BLOCK_CELLS = 1 << 20
+
+
+def row_keys(X: Any, seed: int) -> np.ndarray:
+    """(m,) a 64-bit key of each row, dense or sparse, from a seed and the row's values as 64-bit floats.
+
+    Each value that is not zero contributes a hash of itself and of its column; their sum is mixed once more.
+    """
+    seed_key = _mixed(np.array([seed % 2**64], dtype=np.uint64))
+    column_keys = _mixed(np.arange(1, X.shape[1] + 1, dtype=np.uint64) * _STEP + seed_key)
+    if sparse.issparse(X):
+        return _mixed(_sparse_sums(X, column_keys) ^ seed_key)
+    sums = np.empty(X.shape[0], dtype=np.uint64)
+    size = max(1, BLOCK_CELLS // max(1, X.shape[1]))
+    for i in range(0, X.shape[0], size):
+        block = np.ascontiguousarray(X[i : i + size], dtype=np.float64) + 0.0  # -0.0 becomes 0.0
+        sums[i : i + size] = _hashed(block, column_keys).sum(axis=1, dtype=np.uint64)
+    return _mixed(sums ^ seed_key)
+
+
+@dataclass(frozen=True)
+class DistinctRows:
+    """Distinct rows with the smallest keys, in the order of their keys; the weights of equal rows are added."""
+
+    size: int  # rows kept at most
+    keys: np.ndarray  # (k,)
+    X: Any  # (k, n)
+    weights: np.ndarray  # (k,)
+
+    @classmethod
+    def of(cls, X: Any, weights: np.ndarray | None, size: int, seed: int, *, below: int = 2**64) -> DistinctRows:
+        """The `size` rows of smallest key, of those whose key is smaller than `below`."""
+        keys = row_keys(X, seed)
+        weights = np.ones(X.shape[0]) if weights is None else weights
+        if below < 2**64:
+            rows = np.flatnonzero(keys < np.uint64(below))
+            keys, X, weights = keys[rows], X[rows], weights[rows]
+        return cls(size, keys, X, weights)._joined()
+
+    def __add__(self, other: DistinctRows) -> DistinctRows:
+        stack = sparse.vstack if sparse.issparse(self.X) else np.concatenate
+        X: Any = stack([self.X, other.X])
+        both = (np.concatenate(pair) for pair in ((self.keys, other.keys), (self.weights, other.weights)))
+        keys, weights = both
+        return DistinctRows(self.size, keys, X.tocsr() if sparse.issparse(X) else X, weights)._joined()
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def _joined(self) -> DistinctRows:
+        keys, first, place = np.unique(self.keys, return_index=True, return_inverse=True)
+        weights = np.bincount(place, weights=self.weights, minlength=len(keys))
+        rows = first[: self.size]
+        return DistinctRows(self.size, keys[: self.size], self.X[rows], weights[: self.size])
+
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mixed(v: np.ndarray) -> np.ndarray:
+    """The finaliser of splitmix64: every bit of the input moves every bit of the output."""
+    v = (v ^ (v >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    v = (v ^ (v >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return v ^ (v >> np.uint64(31))
+
+
+def _hashed(values: np.ndarray, column_keys: np.ndarray) -> np.ndarray:
+    bits = values.view(np.uint64)
+    return np.where(bits == 0, np.uint64(0), _mixed(bits + column_keys))
+
+
+def _sparse_sums(X: Any, column_keys: np.ndarray) -> np.ndarray:
+    X = sparse.csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    hashes = _hashed(X.data.astype(np.float64) + 0.0, column_keys[X.indices])
+    total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(hashes, dtype=np.uint64)])
+    return total[X.indptr[1:]] - total[X.indptr[:-1]]

@@ -1,0 +1,28 @@
+"""One meaning of `random_state`: a seed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed: the number given, a new one for None, or one drawn from a Generator or RandomState.
+
+    Examples
+    --------
+    >>> seed_of(7)
+    7
+    """
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**62))
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**62))
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
+        raise ValueError(
+            f"random_state must be None, a whole number from 0, a Generator or a RandomState, got {random_state!r}"
+        )
+    return int(random_state)
