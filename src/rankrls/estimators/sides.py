@@ -1,19 +1,27 @@
-"""The objects at either end of a relation, checked and under their kernel."""
+"""The objects at either end of a relation: checked, with their ids, and under their kernel."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from ..kernels import Function, Kernel, Linear, Precomputed
+from ..kernels import Function, Kernel, Linear, Precomputed, as_kernel
 from ..relations import checks as relation_checks
-from ..relations.relation import Domain
+from ..relations import names
+from ..relations.edges import Pairwise
+from ..relations.fitting import Fitted
+from ..relations.names import Ids
+from ..relations.relation import Coefficients, Domain, EdgeSet, dense
 from ..system import memory
 from ..system.frames import as_frame
+from ..system.frames import names as frame_names
+
+FLOATS = (np.float64, np.float32)
 
 
 @dataclass(frozen=True)
@@ -24,41 +32,172 @@ class Side:
     data: Any  # features, or a kernel matrix
     kernel: Kernel
     domain: Domain
-    ids: np.ndarray
-    basis: np.ndarray | None = None  # of what is left of a kernel whose negative part was dropped
-
-    def projected(self, a: Any) -> Any:
-        """Coefficients by rows of objects without their part in what was dropped: new similarities still hold it."""
-        return a if self.basis is None else self.basis @ (self.basis.T @ a)
+    ids: Ids
+    kept: np.ndarray | None = None  # basis of what is left of a kernel whose negative part was dropped
+    feature_names: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self.domain)
 
     @classmethod
-    def of(cls, name: str, data: Any, kernel: Kernel | None, indefinite: str, ids: np.ndarray) -> Side:
-        """Objects under a kernel; a linear one of fewer features than objects needs no matrix."""
+    def of(
+        cls, name: str, data: Any, kernel: Kernel | None, indefinite: str, ids: Ids, feature_names: Any = None
+    ) -> Side:
+        """Objects under a kernel; a linear one with fewer features than objects needs no matrix."""
         n, d = data.shape
+        columns = [str(column) for column in feature_names] if feature_names else None
         if kernel is None and d < n:
-            return cls(name, data, Linear(), Domain(data.toarray() if sparse.issparse(data) else data, True), ids)
+            return cls(name, data, Linear(), Domain(_double(data), True), ids, None, columns)
         memory.check_memory(8 * 2 * n * n, f"the kernel matrix of {n} objects of {name}", "use fewer objects")
         kernel = Linear() if kernel is None else kernel.fitted(data)
-        K, basis = kernel(data, data), None
+        K, kept = kernel(data, data), None
         if isinstance(kernel, Precomputed | Function):
-            K, basis = relation_checks.check_similarity(name, K, indefinite)
+            K, kept = relation_checks.check_similarity(name, dense(K), indefinite)
         data = K if isinstance(kernel, Precomputed) else data
-        return cls(name, data, kernel, Domain(np.asarray(K, dtype=np.float64)), ids, basis)
+        return cls(name, data, kernel, Domain(np.asarray(K, dtype=np.float64)), ids, kept, columns)
+
+    def under(self, kernel: Kernel) -> Side:
+        """The same objects under another kernel."""
+        return replace(self, kernel=kernel, domain=Domain(np.asarray(kernel(self.data, self.data), dtype=np.float64)))
 
 
-def as_objects(Z: Any, name: str, n_features: int | None = None) -> Any:
-    """Rows of features, or of similarities, as many of them as a model knows."""
-    z = check_array(as_frame(Z), accept_sparse="csr", dtype=np.float64, input_name=name)
+def _double(data: Any) -> Any:
+    return sparse.csr_array(data, dtype=np.float64) if sparse.issparse(data) else np.asarray(data, dtype=np.float64)
+
+
+def as_objects(Z: Any, name: str, n_features: int | None = None, feature_names: Any = None) -> Any:
+    """Rows of features, or of similarities, with as many columns as a model knows, and with their names."""
+    frame = as_frame(Z)
+    relation_checks.check_feature_names(name, frame, feature_names)
+    z = check_array(frame, accept_sparse="csr", dtype=FLOATS, input_name=name)
     if n_features is not None and z.shape[1] != n_features:
         raise ValueError(f"{name} has {z.shape[1]} features, but the model was fitted with {n_features}")
     return z
 
 
-def ids_of(objects: Any) -> np.ndarray:
-    """Index labels of a pandas data frame, else row numbers."""
-    if hasattr(objects, "iloc"):
-        return np.asarray(objects.index)
-    return np.arange(objects.shape[0] if hasattr(objects, "shape") else len(objects))
+def without_ids(objects: Any) -> Any:
+    """The rows of a frame as an array; anything else as it is."""
+    return np.asarray(objects) if hasattr(objects, "iloc") else objects
+
+
+def sides_of(
+    X: Any, Z: Any, kernels: tuple[Kernel | None, Kernel | None], indefinite: str, validate: Callable[[Any], Any]
+) -> tuple[Side, Side]:
+    """Both ends of a relation; the same one twice where there is no Z. `validate` checks X and notes its features."""
+    found: list[Side] = []
+    for name, objects, kernel in zip(("X", "Z"), (as_frame(X), as_frame(Z)), kernels, strict=True):
+        if objects is None:
+            return found[0], found[0]
+        ids = Ids.of(objects)
+        ids.check_unique(name)
+        if isinstance(kernel, Precomputed):
+            objects = names.similarities(objects, ids.labels if ids.named else None, name)
+        data = validate(objects) if name == "X" else as_objects(objects, name)
+        columns = None if isinstance(kernel, Precomputed) else frame_names(objects)
+        found.append(Side.of(name, data, kernel, indefinite, ids, columns))
+    return found[0], found[1]
+
+
+def kernels_of(kernel: Any, target_kernel: Any, Z: Any) -> tuple[Kernel | None, Kernel | None]:
+    """The kernels of X and of Z; None is linear."""
+    if Z is None and target_kernel is not None:
+        raise ValueError("target_kernel is the kernel of Z: pass Z, or leave target_kernel out")
+    given = (kernel, kernel if target_kernel is None else target_kernel)
+    found = [None if one is None else as_kernel(one) for one in given]
+    if any(getattr(one, "gamma", None) == "auto" for one in found):
+        raise ValueError('gamma="auto" is not available here: use gamma="scale" or a number')
+    return found[0], found[1]
+
+
+def attributes_of(
+    found: Fitted, edges: EdgeSet, relation: str | None, matrix: tuple[int, int] | None, *, turned: bool
+) -> dict[str, Any]:
+    """Everything that a fit leaves on the estimator; `edges` and `matrix` as they were given, not turned."""
+    source, target, loss = found.candidate.source, found.candidate.target, found.candidate.loss
+    attributes = {
+        "alpha_": found.alpha,
+        "solver_": found.solver,
+        "n_iter_": found.iterations,
+        "residuals_": found.residuals,
+        "n_edges_": edges.n_edges,
+        "intercept_": found.intercept,
+        "kernel_": source.kernel,
+        "target_kernel_": target.kernel,
+        "X_fit_": source.data,
+        "Z_fit_": target.data,
+        "source_ids_": source.ids.labels,
+        "target_ids_": target.ids.labels,
+        "relation_": relation,
+        "_one_domain": source is target,
+    }
+    if source.ids.named or target.ids.named:
+        attributes["Y_fit_"] = known_values(edges)
+    if target.feature_names is not None:
+        attributes["target_feature_names_in_"] = target.feature_names
+    if edges.free is not None:
+        attributes["home_advantage_"] = float(found.free[0])
+    if found.held_out is not None:
+        attributes["alphas_"], attributes["cv_scores_"] = found.held_out.alphas, found.held_out.scores
+        if found.held_out.predictions.size:
+            attributes["cv_predictions_"] = as_given(found.held_out.predictions, edges, matrix, turned)
+    a, pairwise = (found.a.T, loss.pairwise.T) if turned else (found.a, loss.pairwise)
+    return attributes | model_of(source, target, a, pairwise)
+
+
+def model_of(source: Side, target: Side, a: Any, pairwise: Pairwise) -> dict[str, Any]:
+    """What a model stores, from coefficients (n_sources, n_targets): weights of the features where these are fewer."""
+    A, B = source.domain, target.domain
+    linear = A.factored and B.factored
+    effects = {}
+    if pairwise.source or pairwise.target:
+        rows, columns = a.sums() if isinstance(a, Coefficients) else (_flat(a.sum(axis=1)), _flat(a.sum(axis=0)))
+        rows, columns = pairwise.source * rows, pairwise.target * columns
+        if linear:
+            rows, columns = A.array.T @ rows, B.array.T @ columns
+        effects = {"source_effects_": rows, "target_effects_": columns}
+    if linear:
+        coef = a.between(A.array, B.array) if isinstance(a, Coefficients) else dense(A.array.T @ (a @ B.array))
+    else:
+        coef = a.toarray() if isinstance(a, Coefficients) else a
+        if source.kept is not None or target.kept is not None:
+            coef = _projected(target.kept, _projected(source.kept, dense(coef)).T).T
+    coef = coef if pairwise.product == 1 else pairwise.product * coef
+    if np.float32 == source.data.dtype == target.data.dtype:
+        coef, effects = coef.astype(np.float32), {name: v.astype(np.float32) for name, v in effects.items()}
+    return {"coef_" if linear else "dual_coef_": coef, **effects}
+
+
+def _flat(v: Any) -> np.ndarray:
+    return np.asarray(v).ravel()
+
+
+def _projected(kept: np.ndarray | None, a: np.ndarray) -> np.ndarray:
+    """Coefficients without their part in what was dropped of a kernel: new similarities still hold it."""
+    return a if kept is None else kept @ (kept.T @ a)
+
+
+def known_values(edges: EdgeSet) -> Any:
+    """The known relation as a matrix, sparse if it was; the mean where an edge is known several times."""
+    if edges.complete:
+        return edges.Y
+    count = sparse.csr_array((np.ones(len(edges.y)), (edges.rows, edges.columns)), shape=edges.shape)
+    total = sparse.csr_array((edges.y, (edges.rows, edges.columns)), shape=edges.shape)
+    total.sum_duplicates()
+    count.sum_duplicates()
+    total.data /= count.data
+    return total
+
+
+def as_given(held: np.ndarray, edges: EdgeSet, matrix: tuple[int, int] | None, turned: bool) -> np.ndarray:
+    """Held-out scores in the shape in which the relation was given."""
+    if held.ndim == 2:
+        return held.T if turned else held
+    if matrix is None:
+        return held
+    listed = (edges.T if turned else edges).listed()  # the order in which a turned relation was solved
+    filled = np.full(matrix, np.nan)
+    if turned:
+        filled.T[listed.rows, listed.columns] = held
+    else:
+        filled[listed.rows, listed.columns] = held
+    return filled

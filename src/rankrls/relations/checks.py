@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 
-from ..checks import (
-    _differ,
-    check_kernel_matrix,
-)
+from ..checks import _differ, check_choice, check_kernel_matrix, check_number, check_weights
 from ..core.queries import Queries
-from .relation import Relation, part
+from ..metrics import get_metric
+from ..system.frames import names
+from .folds import RelationKFold
+from .games import EdgeList
+from .relation import EdgeSet, dense, part
+
+EXACT = ("leave-row-out", "leave-edge-out", "leave-column-out")  # what can be left out without refits
 
 
 def check_similarity(name: str, K: np.ndarray, indefinite: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """A kernel matrix given by the user, positive semi-definite or made so on request.
+    """A kernel matrix given by the user: positive semi-definite, or made so on request.
 
     If its negative part was dropped, also a basis (n, rank) of the rest.
     """
@@ -42,8 +47,11 @@ def check_similarity(name: str, K: np.ndarray, indefinite: str) -> tuple[np.ndar
     return K, None
 
 
-def check_relation(Y: Any, p: int, r: int, *, one_domain: bool) -> Relation:
-    """Edges between p and r objects from a dense matrix, NaN where unknown, or the stored entries of a sparse one."""
+def check_relation(Y: Any, p: int, r: int, *, one_domain: bool, missing: str = "unknown") -> EdgeSet:
+    """Edges between p and r objects from a dense matrix, NaN where unknown, or the stored entries of a sparse one.
+
+    With missing="zero" what is NaN or not stored is zero, and the relation complete.
+    """
     if not sparse.issparse(Y):
         Y = np.asarray(Y, dtype=np.float64)
     if Y.ndim != 2 or Y.shape != (p, r):
@@ -55,88 +63,90 @@ def check_relation(Y: Any, p: int, r: int, *, one_domain: bool) -> Relation:
     if infinite.any():
         raise ValueError(f"Y must not be infinite: {int(infinite.sum())} entries are; leave unknown edges out, or NaN")
     if sparse.issparse(Y):
-        Y = sparse.csr_array(Y, dtype=np.float64)
-        Y.sum_duplicates()
-        if Y.nnz == p * r:
-            return Relation((p, r), Y.toarray())
-        rows, columns = Y.tocoo().coords
-        return Relation((p, r), None, rows.astype(np.intp), columns.astype(np.intp), Y.data)
+        return _stored(Y, missing)
     known = ~np.isnan(Y)
     if known.all():
-        return Relation((p, r), Y)
+        return EdgeSet((p, r), Y)
+    if missing == "zero":
+        return EdgeSet((p, r), np.nan_to_num(Y))
     rows, columns = np.nonzero(known)
-    return Relation((p, r), None, rows, columns, Y[known])
+    return EdgeSet((p, r), None, rows, columns, Y[known])
 
 
-def check_edges(edges: Any, p: int, r: int, ids: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends of edges as row numbers; names are looked up among the ids of the objects."""
-    pairs = np.asarray(edges)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
-        raise ValueError(f"edges must be a (q, 2) array of (source, target), got shape {pairs.shape}")
-    ends = []
-    for side, (name, n) in enumerate((("source", p), ("target", r))):
-        end = pairs[:, side]
-        if end.dtype.kind not in "iu":
-            number = {label: i for i, label in enumerate(ids[side].tolist())}
-            unknown = [(e, label) for e, label in enumerate(end.tolist()) if label not in number]
-            if unknown:
-                e, label = unknown[0]
-                raise ValueError(
-                    f"the {name} of edge {e} is {label!r}, which is not the id of any of the {n} objects "
-                    f"({len(unknown)} such edges): edges hold row numbers (integers), or the index labels of a pandas "
-                    "DataFrame of objects"
-                )
-            end = np.array([number[label] for label in end.tolist()])
-        bad = (end < 0) | (end >= n)
-        if bad.any():
-            e = int(np.argmax(bad))
-            raise ValueError(f"the {name} of edge {e} is {end[e]}, but there are objects 0 to {n - 1}")
-        ends.append(end.astype(np.intp))
-    return ends[0], ends[1]
+def _stored(Y: Any, missing: str) -> EdgeSet:
+    """The edges of a sparse matrix."""
+    Y = sparse.csr_array(Y, dtype=np.float64)
+    Y.sum_duplicates()
+    if Y.nnz == Y.shape[0] * Y.shape[1]:
+        return EdgeSet(Y.shape, Y.toarray())
+    if missing == "zero":
+        return EdgeSet(Y.shape, Y)
+    rows, columns = Y.tocoo().coords
+    return EdgeSet(Y.shape, None, rows.astype(np.intp), columns.astype(np.intp), Y.data)
 
 
-def check_every_object(relation: Relation, names: tuple[str, str]) -> None:
-    """Every object has an edge, at either end where both ends are the same objects."""
-    if relation.Y is not None:
+def warn_of_lone_objects(edges: EdgeSet, names: tuple[str, str]) -> None:
+    """One warning with the number of objects that no edge meets, at either end if both ends are the same objects."""
+    if edges.complete:
         return
-    rows, columns, _ = relation.edges()
-    ends = [np.union1d(rows, columns)] * 2 if names[0] == names[1] else [rows, columns]
-    for name, met, n in zip(names, ends, relation.shape, strict=True):
-        alone = np.setdiff1d(np.arange(n), met)
-        if len(alone):
-            raise ValueError(
-                f"{len(alone)} objects of {name} have no edge, the first at row {alone[0]}: nothing can be learned "
-                "of them; leave them out of fit (they can be predicted all the same)"
-            )
+    ends = [np.union1d(edges.rows, edges.columns)] * 2 if names[0] == names[1] else [edges.rows, edges.columns]
+    alone = {name: (n - len(np.unique(met)), n) for name, met, n in zip(names, ends, edges.shape, strict=True)}
+    found = [f"{count} of {n} objects of {name}" for name, (count, n) in alone.items() if count]
+    if found:
+        warnings.warn(
+            f"{' and '.join(found)} have no edge: they are predicted from their features alone",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
-def check_graph(relation: Relation, *, ranking: bool, parity: int) -> None:
+def check_feature_names(name: str, frame: Any, known: Any) -> None:
+    """A frame has the features of the frame a model was fitted with, in their order."""
+    given = [str(column) for column in names(frame)]
+    if known is None or not given or given == list(known):
+        return
+    if sorted(given) == sorted(known):
+        raise ValueError(f"the features of {name} are in another order than in fit: pass {name}[{list(known)[:5]}...]")
+    strange = [column for column in given if column not in set(known)] or [c for c in known if c not in set(given)]
+    raise ValueError(f"the features of {name} are not those of fit: {', '.join(strange[:5])} in one and not the other")
+
+
+def check_graph(edges: EdgeSet, *, ranking: bool, parity: int) -> None:
     """There is something to learn, and the relation is not the opposite of what is asked."""
-    if parity:
-        _check_parity(relation, parity)
-    values = relation.y if relation.Y is None else relation.Y
-    first = float(np.ravel(values[:1])[0])  # type: ignore[index]
+    if parity and not sparse.issparse(edges.Y):
+        _check_parity(edges, parity)
+    if sparse.issparse(edges.Y):
+        if edges.Y.nnz == 0 or not np.any(edges.Y.data):
+            raise ValueError(f"Y is zero for all {edges.n_edges} edges: there is nothing to learn")
+        return
+    values = edges.Y if edges.complete else edges.y
+    first = float(np.ravel(values[:1])[0])
     if np.all(values == first):
-        raise ValueError(f"Y is the same, {first:.6g}, for all {relation.n_edges} edges: there is nothing to learn")
-    if relation.Y is not None:
-        differ = bool(np.any(relation.Y[:, 1:] != relation.Y[:, :1]))
-    else:
-        differ = _differ(relation.y, Queries.of(relation.rows))  # type: ignore[arg-type]
-    if ranking and not differ:
+        hint = '; if edges that are not listed are zero, set missing="zero"' if first and not edges.complete else ""
+        raise ValueError(f"Y is the same, {first:.6g}, for all {edges.n_edges} edges: there is nothing to learn{hint}")
+    if ranking and not can_rank(edges):
         raise ValueError(
             "no conditioning object has two edges of different value: there is nothing to rank; does `condition` name "
             "the end that conditions?"
         )
 
 
-def _check_parity(relation: Relation, parity: int) -> None:
+def can_rank(edges: EdgeSet) -> bool:
+    """Whether some row has two edges of different value."""
+    if edges.complete:
+        Y = dense(edges.Y)
+        return bool(np.any(Y[:, 1:] != Y[:, :1]))
+    return bool(len(edges.y)) and _differ(edges.y, Queries.of(edges.rows))
+
+
+def _check_parity(edges: EdgeSet, parity: int) -> None:
     """Most of the variation must be of the kind that the model can express."""
-    if relation.Y is not None:
-        even, odd = part(relation.Y, 1), part(relation.Y, -1)
+    if edges.complete:
+        even, odd = part(edges.Y, 1), part(edges.Y, -1)
     else:  # edges whose mirror image is known
-        rows, columns, y = relation.edges()
-        known = sparse.csr_array((y, (rows, columns)), shape=relation.shape)
-        count = sparse.csr_array((np.ones(len(y)), (rows, columns)), shape=relation.shape)
+        rows, columns, y = edges.rows, edges.columns, edges.y
+        known = sparse.csr_array((y, (rows, columns)), shape=edges.shape)
+        count = sparse.csr_array((np.ones(len(y)), (rows, columns)), shape=edges.shape)
         known.data /= count.data
         both = (count.multiply(count.T)).tocoo().coords
         if not len(both[0]):
@@ -151,4 +161,57 @@ def _check_parity(relation: Relation, parity: int) -> None:
             f'relation="{name}" contradicts Y: {wrong / (spread + skew):.0%} of its variation is {other} '
             f"(mean square of (Y - Y.T) / 2 is {skew:.3g}, variance of (Y + Y.T) / 2 is {spread:.3g}); "
             "use relation=None"
+        )
+
+
+def weighted(edges: EdgeSet, sample_weight: Any, *, turned: bool) -> EdgeSet:
+    """Edges with the weights of conditioning objects, or of entries of the matrix they came from."""
+    if sample_weight is None:
+        return edges
+    given = np.asarray(sample_weight, dtype=np.float64)
+    if given.ndim == 2:
+        if given.shape != edges.shape:
+            raise ValueError(
+                f"sample_weight must have the shape of Y, {edges.shape}, or one weight per row: got {given.shape}"
+            )
+        if sparse.issparse(edges.Y):
+            raise ValueError(
+                "weights of single entries need a dense Y, or fit_edges: a sparse one with zeros has too many"
+            )
+        listed = edges.listed()
+        return replace(listed, weights=check_weights(given[listed.rows, listed.columns], len(listed.y), unit="edge"))
+    n = edges.shape[1 if turned else 0]
+    weights = check_weights(given, n, unit="conditioning object")
+    if weights is None or edges.complete:
+        return replace(edges, weights=weights)
+    return replace(edges, weights=weights[edges.columns if turned else edges.rows])
+
+
+def all_others_zero(listed: EdgeList, shape: tuple[int, int]) -> EdgeSet:
+    """A complete relation from a list of edges: what is not listed is zero, what is listed twice adds up."""
+    if listed.weights is not None or listed.home is not None:
+        raise ValueError('missing="zero" has a closed form without weights of edges: put them into y')
+    return EdgeSet(shape, sparse.csr_array((listed.y, (listed.rows, listed.columns)), shape=shape))
+
+
+def check_options(model: Any) -> None:
+    """The parameters of a ConditionalRankRLS."""
+    if isinstance(model.alpha, str):
+        check_choice("alpha", model.alpha, ("auto",))
+    check_choice("loss", model.loss, ("ranking", "regression"))
+    check_choice("relation", model.relation, (None, "arbitrary", "symmetric", "reciprocal"))
+    check_choice("condition", model.condition, ("source", "target"))
+    check_choice("missing", model.missing, ("unknown", "zero"))
+    check_choice("weighting", model.weighting, ("items", "queries", "pairs"))
+    check_choice("solver", model.solver, ("auto", "closed", "cg", "pcg"))
+    check_choice("indefinite", model.indefinite, ("error", "clip", "shift"))
+    check_number("tol", model.tol)
+    get_metric(model.scoring)
+    for name in [model.pairwise] if isinstance(model.pairwise, str) else model.pairwise:
+        check_choice("pairwise", name, ("kronecker", "sum"))
+    number = isinstance(model.cv, int | np.integer) and not isinstance(model.cv, bool)
+    exact = isinstance(model.cv, str) and model.cv in ("auto", *EXACT)
+    if not (number or exact or isinstance(model.cv, RelationKFold)):
+        raise ValueError(
+            f'cv must be "auto", {", ".join(map(repr, EXACT))}, a number of folds or a RelationKFold, got {model.cv!r}'
         )

@@ -1,19 +1,22 @@
-"""Relations between objects, and complete ones in closed form.
+"""Complete relations in closed form.
 
 A relation Y (p, r) has a row for each conditioning object (kernel G among them) and a column for each object to be
 ranked (kernel K). The kernel of two edges is the product of the kernels of their ends, so a model is a matrix of
-coefficients a with scores f = G a K, and the objective is, C centring each row where only the order within a row
-counts (ranking) and C = I where values do (regression),
+coefficients a with scores f = G a K, and the objective is
 
-    ||(Y - G a K) C||^2 + alpha <a, G a K>.
+    ||(Y - G a K) C||^2 + alpha <a, G a K>,
 
-With G = V diag(g) V' and C K C = U diag(s) U' every alpha is two matrix products away:
+where C centres each row if only the order within a row counts (ranking) and C = I if values do (regression). With
+G = V diag(g) V' and C K C = U diag(s) U' every alpha costs two matrix products:
 
     a = V [ (V' Y C U) / (g s' + alpha) ] U'.
 
+Rows of weight w_h are rows of sqrt(w_h) Y under the kernel D G D, D = diag(sqrt(w)), with the coefficients D a. Y may
+be sparse: only Y U is formed.
+
 A symmetric or reciprocal model has a = a' or a = -a'. In regression it is the model of the symmetric or skew part of
-Y. In ranking, centring rows is not the same as centring columns and the two do not commute; but K - C K C has rank
-one up to a symmetrisation, so that with K = V diag(k) V' and w = V'1 / sqrt(p) the solution a = V B V' has
+Y. In ranking, centring rows and centring columns do not commute; but K - C K C has rank one up to a symmetrisation, so
+that with K = V diag(k) V' and w = V'1 / sqrt(p) the solution a = V B V' has
 
     B = (E + (t w' ± w t') / 2) * D,      E the symmetric (skew) part of V' Y C V,
 
@@ -24,118 +27,191 @@ and t, the one thing that couples the elements of B, solves a positive definite 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from ..system.parallel import n_threads, share
-from .relation import Domain, part
+from .leverage import INTERPOLATE, remaining
+from .relation import Coefficients, Domain, part
 
 ROWS = 2000  # left out at a time, at most
-INTERPOLATED = 256  # beyond this many eigenvalues leverages are interpolated
-
-
-def complete_graph(G: Domain, K: Domain, Y: np.ndarray, *, ranking: bool, parity: int = 0) -> Kronecker | Mirrored:
-    """The path of solutions of a complete graph."""
-    if ranking and parity:
-        return Mirrored(K, Y, parity)
-    return Kronecker(G, K, part(Y, parity), ranking=ranking, parity=parity)
 
 
 class Kronecker:
-    """Every alpha of a complete graph, and the exact hold-out of each of its rows."""
+    """Every alpha of a complete relation, and exact hold-out of each of its rows or edges.
 
-    def __init__(self, G: Domain, K: Domain, Y: np.ndarray, *, ranking: bool, parity: int = 0):
-        if ranking:
+    `weights` (p,) are those of rows; `intercept` adds a constant without penalty (regression).
+    """
+
+    def __init__(
+        self,
+        G: Domain,
+        K: Domain,
+        Y: Any,
+        *,
+        ranking: bool,
+        parity: int = 0,
+        weights: np.ndarray | None = None,
+        intercept: bool = False,
+    ):
+        self.ranking, self.parity = ranking, parity
+        self.root = None if weights is None else np.sqrt(np.maximum(weights, 1e-24 * weights.max()))
+        if ranking and not sparse.issparse(Y):
             Y = Y - Y.mean(axis=1, keepdims=True)
-        self.parity = parity
+        if self.root is not None:
+            Y = sparse.csr_array(Y.multiply(self.root[:, None])) if sparse.issparse(Y) else Y * self.root[:, None]
+            G = G.scaled(self.root)
+        self.Y, self.K = Y, K
         self.V, self.g = G.eigen()
-        self.U, self.s = (self.V, self.g) if K is G and not ranking else K.eigen(centred=ranking)
-        self.YU = Y @ self.U  # (p, rank of K)
+        shared = K is G and not ranking
+        self.U, self.s = (self.V, self.g) if shared else K.eigen(centred=ranking)
+        self.YU = np.asarray(Y @ self.U)  # (p, rank of K)
         self.E = self.V.T @ self.YU
-        self.spread = float(self.g.sum() * self.s.sum()) / Y.size
+        self.spread = float(self.g.sum() * self.s.sum()) / (Y.shape[0] * Y.shape[1])
+        self.constant = _Constant(self) if intercept and not ranking else None
 
-    def coef(self, alpha: float) -> np.ndarray:
+    def shrink(self, alpha: float) -> np.ndarray:
+        """(rank of G, rank of K) H = g s' / (g s' + alpha): the share of each coefficient of Y that is fitted."""
+        d = np.outer(self.g, self.s)
+        return d / (d + alpha)
+
+    def coef(self, alpha: float) -> Coefficients:
         """(p, r) the coefficients a at alpha."""
-        a = self.V @ (self.E / (np.outer(self.g, self.s) + alpha)) @ self.U.T
-        return part(a, self.parity)
+        E = self.E if self.constant is None else self.E - self.intercept(alpha) * self.constant.E
+        left = self.V if self.root is None else self.V * self.root[:, None]
+        return Coefficients(left, E / (np.outer(self.g, self.s) + alpha), self.U, self.parity)
 
-    def leave_rows_out(self, alphas: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
-        """(k, p, r) the scores of each row by the model that never saw it, up to a constant each, for each alpha.
+    def intercept(self, alpha: float) -> float:
+        """The constant that carries no penalty."""
+        return 0.0 if self.constant is None else self.constant.at(self.shrink(alpha))[0]
 
-        With H = g s' / (g s' + alpha), the residual of all rows is R U = (Y U - V E) + V ((1 - H) * E), and leaving
-        out row h divides its element j by 1 - sum_i H[i, j] V[h, i]^2.
+    def leave_rows_out(
+        self,
+        alphas: np.ndarray,
+        dtype: Any = np.float64,
+        *,
+        rows: slice = slice(None),
+        constants: bool = False,
+        interpolate: int = INTERPOLATE,
+    ) -> np.ndarray:
+        """(k, n, r) the scores of some rows by the model that never saw that row, for each alpha.
+
+        With H as in `shrink`, the residual of all rows is R U = (Y U - V E) + V ((1 - H) * E), and leaving out row h
+        divides its element j by 1 - sum_i H[i, j] V[h, i]^2. A ranking leaves a constant per row open: `constants`
+        adds the one that a refit would have.
         """
         V, E, YU, U = (np.ascontiguousarray(M, dtype=dtype) for M in (self.V, self.E, self.YU, self.U))
-        outside = None if self._full else (self.YU - self.V @ self.E).astype(dtype)
-        scores = np.empty((len(alphas), len(V), len(U)), dtype=dtype)
-        stays = list(self._one_less_leverage(alphas, dtype))
+        right = U + self._of_mean.astype(dtype) if constants and self.ranking else U
+        full = self.V.shape[0] == self.V.shape[1]
+        outside = None if full else (self.YU - self.V @ self.E).astype(dtype)
+        number = np.arange(len(V))[rows]
+        scores = np.empty((len(alphas), len(number), len(U)), dtype=dtype)
+        stays = list(remaining(self.V, self.g, self.s, alphas, dtype, interpolate))
 
         def leave_out(blocks: Any) -> None:
-            for rows in blocks:
-                for number, alpha in enumerate(alphas):
+            for at, some in blocks:
+                for k, alpha in enumerate(alphas):
                     M = np.outer(self.g.astype(dtype), (self.s / alpha).astype(dtype))
                     M += 1
-                    R = V[rows] @ np.divide(E, M, out=M)
+                    R = V[some] @ np.divide(E, M, out=M)
                     if outside is not None:
-                        R += outside[rows]
-                    R /= stays[number](rows)
-                    np.subtract(YU[rows], R, out=R)
-                    np.matmul(R, U.T, out=scores[number, rows])
+                        R += outside[some]
+                    stay = stays[k](some)
+                    if self.constant is not None:
+                        scores[k, at] = self.constant.held_out(R, stay, alpha, some)
+                    else:
+                        np.matmul(np.subtract(YU[some], R / stay), right.T, out=scores[k, at])
+                    if self.root is not None:
+                        scores[k, at] /= self.root[some, None]
 
-        step = max(1, min(ROWS, -(-len(V) // n_threads())))
-        blocks = [slice(i, i + step) for i in range(0, len(V), step)]
+        step = max(1, min(ROWS, -(-len(number) // n_threads())))
+        blocks = [(slice(i, i + step), number[i : i + step]) for i in range(0, len(number), step)]
         share(leave_out, blocks, cost=scores.size, label="objects left out")
         return scores
 
     @property
-    def _full(self) -> bool:
-        """Whether G has full rank."""
-        return self.V.shape[0] == self.V.shape[1]
+    def _of_mean(self) -> np.ndarray:
+        """(rank of K,) what turns the coordinates of centred scores into the mean of the scores: U'(K 1 / r) / s."""
+        return (self.U.T @ self.K.mean) / self.s
 
-    def _one_less_leverage(self, alphas: np.ndarray, dtype: Any) -> Iterator[Callable[[slice], np.ndarray]]:
-        """For each alpha, of some rows h (p, rank of K) 1 - sum_i V[h, i]^2 g_i s_j / (g_i s_j + alpha).
+    def leave_edges_out(self, alpha: float) -> np.ndarray:
+        """(p, r) each edge by the model that never saw it.
 
-        Of alpha and j this depends by x = log(s_j / alpha) alone: a smooth function of one number for each row h,
-        whose logarithm is analytic in the strip |Im x| < pi. Where there are more eigenvalues than a Chebyshev
-        interpolant needs nodes for twelve digits (seven in single precision), it is evaluated at the nodes.
+        The fit is linear in Y, so that with f and h its value and its derivative by the edge's own label, the
+        held-out value is (f - h y) / (1 - h). In ranking the row's free constant counts as part of the model: it is
+        the mean residual of the other edges of the row.
         """
-        square = self.V**2
-        rest = np.zeros(len(square)) if self._full else np.maximum(0, 1 - square.sum(axis=1))
-        at = lambda x, rows: square[rows] @ (1 / (1 + np.outer(self.g, np.exp(x)))) + rest[rows, None]
-        flat = np.log(1e-18 / self.g.max(initial=1e-300))  # below this the leverage is zero
-        log_s = np.log(self.s)
-        low = max(flat, log_s.min(initial=0) - np.log(alphas.max()))
-        high = log_s.max(initial=0) - np.log(alphas.min())
-        digits = 13.0 if dtype == np.float64 else 8.0
-        many = high > low and len(self.g) > INTERPOLATED
-        nodes = Chebyshev.on(low, high, strip=np.pi, digits=digits) if many else None
-        values: Any = None if nodes is None else np.log(at(nodes.x, slice(None))).astype(dtype)
-        for alpha in alphas:
-            x = np.maximum(log_s - np.log(alpha), flat)
-            if nodes is None:
-                yield lambda rows, x=x: at(x, rows).astype(dtype)  # type: ignore[misc]
-            else:
-                weights = nodes.matrix(np.clip(x, low, high)).astype(dtype)
-                yield lambda rows, weights=weights: np.exp(values[rows] @ weights)  # type: ignore[misc]
+        H, Y = self.shrink(alpha), np.asarray(self.Y.toarray() if sparse.issparse(self.Y) else self.Y)
+        h = (self.V**2) @ H @ (self.U**2).T
+        F = self.V @ (H * self.E) @ self.U.T
+        if self.ranking:  # Y is centred, its row means join afterwards
+            h += 1 / Y.shape[1]
+        elif self.constant is not None:
+            mu, delta = self.constant.at(H)
+            e = self.constant.one - self.V @ (H * self.constant.E) @ self.U.T
+            F, h = F + mu * e, h + e**2 / delta
+        held = (F - h * Y) / (1 - h)
+        return held if self.root is None else held / self.root[:, None]
+
+
+class _Constant:
+    """An unpenalised constant in a regression: b is D 1 1', and e = b - H b what the kernel leaves of it."""
+
+    def __init__(self, path: Kronecker):
+        p, r = path.Y.shape
+        self.path = path
+        self.d = np.ones(p) if path.root is None else path.root
+        self.of_U = path.U.sum(axis=0)
+        self.E = np.outer(path.V.T @ self.d, self.of_U)
+        self.square = float(self.d @ self.d) * r
+        row_sums = np.asarray(path.Y.sum(axis=1)).ravel()
+        self.with_Y = float(self.d @ row_sums)
+        self.left = 1.0 - path.U @ self.of_U  # (r,) what no model can reach of a row of ones
+        self.left_square = float(self.left @ self.left)
+        self.left_Y = row_sums - path.YU @ self.of_U  # (p,) its product with each row of Y
+
+    @property
+    def one(self) -> np.ndarray:
+        return np.repeat(self.d[:, None], self.path.Y.shape[1], axis=1)
+
+    def at(self, H: np.ndarray) -> tuple[float, float]:
+        """The constant, and <b, e>."""
+        delta = self.square - float(np.sum(H * self.E**2))
+        return (self.with_Y - float(np.sum(H * self.E * self.path.E))) / delta, delta
+
+    def held_out(self, R: np.ndarray, stay: np.ndarray, alpha: float, rows: np.ndarray) -> np.ndarray:
+        """Rows by models with a constant that never saw them, from residuals R (n, rank) without one.
+
+        The constant adds a rank-one term to each row's block of the hat matrix: Sherman and Morrison.
+        """
+        path, H = self.path, self.path.shrink(alpha)
+        mu, delta = self.at(H)
+        d = self.d[rows]
+        e = d[:, None] * self.of_U - path.V[rows] @ (H * self.E)
+        r = R - mu * e
+        products = np.sum(e * r / stay, axis=1) + d * self.left_Y[rows] - mu * d**2 * self.left_square
+        squares = np.sum(e * e / stay, axis=1) + d**2 * self.left_square
+        change = products / (delta - squares)
+        held = (path.YU[rows] - (r + change[:, None] * e) / stay) @ path.U.T
+        return held + np.outer((mu - change) * d, self.left)
 
 
 class Mirrored:
-    """Every alpha of symmetric (parity 1) or reciprocal (-1) ranking on a complete graph."""
+    """Every alpha of symmetric (parity 1) or reciprocal (-1) ranking on a complete relation."""
 
-    def __init__(self, K: Domain, Y: np.ndarray, parity: int):
+    def __init__(self, K: Domain, Y: Any, parity: int):
         self.parity = parity
         self.V, self.k = K.eigen()
-        n = len(Y)
-        self.E = part(self.V.T @ (Y - Y.mean(axis=1, keepdims=True)) @ self.V, parity)
+        n = Y.shape[0]
+        mean = np.asarray(Y.mean(axis=1)).reshape(n, 1)
+        YV = Y @ self.V - mean * self.V.sum(axis=0) if sparse.issparse(Y) else (Y - mean) @ self.V
+        self.E = part(self.V.T @ YV, parity)
         self.w = self.V.sum(axis=0) / np.sqrt(n)
         self.spread = float(self.k.sum() * (self.k.sum() - self.k @ self.w**2)) / n**2
 
-    def coef(self, alpha: float) -> np.ndarray:
+    def coef(self, alpha: float) -> Coefficients:
         """(p, p) the coefficients a at alpha."""
         k, w, sign = self.k, self.w, self.parity
         kw = k * w
@@ -149,34 +225,8 @@ class Mirrored:
             t = linalg.lstsq(Q, rhs, check_finite=False)[0]
         outer = np.outer(t, w)
         B = (self.E + (outer + sign * outer.T) / 2) * D
-        return part(self.V @ B @ self.V.T, sign)
+        return Coefficients(self.V, B, self.V, sign)
 
-
-@dataclass(frozen=True)
-class Chebyshev:
-    """Interpolation of analytic functions between two ends."""
-
-    low: float
-    high: float
-    x: np.ndarray  # (n,) nodes
-
-    @classmethod
-    def on(cls, low: float, high: float, *, strip: float, digits: float) -> Chebyshev:
-        """Nodes enough for functions that are analytic up to a distance `strip` from the real axis."""
-        rate = np.arcsinh(2 * strip / (high - low))  # a Chebyshev series decays like exp(-rate n)
-        n = int(np.ceil(digits * np.log(10) / rate)) + 2
-        t = np.cos(np.pi * (np.arange(n) + 0.5) / n)
-        return cls(low, high, low + (high - low) * (t + 1) / 2)
-
-    @cached_property
-    def _of_nodes(self) -> np.ndarray:
-        """(n, n) from values at the nodes to Chebyshev coefficients."""
-        n = len(self.x)
-        C = np.cos(np.pi * np.outer(np.arange(n) + 0.5, np.arange(n)) / n) * (2 / n)
-        C[:, 0] /= 2
-        return C
-
-    def matrix(self, x: np.ndarray) -> np.ndarray:
-        """(n, len(x)) such that values at the nodes times it are values at x."""
-        t = np.arccos(np.clip(2 * (x - self.low) / (self.high - self.low) - 1, -1, 1))
-        return self._of_nodes @ np.cos(np.outer(np.arange(len(self.x)), t))
+    def intercept(self, alpha: float) -> float:
+        """None is left open: a ranking does not see it."""
+        return 0.0

@@ -1,18 +1,19 @@
-"""Incomplete relations: matrix-free conjugate gradients over the edges there are.
+"""Incomplete relations: conjugate gradients over the edges that are known, without a matrix of edges by edges.
 
-Edges e = (h_e, i_e), e = 1..q, some perhaps several times. With B' putting a number per edge into a (p, r) matrix, and
-F centring the edges of each row (ranking) or F = I (regression), the coefficients are a = F c with
+Edges e = (h_e, i_e), e = 1..q, some perhaps several times. B' puts a number per edge into a (p, r) matrix, and F is the
+square root of the loss (see `loss`). The coefficients of the edges are F'c with
 
-    (F B (G kron K) B' F + alpha I) c = F y,
+    (F M F' + alpha I) c = F y,      M = B (G kron K) B',
 
-for symmetric and reciprocal relations with the symmetric or skew part of B' in the place of B'. The system is
-positive definite, and one Krylov space serves every alpha. Products with G kron K read V = B'v at the edges of
-G V K: through sparse V and only at the edges while these are few, through dense matrix products when they are many.
+for symmetric and reciprocal relations with the symmetric or skew part of B' in place of B'. The system is positive
+definite, and one Krylov space serves every alpha. Products with M read V = B'v at the edges of G V K: through sparse V
+and only at the edges while these are few, through dense matrix products when they are many. A `Pairwise` kernel may
+add effects of each end by itself, b G kron 1 + c 1 kron K.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -20,9 +21,9 @@ import numpy as np
 from scipy import sparse
 
 from ..core.krylov import Product, Solution, multishift_cg, preconditioned_cg
-from ..core.queries import Queries
 from ..system.parallel import share
-from .relation import Domain, part
+from .loss import EdgeLoss
+from .relation import Domain, EdgeSet, dense, part
 
 SPARSE = 8  # a multiplication through the indices of V costs as much as this many in a dense matrix product
 SAMPLED = 20  # one at an edge that is read, as much as this many
@@ -30,16 +31,43 @@ CELLS = 1 << 18  # numbers gathered at a time
 DENSE_ENOUGH = 0.7  # share of edges known from which on the complete graph is worth its cost as a preconditioner
 
 
+@dataclass(frozen=True)
+class Pairwise:
+    """The kernel of two edges: product G kron K + source G kron 1 + target 1 kron K."""
+
+    product: float = 1.0
+    source: float = 0.0
+    target: float = 0.0
+
+    @property
+    def T(self) -> Pairwise:
+        return Pairwise(self.product, self.target, self.source)
+
+
 class EdgeKernel:
     """v -> the model with coefficient v_e at each edge e, as (G kron K) B' v, read at any edges."""
 
-    def __init__(self, G: Domain, K: Domain, rows: np.ndarray, columns: np.ndarray, parity: int = 0):
+    def __init__(
+        self,
+        G: Domain,
+        K: Domain,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        parity: int = 0,
+        pairwise: Pairwise = Pairwise(),
+        *,
+        sparse_cost: float = SPARSE,
+        sampled_cost: float = SAMPLED,
+    ):
         self.swapped = G.factored and not K.factored  # a kernel of low rank comes last: edges are read through it
         self.G, self.K = (K, G) if self.swapped else (G, K)
         self.rows, self.columns = (columns, rows) if self.swapped else (rows, columns)
+        self.pairwise = pairwise.T if self.swapped else pairwise
         self.shape = (len(self.G), len(self.K))
         self.parity = parity
-        self.sparse = len(rows) * SPARSE < self.shape[0] * self.shape[1]
+        cells = self.shape[0] * self.shape[1]
+        self.sparse = len(rows) * sparse_cost < cells
+        self.few = cells / sampled_cost  # edges that are read one by one
         placed, across = self.rows, self.columns
         if parity:
             placed, across = np.concatenate([placed, across]), np.concatenate([across, placed])
@@ -62,12 +90,11 @@ class EdgeKernel:
             V = self.matrix(v).toarray()
         return V.T if self.swapped else V
 
-    def half(self, v: np.ndarray) -> np.ndarray:
-        """(p, rank of K or r) M such that the scores are M K.array'."""
-        V = self.matrix(v)
+    def half(self, V: sparse.csr_array) -> np.ndarray:
+        """(p, rank of K or r) M such that the scores of the product kernel are M K.array'."""
         if self.K.factored:
             core = V @ self.K.array
-            return self.G.array @ (self.G.array.T @ core if self.G.factored else core)
+            return dense(self.G.dot(core))
         if self.sparse:
             return np.ascontiguousarray((V.T @ self.G.array).T)
         return self.G.array @ V.toarray()
@@ -76,8 +103,19 @@ class EdgeKernel:
         """Scores of any edges."""
         if self.swapped:
             rows, columns = columns, rows
-        M = self.half(v)
-        if len(rows) * SAMPLED < self.shape[0] * self.shape[1]:
+        V, pairwise = self.matrix(v), self.pairwise
+        out = np.zeros(len(rows))
+        if pairwise.product:
+            out += pairwise.product * self._product(V, rows, columns)
+        if pairwise.source:
+            out += pairwise.source * self.G.dot(np.asarray(V.sum(axis=1)).ravel())[rows]
+        if pairwise.target:
+            out += pairwise.target * self.K.dot(np.asarray(V.sum(axis=0)).ravel())[columns]
+        return out
+
+    def _product(self, V: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        M = self.half(V)
+        if len(rows) < self.few or self.K.sparse:
             return sampled(M, self.K.array, rows, columns)
         return (M @ self.K.array.T)[rows, columns]
 
@@ -86,16 +124,22 @@ class EdgeKernel:
         return self.at(v, *((self.columns, self.rows) if self.swapped else (self.rows, self.columns)))
 
 
-def sampled(A: np.ndarray, B: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """(q,) elements (rows, columns) of A B', a block of edges at a time."""
+def sampled(A: np.ndarray, B: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """(q,) elements (rows, columns) of A B', a block of edges at a time; B may be sparse."""
     out = np.empty(len(rows))
     step = max(1, CELLS // max(1, A.shape[1]))
     blocks = [slice(i, i + step) for i in range(0, len(rows), step)]
 
     def work(some: Any) -> None:
         for block in some:
-            left, right = A.take(rows[block], axis=0), B.take(columns[block], axis=0)
-            np.einsum("ij,ij->i", left, right, out=out[block])
+            if sparse.issparse(B):
+                right = sparse.csr_array(B[columns[block]])
+                edge = np.repeat(np.arange(right.shape[0]), np.diff(right.indptr))
+                products = right.data * A[rows[block][edge], right.indices]
+                out[block] = np.bincount(edge, weights=products, minlength=right.shape[0])
+            else:
+                left, right = A.take(rows[block], axis=0), B.take(columns[block], axis=0)
+                np.einsum("ij,ij->i", left, right, out=out[block])
 
     share(work, blocks, cost=len(rows) * A.shape[1], label="scores of edges")
     return out
@@ -107,71 +151,67 @@ class Graph:
 
     G: Domain
     K: Domain
-    rows: np.ndarray  # (q,) conditioning object of each edge
-    columns: np.ndarray  # (q,) ranked object
-    y: np.ndarray  # (q,)
+    edges: EdgeSet
     ranking: bool
     parity: int = 0
+    pairwise: Pairwise = field(default_factory=Pairwise)
+    weighting: str = "items"
     tol: float = 1e-6
     max_iter: int = 1000
 
     @cached_property
     def kernel(self) -> EdgeKernel:
-        return EdgeKernel(self.G, self.K, self.rows, self.columns, self.parity)
+        return EdgeKernel(self.G, self.K, self.edges.rows, self.edges.columns, self.parity, self.pairwise)
 
     @cached_property
-    def queries(self) -> Queries:
-        return Queries.of(self.rows)
-
-    def centre(self, v: np.ndarray) -> np.ndarray:
-        """F v."""
-        if not self.ranking:
-            return v
-        return v - (self.queries.sum(v) / self.queries.sizes)[self.queries.codes]
+    def loss(self) -> EdgeLoss:
+        return EdgeLoss(self.edges.rows, self.ranking, self.edges.weights, self.weighting, self.edges.free)
 
     def product(self, v: np.ndarray) -> np.ndarray:
-        return self.centre(self.kernel(self.centre(v)))
+        """F M F' v."""
+        return self.loss.forward(self.kernel(self.loss.back(v)))
 
     @property
     def spread(self) -> float:
-        """The mean eigenvalue of the loss, the kernel's parity left aside."""
-        g, k = self.G.diagonal[self.rows], self.K.diagonal[self.columns]
-        total = float(g @ k)
+        """The mean eigenvalue of the loss, leaving aside parity and unpenalised columns."""
+        edges, pairwise = self.edges, self.pairwise
+        g, k = self.G.diagonal[edges.rows], self.K.diagonal[edges.columns]
+        left = pairwise.product * g + pairwise.target
+        weight = 1.0 if self.loss.scale is None else self.loss.scale**2
         if self.ranking:  # less the mean of each row
-            codes, sizes = self.queries.codes, self.queries.sizes
-            mean = sparse.csr_array((1 / sizes[codes], (codes, self.columns)), shape=(len(sizes), len(self.K)))
-            M = mean @ self.K.array
-            of_mean = sampled(M, self.K.array, codes, self.columns) if self.K.factored else M[codes, self.columns]
-            total -= float(g @ of_mean)
-        return total / len(self.y)
+            codes, n = self.loss.queries.codes, len(self.loss.queries)
+            mean = sparse.csr_array((self.loss.share, (codes, edges.columns)), shape=(n, len(self.K)))
+            M = dense(mean @ self.K.array)
+            k = k - (sampled(M, self.K.array, codes, edges.columns) if self.K.factored else M[codes, edges.columns])
+            return float(np.sum(weight * left * k)) / len(edges.y)
+        return float(np.sum(weight * (left * k + pairwise.source * g))) / len(edges.y)
 
     def restrict(self, edges: np.ndarray) -> Graph:
         """Some of the edges among the same objects."""
         return Graph(
-            self.G, self.K, self.rows[edges], self.columns[edges], self.y[edges], self.ranking, self.parity,
+            self.G, self.K, self.edges.only(edges), self.ranking, self.parity, self.pairwise, self.weighting,
             self.tol, self.max_iter,
         )  # fmt: skip
 
     @property
     def nearly_complete(self) -> bool:
         """Whether so few edges are missing that preconditioning pays."""
-        return len(self.y) > DENSE_ENOUGH * len(self.G) * len(self.K)
+        plain = self.pairwise == Pairwise() and self.loss.scale is None and self.edges.free is None
+        return plain and len(self.edges.y) > DENSE_ENOUGH * len(self.G) * len(self.K)
 
     def solve(self, alphas: np.ndarray, *, preconditioned: bool = False) -> Solution:
         """(q, k) the coefficients of the edges for each alpha."""
-        z = self.centre(self.y)
+        z = self.loss.forward(self.edges.y)
         if not preconditioned:
             found = multishift_cg(self.product, z, alphas, tol=self.tol, maxiter=self.max_iter)
         else:
             found = self._one_by_one(z, alphas)
-        if self.ranking:
-            value = np.column_stack([self.centre(c) for c in found.value.T])
-            found = Solution(value, found.residual, found.iterations, found.converged, found.history)
-        return found
+        value = np.column_stack([self.loss.back(c) for c in found.value.T])
+        return Solution(value, found.residual, found.iterations, found.converged, found.history)
 
     def _one_by_one(self, z: np.ndarray, alphas: np.ndarray) -> Solution:
         """From the largest alpha down, each from where the last one ended."""
-        inverse = Complete(self)
+        inverse = CompleteInverse(self)
         value, residual, steps, history = np.empty((len(z), len(alphas))), np.empty(len(alphas)), 0, []
         last = None
         for j in np.argsort(-alphas):
@@ -184,10 +224,10 @@ class Graph:
         return Solution(value, residual, steps, bool(residual.max() <= self.tol), np.concatenate(history))
 
 
-class Complete:
-    """The inverse for the complete graph, read at the edges there are, as a preconditioner.
+class CompleteInverse:
+    """The inverse for the complete graph, read at the edges that are known, as a preconditioner.
 
-    The exact inverse differs from it by a correction whose rank is the number of edges that are missing.
+    The exact inverse differs from it by a correction whose rank is the number of missing edges.
     """
 
     def __init__(self, graph: Graph):
@@ -204,6 +244,6 @@ class Complete:
             M = kernel.matrix(v).toarray()
             M = M.T if kernel.swapped else M
             M = self.V @ (shrink * (self.V.T @ M @ self.U)) @ self.U.T
-            return graph.centre((v - part(M, graph.parity)[graph.rows, graph.columns]) / alpha)
+            return graph.loss.project((v - part(M, graph.parity)[graph.edges.rows, graph.edges.columns]) / alpha)
 
         return apply

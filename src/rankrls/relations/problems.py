@@ -2,35 +2,51 @@
 
 `CompleteProblem` has every edge and is solved in closed form; `EdgeProblem` has some and iterates. Each has
 
-    scores(alphas, metric, splitter)     (k,) the metric over held-out edges, averaged over folds
-    held_out(alpha, splitter)            the scores of edges by models that never saw them, NaN where never held out
-    spread                               the mean eigenvalue of the loss: the natural unit of alpha
+    scores(alphas, metric, held)     (k,) the metric over held-out edges, averaged over folds
+    held_out(alpha, held)            the scores of edges by models that never saw them, NaN where never held out
+    spread                           the mean eigenvalue of the loss: the natural unit of alpha
 
-`splitter=None` leaves out each conditioning object of a complete graph in turn, exactly and without refits.
+`held` is a `RelationKFold`, or the name of something that is left out exactly and without refits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from ..core.krylov import warn_if_stopped_early
+from ..core.krylov import Solution, warn_if_stopped_early
 from ..core.queries import Queries
 from ..metrics import Metric
 from ..system.progress import counted
-from .complete import Kronecker, Mirrored, complete_graph
-from .edges import Graph
+from .complete import Kronecker, Mirrored
+from .edges import Graph, Pairwise
 from .folds import Part, RelationKFold
-from .relation import Domain, Relation
+from .loss import row_factor
+from .relation import Domain, EdgeSet, dense, part
 
 SINGLE_PRECISION = 1_000_000  # edges from which on alphas are compared in single precision
 BLOCK = 1 << 26  # held-out scores in memory at a time
-FOLD_TOLERANCE = 1e-3  # of solutions that are only compared
+JUDGED = 5_000_000  # edges of a sparse relation on which an alpha is judged
 REMEDY = "raise max_iter, tol or alpha"
+
+ROWS, EDGES, COLUMNS = "leave-row-out", "leave-edge-out", "leave-column-out"
+Held = RelationKFold | str
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What is minimised: the loss, what is asked of the model, and how pairs of ends are compared."""
+
+    ranking: bool = True
+    parity: int = 0
+    pairwise: Pairwise = field(default_factory=Pairwise)
+    weighting: str = "items"
+    intercept: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,82 +55,147 @@ class CompleteProblem:
 
     G: Domain
     K: Domain
-    Y: np.ndarray
-    ranking: bool
-    parity: int = 0
+    edges: EdgeSet
+    loss: Loss
+    single_precision: int = SINGLE_PRECISION
+
+    @staticmethod
+    def solves(edges: EdgeSet, loss: Loss) -> bool:
+        """Whether there is a closed form."""
+        pairwise = loss.pairwise
+        if not edges.complete or (loss.parity and edges.weights is not None):
+            return False
+        if pairwise.source == pairwise.target == 0:
+            return True
+        if loss.ranking and not loss.parity:
+            return True
+        return pairwise.product == 1 and (loss.ranking or loss.intercept or loss.parity == -1)
 
     @cached_property
-    def path(self) -> Kronecker | Mirrored:
-        return complete_graph(self.G, self.K, self.Y, ranking=self.ranking, parity=self.parity)
+    def path(self) -> _Path:
+        return _Path.of(self.G, self.K, self.edges.Y, self.edges.weights, self.loss)
 
     @property
     def spread(self) -> float:
         return self.path.spread
 
-    def coef(self, alpha: float) -> np.ndarray:
-        return self.path.coef(alpha)
-
     def by_edges(self, tol: float, max_iter: int) -> EdgeProblem:
-        """The same as a list of edges, of which some can be left out."""
-        edges = Relation(self.Y.shape, self.Y).edges()
-        return EdgeProblem(Graph(self.G, self.K, *edges, self.ranking, self.parity, tol, max_iter))
+        """The same as a list of edges, some of which can be left out."""
+        return EdgeProblem.of(self.G, self.K, self.edges, self.loss, tol, max_iter)
 
-    def scores(self, alphas: np.ndarray, metric: Metric, splitter: RelationKFold | None) -> np.ndarray:
-        if splitter is not None:
-            parts = counted(list(splitter.split(self.Y)), "folds")
-            return mean_score(
-                metric, ((test.of(self.Y), self._predictions(train, test, alphas)) for train, test in parts)
-            )
-        assert isinstance(self.path, Kronecker)
-        p, r = self.Y.shape
-        dtype = np.float32 if self.Y.size >= SINGLE_PRECISION else np.float64
-        at_once = max(1, BLOCK // self.Y.size)
+    def scores(self, alphas: np.ndarray, metric: Metric, held: Held) -> np.ndarray:
+        if held == ROWS:
+            return self._scores_of_rows(alphas, metric)
+        Y = dense(self.edges.Y) if isinstance(held, str) else self.edges.Y
+        if held == EDGES:
+            path = self.path.closed
+            folds: Iterator[Any] = iter([(Y, (path.leave_edges_out(alpha / self.path.unit) for alpha in alphas))])
+        elif held == COLUMNS:
+            folds = iter([(Y, (self._columns_out(alpha) for alpha in alphas))])
+        else:
+            parts = counted(list(_folds(held).split(Y)), "folds")
+            folds = ((dense(test.of(Y)), self._predictions(train, test, alphas)) for train, test in parts)
+        return mean_score(metric, folds)
+
+    def _scores_of_rows(self, alphas: np.ndarray, metric: Metric) -> np.ndarray:
+        p, r = self.edges.shape
+        step = max(1, -(-p * r // JUDGED)) if sparse.issparse(self.edges.Y) else 1
+        rows = slice(0, p, step)
+        Y = dense(self.edges.Y[rows])
+        dtype = np.float32 if Y.size >= self.single_precision else np.float64
+        at_once = max(1, BLOCK // Y.size)
+        y, queries = np.ascontiguousarray(Y).ravel(), Queries(np.arange(len(Y)), np.repeat(np.arange(len(Y)), r))
         values = []
-        y, queries = np.ascontiguousarray(self.Y).ravel(), Queries(np.arange(p), np.repeat(np.arange(p), r))
         for i in counted(range(0, len(alphas), at_once), "alphas"):
-            some = alphas[i : i + at_once]
-            block = self.path.leave_rows_out(some, dtype)
-            if at_once >= len(alphas):
-                self._held.update(zip(some.tolist(), block, strict=True))
+            some = alphas[i : i + at_once] / self.path.unit
+            block = self.path.closed.leave_rows_out(some, dtype, rows=rows)
             values.append(metric(y, block.reshape(len(some), -1).T, queries))
         return np.concatenate(values)
 
-    @cached_property
-    def _held(self) -> dict[float, np.ndarray]:
-        """Held-out scores by alpha, where all fit into memory at once."""
-        return {}
-
-    def held_out(self, alpha: float, splitter: RelationKFold | None) -> np.ndarray:
-        if splitter is None:
-            assert isinstance(self.path, Kronecker)
-            if alpha in self._held:
-                return self._held[alpha].astype(np.float64)
-            return self.path.leave_rows_out(np.array([alpha]))[0]
-        out = np.full(self.Y.shape, np.nan)
-        for train, test in splitter.split(self.Y):
+    def held_out(self, alpha: float, held: Held) -> np.ndarray:
+        inside = alpha / self.path.unit
+        if held == ROWS:
+            return self.path.closed.leave_rows_out(np.array([inside]), constants=True)[0]
+        if held == EDGES:
+            mean = dense(self.edges.Y).mean(axis=1, keepdims=True) if self.loss.ranking else 0.0
+            return self.path.closed.leave_edges_out(inside) + mean
+        if held == COLUMNS:
+            return self._columns_out(alpha)
+        out = np.full(self.edges.shape, np.nan)
+        for train, test in _folds(held).split(self.edges.Y):
             out[np.ix_(test.rows, test.columns)] = next(self._predictions(train, test, np.array([alpha])))
         return out
 
+    def _columns_out(self, alpha: float) -> np.ndarray:
+        """Each ranked object by the model that never saw it: in regression the two ends are alike."""
+        turned = _Path.of(self.K, self.G, self.edges.Y.T, None, self.loss)
+        return turned.closed.leave_rows_out(np.array([alpha]))[0].T
+
     @cached_property
-    def _paths(self) -> dict[tuple[int, ...], Kronecker | Mirrored]:
-        """Of folds, by the rows and columns that stay, so that the alpha chosen needs no factorisation again."""
+    def _paths(self) -> dict[tuple[int, ...], _Path]:
+        """Those of folds, by the rows and columns that stay, so that each is factorised once."""
         return {}
 
-    def _path_of(self, train: Part) -> Kronecker | Mirrored:
+    def _path_of(self, train: Part) -> _Path:
         key = (*train.rows, -1, *train.columns)
         if key not in self._paths:
             same = self.G is self.K and np.array_equal(train.rows, train.columns)
             G = self.G.restrict(train.rows)
             K = G if same else self.K.restrict(train.columns)
-            self._paths[key] = complete_graph(G, K, train.of(self.Y), ranking=self.ranking, parity=self.parity)
+            weights = None if self.edges.weights is None else self.edges.weights[train.rows]
+            self._paths[key] = _Path.of(G, K, train.of(self.edges.Y), weights, self.loss)
         return self._paths[key]
 
     def _predictions(self, train: Part, test: Part, alphas: np.ndarray) -> Iterator[np.ndarray]:
         """For each alpha the scores of the test part by the model of the training part."""
         path = self._path_of(train)
-        left, right = self.G.between(test.rows, train.rows), self.K.between(train.columns, test.columns)
+        left, right = self.G.between(test.rows, train.rows), self.K.between(test.columns, train.columns)
         for alpha in alphas:
-            yield left @ path.coef(alpha) @ right
+            a, intercept = path.coef(alpha)
+            yield scores_of(left, a, right, self.loss.pairwise, intercept)
+
+
+@dataclass(frozen=True)
+class _Path:
+    """A closed form, and what alpha is divided by inside it."""
+
+    closed: Any  # Kronecker or Mirrored
+    unit: float
+
+    @classmethod
+    def of(cls, G: Domain, K: Domain, Y: Any, weights: np.ndarray | None, loss: Loss) -> _Path:
+        pairwise, r = loss.pairwise, Y.shape[1]
+        one = G is K
+        if pairwise.source or pairwise.target:
+            if pairwise.product == 0:
+                G = Domain(np.full((len(G), 1), np.sqrt(pairwise.target)), True)
+            else:
+                G = (
+                    Domain(G.array * np.sqrt(pairwise.product), True)
+                    if G.factored
+                    else Domain(G.array * pairwise.product)
+                )
+                G = G.plus(pairwise.target)
+                K = K if loss.ranking and not loss.parity else (G if one else K.plus(pairwise.source))
+        mass = np.array([float(r)]) if weights is None else weights * r
+        factor = row_factor(loss.weighting, mass) if loss.ranking else np.ones(len(mass))
+        if weights is None:
+            unit, of_rows = float(factor[0]), None
+        else:
+            unit, of_rows = 1.0, weights * factor
+        if loss.ranking and loss.parity:
+            return cls(Mirrored(K, Y, loss.parity), unit)
+        Y = part(Y, loss.parity)
+        closed = Kronecker(G, K, Y, ranking=loss.ranking, parity=loss.parity, weights=of_rows, intercept=loss.intercept)
+        return cls(closed, unit)
+
+    @property
+    def spread(self) -> float:
+        return self.closed.spread * self.unit
+
+    def coef(self, alpha: float) -> tuple[Any, float]:
+        """Coefficients and intercept."""
+        return self.closed.coef(alpha / self.unit), self.closed.intercept(alpha / self.unit)
 
 
 @dataclass(frozen=True)
@@ -123,40 +204,70 @@ class EdgeProblem:
 
     graph: Graph
 
+    @classmethod
+    def of(cls, G: Domain, K: Domain, edges: EdgeSet, loss: Loss, tol: float, max_iter: int) -> EdgeProblem:
+        edges = edges.listed()
+        if loss.intercept and not loss.ranking:
+            ones = np.ones((len(edges.y), 1))
+            edges = replace(edges, free=ones if edges.free is None else np.hstack([edges.free, ones]))
+        return cls(Graph(G, K, edges, loss.ranking, loss.parity, loss.pairwise, loss.weighting, tol, max_iter))
+
     @property
     def spread(self) -> float:
         return self.graph.spread
 
-    def scores(self, alphas: np.ndarray, metric: Metric, splitter: RelationKFold) -> np.ndarray:
+    def scores(self, alphas: np.ndarray, metric: Metric, held: RelationKFold) -> np.ndarray:
+        edges = self.graph.edges
         return mean_score(
             metric,
             (
-                (self.graph.y[test], self._predictions(train, test, alphas), self.graph.rows[test])
-                for train, test in self._folds(splitter)
+                (edges.y[test], self._predictions(train, test, alphas), edges.rows[test])
+                for train, test in self._folds(held)
             ),
         )
 
-    def held_out(self, alpha: float, splitter: RelationKFold) -> np.ndarray:
-        out = np.full(len(self.graph.y), np.nan)
-        for train, test in self._folds(splitter):
+    def held_out(self, alpha: float, held: RelationKFold) -> np.ndarray:
+        out = np.full(len(self.graph.edges.y), np.nan)
+        for train, test in self._folds(held):
             out[test] = next(self._predictions(train, test, np.array([alpha]), warn=True))
         return out
 
-    def _folds(self, splitter: RelationKFold) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        shape = (len(self.graph.G), len(self.graph.K))
-        for train, test in counted(list(splitter.split_edges(self.graph.rows, self.graph.columns, shape)), "folds"):
+    def free_coef(self, v: np.ndarray) -> np.ndarray:
+        """(k,) the coefficients of the unpenalised columns, given those of the edges."""
+        return self.graph.loss.free_coef(self.graph.edges.y - self.graph.kernel(v))
+
+    def _folds(self, held: RelationKFold) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        edges = self.graph.edges
+        for train, test in counted(list(held.split_edges(edges.rows, edges.columns, edges.shape)), "folds"):
             if train.any() and test.any():
                 yield train, test
 
     def _predictions(
         self, train: np.ndarray, test: np.ndarray, alphas: np.ndarray, *, warn: bool = False
     ) -> Iterator[np.ndarray]:
-        graph = replace(self.graph.restrict(train), tol=max(self.graph.tol, FOLD_TOLERANCE))
-        solution = graph.solve(alphas)
+        graph, edges = self.graph.restrict(train), self.graph.edges
+        solution: Solution = graph.solve(alphas)
         if warn:
             warn_if_stopped_early(solution, "conjugate gradients for a fold", REMEDY)
+        inner = EdgeProblem(graph)
         for c in solution.value.T:
-            yield graph.kernel.at(np.ascontiguousarray(c), self.graph.rows[test], self.graph.columns[test])
+            c = np.ascontiguousarray(c)
+            scores = graph.kernel.at(c, edges.rows[test], edges.columns[test])
+            yield scores if edges.free is None else scores + edges.free[test] @ inner.free_coef(c)
+
+
+def _folds(held: Held) -> RelationKFold:
+    assert isinstance(held, RelationKFold)
+    return held
+
+
+def scores_of(left: np.ndarray, a: Any, right: np.ndarray, pairwise: Pairwise, intercept: float) -> np.ndarray:
+    """(n, m) scores from the kernels (n, p) and (m, r) of both ends to the training objects."""
+    out = pairwise.product * a.between(left.T, right.T) + intercept
+    if pairwise.source or pairwise.target:
+        of_rows, of_columns = a.sums()
+        out = out + pairwise.source * (left @ of_rows)[:, None] + pairwise.target * (right @ of_columns)
+    return out
 
 
 def mean_score(metric: Metric, folds: Iterator[Any]) -> np.ndarray:

@@ -1,12 +1,13 @@
-"""The parts of a relation: its two domains of objects and its edges."""
+"""The parts of a relation: the kernels of its two kinds of objects, and the edges between them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from ..core.ridge import INDEFINITE, cutoff, eigh
 
@@ -15,33 +16,83 @@ Eigen = tuple[np.ndarray, np.ndarray]  # orthonormal columns and positive number
 
 @dataclass(frozen=True)
 class Domain:
-    """The kernel among n objects: the matrix itself, or `factored` an (n, d) array whose outer product it is."""
+    """The kernel among n objects: the matrix itself, or if `factored` an (n, d) array A with kernel A A'."""
 
-    array: np.ndarray
+    array: Any  # dense; a factor may be a sparse array
     factored: bool = False
 
     def __len__(self) -> int:
-        return len(self.array)
+        return int(self.array.shape[0])
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the factor is sparse."""
+        return sparse.issparse(self.array)
+
+    @property
+    def rank(self) -> int:
+        """An upper bound of the rank."""
+        return int(min(self.array.shape))
 
     def between(self, rows: Any, columns: Any) -> np.ndarray:
         """The kernel between some objects and others."""
-        return self.array[rows] @ self.array[columns].T if self.factored else self.array[np.ix_(rows, columns)]
+        if not self.factored:
+            return self.array[np.ix_(rows, columns)]
+        return dense(self.array[rows] @ self.array[columns].T)
 
     def restrict(self, rows: np.ndarray) -> Domain:
         """The kernel among some of the objects."""
         return Domain(self.array[rows], True) if self.factored else Domain(self.array[np.ix_(rows, rows)])
 
-    @property
+    def plus(self, constant: float) -> Domain:
+        """The kernel plus a constant: an effect that all objects share."""
+        if constant == 0:
+            return self
+        if not self.factored:
+            return Domain(self.array + constant)
+        ones = np.full((len(self), 1), np.sqrt(constant))
+        return Domain(
+            sparse.hstack([self.array, ones], format="csr") if self.sparse else np.hstack([self.array, ones]), True
+        )
+
+    def scaled(self, weights: np.ndarray) -> Domain:
+        """diag(weights) kernel diag(weights)."""
+        if self.factored:
+            return Domain(
+                sparse.csr_array(self.array.multiply(weights[:, None]))
+                if self.sparse
+                else self.array * weights[:, None],
+                True,
+            )
+        return Domain(self.array * weights * weights[:, None])
+
+    def dot(self, v: np.ndarray) -> np.ndarray:
+        """The kernel times a vector or matrix."""
+        return self.array @ (self.array.T @ v) if self.factored else self.array @ v
+
+    @cached_property
     def diagonal(self) -> np.ndarray:
-        return np.einsum("ij,ij->i", self.array, self.array) if self.factored else np.diagonal(self.array)
+        if not self.factored:
+            return np.diagonal(self.array)
+        return (
+            np.asarray(self.array.multiply(self.array).sum(axis=1)).ravel()
+            if self.sparse
+            else np.einsum("ij,ij->i", self.array, self.array)
+        )
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """(n,) the mean of each row."""
+        return self.dot(np.full(len(self), 1 / len(self)))
 
     def eigen(self, *, centred: bool = False) -> Eigen:
-        """Eigenvectors (n, rank) and positive eigenvalues, of the kernel or of C kernel C."""
-        A = self.array
+        """Eigenvectors (n, rank) and positive eigenvalues, of the kernel or of C kernel C; always dense."""
+        A = dense(self.array)
         if self.factored:
             R, triangle = linalg.qr(A - A.mean(axis=0) if centred else A, mode="economic", check_finite=False)
             U, root, _ = linalg.svd(triangle, check_finite=False)
             keep = root**2 > (root[0] ** 2 if len(root) else 0) * cutoff(len(A))
+            U = U[:, : len(root)]
             return R @ U[:, keep], root[keep] ** 2
         if centred:
             mean = A.mean(axis=0)
@@ -56,32 +107,84 @@ class Domain:
 
 
 @dataclass(frozen=True)
-class Relation:
-    """Edges between p conditioning and r ranked objects: a dense matrix Y where all are known, else a list."""
+class EdgeSet:
+    """The edges between p conditioning and r ranked objects: a matrix Y where all are known, else a list.
+
+    A sparse Y is complete too: what it does not store is zero.
+    """
 
     shape: tuple[int, int]
-    Y: np.ndarray | None
-    rows: np.ndarray | None = None  # (q,) of an incomplete graph
-    columns: np.ndarray | None = None
-    y: np.ndarray | None = None
+    Y: Any = None
+    rows: Any = None  # (q,) of a list
+    columns: Any = None
+    y: Any = None
+    weights: np.ndarray | None = None  # (q,) of a list, (p,) of rows of a matrix
+    free: np.ndarray | None = None  # (q, k) columns with a coefficient each that is not penalised
 
     @property
-    def T(self) -> Relation:
+    def complete(self) -> bool:
+        return self.Y is not None
+
+    @property
+    def T(self) -> EdgeSet:
         """The relation seen from the other end."""
-        return Relation(self.shape[::-1], None if self.Y is None else self.Y.T, self.columns, self.rows, self.y)
+        flipped = None if self.Y is None else self.Y.T
+        return replace(self, shape=self.shape[::-1], Y=flipped, rows=self.columns, columns=self.rows)
 
     @property
     def n_edges(self) -> int:
-        return self.shape[0] * self.shape[1] if self.y is None else len(self.y)
+        return self.shape[0] * self.shape[1] if self.complete else len(self.y)
 
-    def edges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows, columns and values, of a complete graph too."""
-        if self.Y is None:
-            return self.rows, self.columns, self.y  # type: ignore[return-value]
+    def listed(self) -> EdgeSet:
+        """The same edges as a list, row by row."""
+        if not self.complete:
+            return self
         p, r = self.shape
-        return np.repeat(np.arange(p), r), np.tile(np.arange(r), p), self.Y.ravel()
+        weights = None if self.weights is None else np.repeat(self.weights, r)
+        rows, columns = np.repeat(np.arange(p), r), np.tile(np.arange(r), p)
+        return EdgeSet(self.shape, None, rows, columns, dense(self.Y).ravel(), weights)
+
+    def only(self, edges: np.ndarray) -> EdgeSet:
+        """Some edges of a list, among the same objects."""
+        pick = lambda values: None if values is None else values[edges]
+        return EdgeSet(
+            self.shape, None, self.rows[edges], self.columns[edges], self.y[edges], pick(self.weights), pick(self.free)
+        )
 
 
-def part(Y: np.ndarray, parity: int) -> np.ndarray:
+@dataclass(frozen=True)
+class Coefficients:
+    """A (p, r) matrix of coefficients as the product left core right', never multiplied out."""
+
+    left: np.ndarray  # (p, k)
+    core: np.ndarray  # (k, l)
+    right: np.ndarray  # (r, l)
+    parity: int = 0
+
+    @property
+    def T(self) -> Coefficients:
+        return Coefficients(self.right, self.core.T, self.left, self.parity)
+
+    def toarray(self) -> np.ndarray:
+        return part(self.left @ self.core @ self.right.T, self.parity)
+
+    def between(self, A: Any, B: Any) -> np.ndarray:
+        """A' a B; exactly symmetric or skew where a is and A is B."""
+        return part(
+            np.asarray(A.T @ self.left) @ self.core @ np.asarray(B.T @ self.right).T, self.parity if A is B else 0
+        )
+
+    def sums(self) -> tuple[np.ndarray, np.ndarray]:
+        """a 1 and a' 1."""
+        one = self.left @ (self.core @ self.right.sum(axis=0)), self.right @ (self.left.sum(axis=0) @ self.core)
+        return ((one[0] + self.parity * one[1]) / 2, (one[1] + self.parity * one[0]) / 2) if self.parity else one
+
+
+def part(Y: Any, parity: int) -> Any:
     """The symmetric (1) or skew (-1) part of a matrix; all of it for 0."""
     return (Y + parity * Y.T) / 2 if parity else Y
+
+
+def dense(A: Any) -> np.ndarray:
+    """A as an array of its own numbers; sparse ones are filled in."""
+    return A.toarray() if sparse.issparse(A) else np.asarray(A)

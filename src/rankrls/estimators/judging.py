@@ -1,0 +1,213 @@
+"""How good models of a relation are at what they have not seen: fold by fold, in each setting."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+
+from ..core.queries import Queries
+from ..metrics import get_metric, pairwise_accuracy
+from ..relations.checks import can_rank, check_relation
+from ..relations.folds import RelationKFold
+from ..relations.games import EdgeList
+from ..relations.relation import EdgeSet
+
+INNER_FOLDS = 5
+TIME = "time"
+
+
+class Evaluation(dict):
+    """Scores of each fold by setting: `evaluation[setting]` is an array of the `scoring` of each fold.
+
+    Attributes
+    ----------
+    metrics : dict of setting to dict of name to ndarray of shape (n_splits,)
+        Besides `scoring`: "concordance", the share of all pairs of held-out edges in the right order, whichever
+        objects they belong to; "auc", the same where the relation has two values; and for reciprocal relations
+        "winner", the share of edges whose sign is right.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = Evaluation({2: {"pairwise_accuracy": np.array([0.7, 0.8]), "concordance": np.array([0.6, 0.7])}})
+    >>> found[2].mean().round(2), round(found.errors()[2]["concordance"], 2)
+    (np.float64(0.75), 0.05)
+    """
+
+    def __init__(self, metrics: dict[Any, dict[str, np.ndarray]]):
+        super().__init__({setting: next(iter(found.values())) for setting, found in metrics.items()})
+        self.metrics = metrics
+
+    def means(self) -> dict[Any, dict[str, float]]:
+        """The mean over folds of each metric in each setting."""
+        return {s: {name: _mean(values) for name, values in found.items()} for s, found in self.metrics.items()}
+
+    def errors(self) -> dict[Any, dict[str, float]]:
+        """Its standard error over folds."""
+        return {s: {name: _error(values) for name, values in found.items()} for s, found in self.metrics.items()}
+
+    def __str__(self) -> str:
+        names = list(dict.fromkeys(name for found in self.metrics.values() for name in found))
+        lines = ["setting  " + "  ".join(f"{name:>17}" for name in names)]
+        means, errors = self.means(), self.errors()
+        for setting in self.metrics:
+            cells = [
+                f"{means[setting][name]:.3f} ± {errors[setting][name]:.3f}" if name in means[setting] else ""
+                for name in names
+            ]
+            lines.append(f"{setting!s:<9}" + "  ".join(f"{cell:>17}" for cell in cells))
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A model without data, and what it is judged on."""
+
+    model: Any
+    parity: int
+    one_domain: bool
+    n_splits: int
+    random_state: int
+
+    def inner(self, setting: Any, shape: tuple[int, int]) -> Any:
+        """The model, with alpha chosen for the setting it is judged in."""
+        model = clone(self.model)
+        if model.alpha != "auto" or model.cv != "auto" or setting in (2, TIME):
+            return model
+        few = {1: shape[0] * shape[1], 3: shape[1], 4: min(shape)}[setting]
+        folds = RelationKFold(
+            setting, max(2, min(INNER_FOLDS, few // 2)), same_objects=self.one_domain, random_state=self.random_state
+        )
+        return model.set_params(cv=folds)
+
+    def matrix(self, X: Any, Y: Any, Z: Any, square: tuple[bool, ...], setting: int) -> dict[str, np.ndarray]:
+        """The metrics of each fold of a relation given as a matrix."""
+        turned = self.model.condition == "target"
+        held = {2: 3, 3: 2}.get(setting, setting) if turned else setting  # 2: rows of Y, 3: columns
+        splitter = RelationKFold(held, self.n_splits, same_objects=Z is None, random_state=self.random_state)
+        rows = []
+        for train, test in splitter.split(Y):
+            one = Z is None and np.array_equal(train.rows, train.columns)
+            other = X if Z is None else Z
+            x, z = (
+                _take(X, train.rows, train.rows, square[0]),
+                _take(other, train.columns, train.columns, square[1]),
+            )
+            shape = (len(train.columns), len(train.rows)) if turned else (len(train.rows), len(train.columns))
+            model = _quiet(self.inner(setting, shape).fit, x, train.of(Y), None if one else z)
+            x = self._known(_take(X, test.rows, train.rows, square[0]), test.rows, train.rows, model.X_fit_, square[0])
+            z = _take(other, test.columns, train.columns, square[1])
+            z = self._known(z, test.columns, train.columns, model.Z_fit_, square[1])
+            scores = model.predict(x, None if one and test.rows is test.columns else z)
+            edges = check_relation(test.of(Y), *scores.shape, one_domain=False).listed()
+            scores = scores[edges.rows, edges.columns]
+            rows.append(self.judged(edges, scores))
+        return _stacked(rows)
+
+    def _known(self, similarities: Any, test: np.ndarray, train: np.ndarray, fitted: Any, square: bool) -> Any:
+        """Similarities of objects that were in training as the model used them: a shift of the diagonal counts."""
+        if not square or self.model.indefinite != "shift":
+            return similarities
+        place = {i: k for k, i in enumerate(train.tolist())}
+        out = np.array(similarities)
+        for k, i in enumerate(test.tolist()):
+            if i in place:
+                out[k] = fitted[place[i]]
+        return out
+
+    def listed(
+        self, X: Any, edges: EdgeList, Z: Any, shape: tuple[int, int], setting: Any, half_life: Any
+    ) -> dict[str, np.ndarray]:
+        """The metrics of each fold of a list of edges."""
+        rows, pairs = [], np.column_stack([edges.rows, edges.columns])
+        for train, test in self._splits(edges, shape, setting):
+            model, seen, held = self.inner(setting, shape), edges.only(train), edges.only(test)
+            _quiet(
+                model.fit_edges, X, pairs[train], seen.y, Z, sample_weight=seen.weights, date=seen.time,
+                half_life=half_life, home=seen.home,
+            )  # fmt: skip
+            scores = model.predict_edges(X, pairs[test], Z)
+            if held.home is not None:
+                scores = scores + model.home_advantage_ * held.home
+            held = held.both_ways(self.parity)
+            if self.parity:
+                scores = np.concatenate([scores, self.parity * scores])
+            rows.append(self.judged(EdgeSet(shape, None, held.rows, held.columns, held.y), scores))
+        return _stacked(rows)
+
+    def _splits(self, edges: EdgeList, shape: tuple[int, int], setting: Any) -> Iterator[tuple[Any, Any]]:
+        if setting == TIME:
+            if edges.time is None:
+                raise ValueError('setting "time" trains on the past: pass date=, the date of each edge')
+            cuts = np.array_split(np.argsort(edges.time, kind="stable"), self.n_splits + 1)
+            for i in range(1, len(cuts)):
+                yield np.concatenate(cuts[:i]), cuts[i]
+            return
+        turned = self.model.condition == "target"
+        held = {2: 3, 3: 2}.get(setting, setting) if turned else setting
+        splitter = RelationKFold(held, self.n_splits, same_objects=self.one_domain, random_state=self.random_state)
+        for train, test in splitter.split_edges(edges.rows, edges.columns, shape):
+            if train.any() and test.any():
+                yield train, test
+
+    def judged(self, edges: EdgeSet, scores: np.ndarray) -> dict[str, float]:
+        """All metrics of held-out edges; NaN where they hold nothing to compare."""
+        metric = get_metric(self.model.scoring)
+        y, ends = edges.y, edges.rows if self.model.condition == "source" else edges.columns
+        ranked = can_rank(replace(edges, rows=ends)) if len(y) else False
+        name = self.model.scoring if isinstance(self.model.scoring, str) else metric.name
+        found = {name: float(metric(y, scores, Queries.of(ends))) if ranked else np.nan}
+        values = np.unique(y)
+        concordance = pairwise_accuracy(y, scores) if len(values) > 1 else np.nan
+        found["concordance"] = float(concordance)
+        if len(values) == 2:
+            found["auc"] = float(concordance)
+        if self.parity == -1 and np.any(y != 0):
+            decided = y != 0
+            found["winner"] = float(np.mean((1 + np.sign(y[decided]) * np.sign(scores[decided])) / 2))
+        return found
+
+
+def _quiet(fit: Any, *args: Any, **options: Any) -> Any:
+    """Folds leave objects without an edge: that needs no warning."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*have no edge", category=UserWarning)
+        return fit(*args, **options)
+
+
+def _take(A: Any, rows: np.ndarray, columns: np.ndarray, square: bool) -> Any:
+    A = A if sparse.issparse(A) else np.asarray(A)
+    return A[rows][:, columns] if square else A[rows]
+
+
+def _stacked(rows: list[dict[str, float]]) -> dict[str, np.ndarray]:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: np.array([row.get(name, np.nan) for row in rows]) for name in names}
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+
+
+def _error(values: np.ndarray) -> float:
+    known = values[np.isfinite(values)]
+    return float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else float("nan")
+
+
+def settings_of(settings: Any, parity: int, relation: str | None, *, dated: bool) -> tuple[Any, ...]:
+    """The settings that a relation can be judged in."""
+    if settings is None:
+        return (TIME,) if dated else (1, 4) if parity else (1, 2, 3, 4)
+    settings = tuple(settings)
+    if parity and {2, 3}.intersection(settings):
+        raise ValueError(f'settings 2 and 3 have no meaning for relation="{relation}": use 1 and 4')
+    strange = [s for s in settings if s not in (1, 2, 3, 4, TIME)]
+    if strange:
+        raise ValueError(f'settings are 1, 2, 3, 4 and "time", got {strange[0]!r}')
+    return settings

@@ -1,0 +1,367 @@
+"""What a learned relation can be asked: scores, rankings by features or by id, ratings and probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import checks
+from ..core.queries import Queries
+from ..kernels import Precomputed
+from ..metrics import get_metric
+from ..relations import checks as relation_checks
+from ..relations import names, ratings, top
+from ..relations.edges import sampled
+from ..relations.fitting import Fitted
+from ..relations.games import EdgeList
+from ..relations.names import Ids
+from ..system.frames import as_frame
+from ..system.memory import check_memory
+from .rankings import Ranking, are_ids, by_id, excluded, known_rows, ranking_frame
+from .sides import FLOATS, as_objects
+
+INPUT = ("n_features_in_", "feature_names_in_")  # of the X that is being fitted
+MOST_RATED = 2000  # objects whose ratings get error bars
+
+
+class RelationModel(BaseEstimator):
+    """A fitted relation f(x, z); a subclass learns it.
+
+    It has the parameters `condition` and `scoring`, and sets `coef_` or `dual_coef_`, `kernel_`, `target_kernel_`,
+    `X_fit_`, `Z_fit_`, `source_ids_`, `target_ids_`, `intercept_` and, for effects of the ends by themselves,
+    `source_effects_` and `target_effects_`.
+    """
+
+    def predict(self, X=None, Z=None):
+        """Scores of the relation from each object of X to each of Z.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, n_features), or ids, default=None
+            Objects, seen in training or not; with kernel="precomputed" the kernel between them and those of `fit`.
+            Ids name training objects; None is all of them.
+        Z : as X, of shape (m, n_target_features), default=None
+            The objects at the other end; None is X itself, or where `fit` had a Z, that Z.
+
+        Returns
+        -------
+        scores : ndarray of shape (n, m)
+            Larger is ranked higher: within a row if condition="source", within a column if "target".
+        """
+        left, right = self._ends(X, Z)
+        n, m = len(left), len(right)
+        check_memory(left.itemsize * n * m, f"scores between {n} and {m} objects", "use recommend, or fewer at a time")
+        return left @ right.T
+
+    def predict_edges(self, X, edges, Z=None, *, source=None, target=None):
+        """Scores of some edges only.
+
+        Parameters
+        ----------
+        X, Z : as in `predict`
+            Where X or Z has an index of its own, or is None and the training objects had one, edges hold ids.
+        edges : array-like of shape (n_edges, 2) or data frame
+            Both ends of each edge, as in `fit_edges`.
+        source, target : str, default=None
+            The columns of a data frame that hold the ends.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_edges,)
+        """
+        left, right = self._ends(X, Z)
+        source_ids = self._ids(X, "source")
+        other = X if Z is None and self._one_domain else Z
+        target_ids = source_ids if other is X and self._one_domain else self._ids(other, "target")
+        ends = names.ends(edges, source, target)
+        rows, columns = source_ids.rows(ends[0], "source"), target_ids.rows(ends[1], "target")
+        return sampled(left, right, rows, columns)
+
+    def rank(self, conditions, candidates=None, *, top=None):
+        """Candidates from best to worst for each conditioning object.
+
+        Parameters
+        ----------
+        conditions : array-like of shape (n, n_features) or (n_features,), or an id, or ids
+            Conditioning objects, or one of them.
+        candidates : array-like of shape (m, n_features), default=None
+            Objects to rank; None ranks those of the training set.
+        top : int, default=None
+            How many to return; None returns all.
+
+        Returns
+        -------
+        ranking : Ranking
+            `ids` (n, top) or (top,): row numbers of the candidates, or index labels of a data frame; and `scores`.
+            If conditions are ids, a data frame instead, with columns id, score, rank and, where training told it,
+            truth; one more, condition, if there are several.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import ConditionalRankRLS
+        >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]])
+        >>> ConditionalRankRLS(0.1).fit(X, X @ X.T).rank([0.9, 0.1], X, top=2).ids  # the most alike
+        array([0, 2])
+        """
+        check_is_fitted(self, "alpha_")
+        return self._best(conditions, candidates, top, None)
+
+    def recommend(self, X, Z=None, *, top=10, exclude=None):
+        """The best few objects for each of many, in blocks: memory is bounded however many there are.
+
+        Parameters
+        ----------
+        X : as `conditions` in `rank`
+            Conditioning objects by id or features, users say; None is all of those in training.
+        Z : as X, default=None
+            Objects to choose from; None is those of the training set.
+        top : int, default=10
+            How many for each.
+        exclude : sparse matrix or array of shape (n, m), edges, or "known", default=None
+            What must not be recommended: the nonzero entries of a matrix, a list of edges as in `predict_edges`, or
+            the edges of the training set ("known", if these were kept: see `fit`).
+
+        Returns
+        -------
+        ranking : Ranking or data frame
+            As `rank` returns it. Rows with fewer than `top` objects left end in id -1 (or None) and score NaN.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from scipy import sparse
+        >>> from rankrls import ConditionalRankRLS
+        >>> rng = np.random.default_rng(0)
+        >>> users, items = rng.normal(size=(30, 3)), rng.normal(size=(50, 3))
+        >>> bought = sparse.csr_array(users @ items.T > 2.0, dtype=float)
+        >>> model = ConditionalRankRLS(1.0, missing="zero").fit(users, bought, items)
+        >>> model.recommend(users, top=5, exclude=bought).ids.shape
+        (30, 5)
+        """
+        check_is_fitted(self, "alpha_")
+        checks.check_number("top", top)
+        return self._best(X, Z, int(top), exclude)
+
+    def score(self, X, Y, Z=None):
+        """The `scoring` metric of the rankings, averaged over conditioning objects.
+
+        Parameters
+        ----------
+        X, Z : as in `predict`
+        Y : array-like, sparse matrix or data frame of shape (n, m)
+            True relation; NaN, or not stored in a sparse one, where it is not known. A frame is put in the order of
+            the index of X and Z.
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self, "alpha_")
+        edges, scores = self._judged(X, Y, Z)
+        queries = Queries.of(edges.rows if self.condition == "source" else edges.columns)
+        return float(get_metric(self.scoring)(edges.y, scores, queries))
+
+    def rating(self, *, return_std=False):
+        """One number per object: the mean of its relation to all training objects, the additive part of the model.
+
+        For a reciprocal relation the difference of two ratings is what the model says of a game when it forgets who
+        in particular meets whom. For two kinds of objects the ranked ones are rated.
+
+        Parameters
+        ----------
+        return_std : bool, default=False
+            Also the standard error of each: for one kind of objects and models fitted by `fit_edges`. What ratings
+            do not explain of the edges counts as noise.
+
+        Returns
+        -------
+        rating : Series, or data frame with columns rating and std
+            By id, best first; arrays in the order of the objects where pandas is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import ConditionalRankRLS
+        >>> model = ConditionalRankRLS(0.1, relation="reciprocal", pairwise="sum")
+        >>> model.fit_edges(np.eye(3), [(2, 0), (0, 1)]).rating().index.tolist()  # 2 beat 0, 0 beat 1
+        [2, 0, 1]
+        """
+        check_is_fitted(self, "alpha_")
+        std = None
+        if return_std:
+            if not hasattr(self, "rating_std_"):
+                raise ValueError(
+                    "error bars of ratings need one kind of objects and a model fitted by fit_edges: this one was not"
+                )
+            std = self.rating_std_
+        return by_id(self.source_ids_ if self._one_domain else self.target_ids_, self._ratings(), std)
+
+    def probability(self, a, b, *, home=0.0):
+        """The probability that a beats b: 1 / (1 + exp(-steepness * score)), as held-out games suggest.
+
+        Parameters
+        ----------
+        a, b : id, list of ids, or features of one object or several
+            Both ends, in training or new.
+        home : float, default=0.0
+            1 if a plays at home, -1 if b does; counts in models fitted with `home`.
+
+        Returns
+        -------
+        probability : float, or ndarray of shape (n,)
+        """
+        check_is_fitted(self, "alpha_")
+        if not hasattr(self, "probability_scale_"):
+            raise ValueError('probabilities need a reciprocal relation: fit with fit_edges and relation="reciprocal"')
+        single = self._is_one(a) and self._is_one(b)
+        left, _ = self._ends(self._rows(a), self._rows(b))
+        _, right = self._ends(self._rows(a), self._rows(b))
+        scores = np.einsum("ij,ij->i", *np.broadcast_arrays(left, right)) + home * getattr(self, "home_advantage_", 0.0)
+        found = ratings.logistic(self.probability_scale_ * scores)
+        return float(found[0]) if single else found
+
+    # ---------------------------------------------------------------- inside
+
+    def _store(self, attributes: dict[str, Any]) -> None:
+        for name in [name for name in vars(self) if name.endswith("_") and name not in INPUT]:
+            delattr(self, name)
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def _store_games(self, found: Fitted, listed: EdgeList, parity: int) -> None:
+        """What only games have: probabilities, and error bars of ratings."""
+        held = getattr(self, "cv_predictions_", None)
+        if held is not None:
+            self.cv_predictions_ = held = held[: len(listed)]
+        if not parity:
+            return
+        at_home = 0.0 if listed.home is None else self.home_advantage_ * listed.home
+        left, right = self._ends(None, None)
+        scores = sampled(left, right, listed.rows, listed.columns) + at_home
+        if parity == -1:
+            judged = scores if held is None else held
+            self.probability_scale_ = ratings.probability_scale(judged, listed.y, listed.weights)
+        if len(left) <= MOST_RATED:
+            P = ratings.prior(found.candidate.source.domain, parity, found.candidate.loss.pairwise)
+            games = (listed.rows, listed.columns, listed.y - at_home, listed.weights)
+            self.rating_std_ = ratings.rating_errors(P, self.alpha_, self._ratings(), *games, parity)
+
+    def _ratings(self) -> np.ndarray:
+        """(n,) in the order of the objects, zero on average."""
+        left, right = self._ends(None, None)
+        rows, columns = left @ right.mean(axis=0), right @ left.mean(axis=0)
+        parity = {"symmetric": 1, "reciprocal": -1}.get(self.relation_, 0)
+        rating = (rows + parity * columns) / 2 if parity else columns
+        return rating - rating.mean()
+
+    def _ends(self, X, Z) -> tuple[np.ndarray, np.ndarray]:
+        """Two arrays, for X and for Z, whose inner products are the scores; None is that of `fit`."""
+        check_is_fitted(self, "alpha_")
+        x = self._objects(X, "source")
+        z = x if Z is None and X is not None and self._one_domain else self._objects(Z, "target")
+        if hasattr(self, "coef_"):
+            W: Any = self.coef_
+            left, right = x, z
+        else:
+            W, left, right = self.dual_coef_, self.kernel_(x, self.X_fit_), self.target_kernel_(z, self.Z_fit_)
+        half = np.asarray(left @ W)
+        intercept = getattr(self, "intercept_", 0.0)
+        right_dense = right.toarray() if sparse.issparse(right) else np.asarray(right)
+        if not hasattr(self, "source_effects_") and not intercept:
+            return half, right_dense
+        of_left = np.asarray(left @ getattr(self, "source_effects_", np.zeros(W.shape[0])))[:, None] + intercept
+        of_right = np.asarray(right @ getattr(self, "target_effects_", np.zeros(W.shape[1])))[:, None]
+        return (
+            np.hstack([half, of_left, np.ones_like(of_left)]),
+            np.hstack([right_dense, np.ones_like(of_right), of_right]),
+        )
+
+    def _objects(self, objects, end: str) -> Any:
+        """Features, or similarities to training objects, of what a caller names."""
+        own: Any = self.X_fit_ if end == "source" else self.Z_fit_
+        kernel = self.kernel_ if end == "source" else self.target_kernel_
+        known = getattr(self, f"{end}_objects_", own)
+        if objects is None:
+            return known
+        ids = self._known_ids(end)
+        if are_ids(objects, ids):
+            rows = known_rows(ids, np.atleast_1d(np.asarray(objects, dtype=object)).tolist())
+            return known[rows]
+        frame = as_frame(objects)
+        if isinstance(kernel, Precomputed):
+            frame = names.similarities(frame, ids.labels if ids.named else None, "X" if end == "source" else "Z")
+        if end == "source" and not isinstance(kernel, Precomputed):
+            return validate_data(self, frame, accept_sparse="csr", dtype=FLOATS, reset=False)
+        feature_names = None if isinstance(kernel, Precomputed) else getattr(self, "target_feature_names_in_", None)
+        return as_objects(frame, "X" if end == "source" else "Z", own.shape[1], feature_names)
+
+    def _known_ids(self, end: str) -> Ids:
+        labels = self.source_ids_ if end == "source" else self.target_ids_
+        return Ids(labels, not names.is_range(labels), True)
+
+    def _ids(self, objects, end: str) -> Ids:
+        """The ids of objects that a caller hands in."""
+        if objects is None:
+            return self._known_ids(end)
+        known = self._known_ids(end)
+        if are_ids(objects, known):
+            labels = np.atleast_1d(np.asarray(objects, dtype=object))
+            return Ids(labels, True, True)
+        return Ids.of(as_frame(objects))
+
+    def _is_one(self, objects) -> bool:
+        return np.ndim(objects) == 0 or (
+            np.ndim(objects) == 1 and not sparse.issparse(objects) and not are_ids(objects, self._known_ids("source"))
+        )
+
+    def _rows(self, objects) -> Any:
+        """One object as a table of one row; a row of a data frame keeps its names."""
+        if sparse.issparse(objects) or np.ndim(objects) != 1 or are_ids(objects, self._known_ids("source")):
+            return objects
+        if hasattr(objects, "to_frame"):
+            return objects.to_frame().T
+        return np.asarray(objects, dtype=np.float64)[None]
+
+    def _best(self, conditions, candidates, top_: int | None, exclude) -> Any:
+        source = self.condition == "source"
+        mine, other = ("source", "target") if source else ("target", "source")
+        by_id = conditions is not None and are_ids(conditions, self._known_ids(mine))
+        single = conditions is not None and self._is_one(conditions)
+        rows = conditions if conditions is None else self._rows(conditions)
+        left, right = self._ranked_ends(rows, candidates, source)
+        own, ids = self._ids(rows, mine), self._ids(candidates, other)
+        known = getattr(self, "Y_fit_", None)
+        known = known if source or known is None else known.T
+        at = lambda: self._known_ids(mine).rows(own.labels, "condition")
+        out = excluded(exclude, own, ids, (len(left), len(right)), known, at)
+        if top_ is None:
+            check_memory(24 * len(left) * len(right), "all rankings", "set top=, or use fewer objects at a time")
+        places, scores = top.best(left, right, len(right) if top_ is None else top_, out)
+        found = ids.labels[places]
+        if (places < 0).any():
+            found = np.where(places < 0, None if found.dtype.kind == "O" else -1, found)
+        if by_id:
+            return ranking_frame(own.labels, found, scores, places, known, at, single=single)
+        return Ranking(found[0], scores[0]) if single else Ranking(found, scores)
+
+    def _ranked_ends(self, conditions, candidates, source: bool) -> tuple[np.ndarray, np.ndarray]:
+        if source:
+            return self._ends(conditions, self._objects(None, "target") if candidates is None else candidates)
+        right, left = self._ends(candidates, conditions)
+        return left, right
+
+    def _judged(self, X, Y, Z) -> tuple[Any, np.ndarray]:
+        """The known edges of Y as a list, and their scores."""
+        left, right = self._ends(X, Z)
+        one = Z is None and self._one_domain
+        source = self._ids(X, "source")
+        Y = names.aligned(Y, source, source if one else self._ids(Z, "target"), ("X", "X" if one else "Z"))
+        edges = relation_checks.check_relation(Y, len(left), len(right), one_domain=one).listed()
+        if len(edges.y) == left.shape[0] * right.shape[0]:
+            return edges, (left @ right.T).ravel()
+        return edges, sampled(left, right, edges.rows, edges.columns)

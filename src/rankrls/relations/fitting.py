@@ -1,0 +1,190 @@
+"""From edges to a model: the problem that fits the data, the alpha that hold-out prefers, and its solution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core.krylov import warn_if_stopped_early
+from ..metrics import Metric
+from ..problems import choice
+from ..system.memory import check_memory
+from .edges import Pairwise
+from .folds import RelationKFold
+from .problems import EDGES, REMEDY, ROWS, CompleteProblem, EdgeProblem, Loss
+from .relation import Domain, EdgeSet
+
+FOLDS = 5
+SHARES = (0.01, 0.1, 1.0, 10.0)  # of effects of single ends, beside a product of weight 1
+Problem = CompleteProblem | EdgeProblem
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Kernels of the conditioning and of the ranked objects, and a loss: what hold-out may choose between."""
+
+    G: Domain
+    K: Domain
+    loss: Loss
+    source: Any = None  # whatever the caller wants to know again
+    target: Any = None
+
+
+@dataclass(frozen=True)
+class Search:
+    """How alpha is found and the problem solved."""
+
+    alpha: float | None  # None is chosen by hold-out
+    alphas: np.ndarray | None
+    metric: Metric
+    cv: Any  # "auto", a number of folds, a RelationKFold, or the name of something left out exactly
+    solver: str = "auto"
+    tol: float = 1e-6
+    max_iter: int = 1000
+
+
+@dataclass(frozen=True)
+class HoldOut:
+    """What hold-out says of a grid of alphas."""
+
+    alphas: np.ndarray
+    scores: np.ndarray
+    predictions: np.ndarray  # at the best alpha, (p, r) or (q,)
+    best: int
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model: the coefficients a and how they were found."""
+
+    candidate: Candidate
+    alpha: float
+    a: Any  # (p, r) Coefficients, array or sparse array
+    intercept: float = 0.0
+    free: np.ndarray = field(default_factory=lambda: np.empty(0))
+    solver: str = "closed"
+    iterations: int = 0
+    residuals: np.ndarray = field(default_factory=lambda: np.empty(0))
+    held_out: HoldOut | None = None
+
+
+def fit(candidates: Sequence[Candidate], edges: EdgeSet, search: Search) -> Fitted:
+    """The model of the best candidate at the best alpha."""
+    best: tuple[Candidate, Problem, HoldOut | None] | None = None
+    for candidate in candidates:
+        problem = problem_of(candidate, edges, search)
+        found = None
+        if search.alpha is None:
+            found = _hold_out(problem, candidate, edges, search, predict=len(candidates) == 1)
+        if best is None or _value(found, search) > _value(best[2], search):
+            best = candidate, problem, found
+    assert best is not None
+    candidate, problem, found = best
+    if found is not None and len(candidates) > 1:
+        found = _hold_out(problem, candidate, edges, search, only=float(found.alphas[found.best]), judged=found)
+    alpha = search.alpha if found is None else float(found.alphas[found.best])
+    return _solve(candidate, problem, float(alpha), search, found)  # type: ignore[arg-type]
+
+
+def pairwise_kernels(names: Any, G: Domain, K: Domain) -> list[Pairwise]:
+    """The kernels of pairs that a name stands for; several names leave their weights to hold-out.
+
+    Effects of one end are in units of the mean of the other end's kernel, so that no scale of features matters.
+    """
+    g, k = float(np.mean(G.diagonal)) or 1.0, float(np.mean(K.diagonal)) or 1.0
+    product, effects = Pairwise(), Pairwise(0.0, k, g)
+    if names == "kronecker":
+        return [product]
+    if names == "sum":
+        return [effects]
+    return [product, *(Pairwise(1.0, share * k, share * g) for share in SHARES), effects]
+
+
+def problem_of(candidate: Candidate, edges: EdgeSet, search: Search) -> Problem:
+    """The closed form where there is one, else the list of edges."""
+    G, K, loss = candidate.G, candidate.K, candidate.loss
+    if search.solver not in ("cg", "pcg", "cr") and CompleteProblem.solves(edges, loss):
+        check_complete(edges, G, K)
+        return CompleteProblem(G, K, edges, loss)
+    return EdgeProblem.of(G, K, edges, loss, search.tol, search.max_iter)
+
+
+def check_complete(edges: EdgeSet, G: Domain, K: Domain) -> None:
+    """Enough memory for the factors and, unless both kernels have a low rank and Y is sparse, for scores."""
+    p, r = edges.shape
+    thin = G.factored and K.factored and not isinstance(edges.Y, np.ndarray)
+    cells = (p * G.rank + r * K.rank) * 4 if thin else 4 * p * r + 3 * (p * p + r * r)
+    check_memory(
+        8 * cells,
+        f"a complete relation between {p} and {r} objects",
+        "use fewer objects, a sample of the edges (a sparse Y), or basis=",
+    )
+
+
+def _value(found: HoldOut | None, search: Search) -> float:
+    if found is None:
+        return 0.0
+    score = float(found.scores[found.best])
+    return score if search.metric.greater_is_better else -score
+
+
+def _hold_out(
+    problem: Problem, candidate: Candidate, edges: EdgeSet, search: Search, *,
+    predict: bool = True, only: float | None = None, judged: HoldOut | None = None,
+) -> HoldOut:  # fmt: skip
+    """Scores over the grid and predictions at its best; or, scores known, the predictions `only`."""
+    held = held_out_by(search.cv, problem, candidate)
+    if isinstance(problem, CompleteProblem) and isinstance(held, RelationKFold) and held.setting == 1:
+        problem = problem.by_edges(search.tol, search.max_iter)  # without some of its edges it is not complete
+    if judged is None:
+        alphas = choice.default_alphas(problem.spread) if search.alphas is None else search.alphas
+        scores = problem.scores(alphas, search.metric, held)  # type: ignore[arg-type]
+        best = choice.best(scores if search.metric.greater_is_better else -scores, alphas)
+    else:
+        alphas, scores, best = judged.alphas, judged.scores, judged.best
+    predictions = np.empty(0)
+    small = edges.Y is None or isinstance(edges.Y, np.ndarray)
+    if small and (predict or only is not None):
+        predictions = problem.held_out(float(alphas[best]), held)  # type: ignore[arg-type]
+    return HoldOut(alphas, scores, predictions, best)
+
+
+def held_out_by(cv: Any, problem: Problem, candidate: Candidate) -> RelationKFold | str:
+    """What is held out: folds, or something exactly."""
+    complete, loss = isinstance(problem, CompleteProblem), candidate.loss
+    if isinstance(cv, RelationKFold):
+        return cv
+    if isinstance(cv, str) and cv != "auto":
+        if not complete or loss.parity or (cv not in (ROWS, EDGES) and loss.ranking):
+            raise ValueError(
+                f"cv={cv!r} is exact for complete relations without symmetry"
+                + ("" if cv in (ROWS, EDGES) else ' and loss="regression"')
+                + " only: use a RelationKFold"
+            )
+        return cv
+    if cv == "auto" and complete and not loss.parity:
+        return ROWS
+    one = candidate.G is candidate.K
+    setting = 4 if loss.parity or (one and not complete) else 2
+    return RelationKFold(setting, FOLDS if cv == "auto" else int(cv), same_objects=one)
+
+
+def _solve(candidate: Candidate, problem: Problem, alpha: float, search: Search, found: HoldOut | None) -> Fitted:
+    if isinstance(problem, CompleteProblem):
+        a, intercept = problem.path.coef(alpha)
+        return Fitted(candidate, alpha, a, intercept, held_out=found)
+    graph = problem.graph
+    preconditioned = alpha > 0 and (search.solver == "pcg" or (search.solver == "auto" and graph.nearly_complete))
+    solution = graph.solve(np.array([alpha]), preconditioned=preconditioned)
+    if alpha > 0:
+        warn_if_stopped_early(solution, "conjugate gradients", REMEDY)
+    v = np.ascontiguousarray(solution.value[:, 0])
+    free = problem.free_coef(v)
+    intercept = float(free[-1]) if candidate.loss.intercept and not candidate.loss.ranking else 0.0
+    return Fitted(
+        candidate, alpha, graph.kernel.coef(v), intercept, free, "pcg" if preconditioned else "cg",
+        solution.iterations, solution.history, found,
+    )  # fmt: skip

@@ -1,0 +1,195 @@
+"""Objects by name: ids of rows, edges in frames, and frames put in the order of ids.
+
+An id is the index label of a pandas frame. A frame with the plain index 0, 1, 2, ... and an array have none: there,
+row numbers count. Where ids are known they count everywhere, and what does not match them is an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..system.frames import as_column, as_frame, names
+
+LISTED = 5  # ids shown in a message
+
+
+@dataclass(frozen=True)
+class Ids:
+    """The ids of n objects; row numbers unless `named`."""
+
+    labels: np.ndarray
+    named: bool = False
+    of_frame: bool = False  # whether they came with a frame at all
+
+    @classmethod
+    def of(cls, objects: Any) -> Ids:
+        """Those of the rows of a pandas frame, else row numbers."""
+        if not hasattr(objects, "iloc"):
+            return cls(np.arange(objects.shape[0] if hasattr(objects, "shape") else len(objects)))
+        labels = np.asarray(objects.index)
+        if labels.dtype.kind not in "iufmMbU":
+            labels = _objects(list(objects.index))
+        return cls(labels, not is_range(labels), True)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def number(self) -> dict[Any, int]:
+        """The row of each id."""
+        return {label: i for i, label in enumerate(self.labels.tolist())}
+
+    def check_unique(self, name: str) -> None:
+        if len(self.number) < len(self):
+            labels, counts = np.unique(self.labels.astype(str), return_counts=True)
+            twice = labels[counts > 1]
+            raise ValueError(
+                f"the index of {name} must not repeat: {_some(twice)} occur{'s' if len(twice) == 1 else ''} several "
+                "times; each object is one row"
+            )
+
+    def rows(self, labels: Any, what: str) -> np.ndarray:
+        """The row numbers of some ids; `what` they are, in errors."""
+        values = np.asarray(as_column(labels))
+        if not self.named and values.dtype.kind in "iu":
+            bad = (values < 0) | (values >= len(self))
+            if bad.any():
+                e = int(np.argmax(bad))
+                raise ValueError(f"the {what} of edge {e} is {values[e]}, but there are objects 0 to {len(self) - 1}")
+            return values.astype(np.intp)
+        items = values.tolist()
+        found = [self.number.get(item, -1) for item in items]
+        unknown = [e for e, row in enumerate(found) if row < 0]
+        if unknown:
+            e = unknown[0]
+            hint = (
+                f"ids look like {_some(self.labels)}" if self.named
+                else "edges hold row numbers (integers), or the index labels of a pandas DataFrame of objects"
+            )  # fmt: skip
+            raise ValueError(
+                f"the {what} of edge {e} is {items[e]!r}, which is not the id of any of the {len(self)} objects "
+                f"({len(unknown)} such edges): {hint}"
+            )
+        return np.array(found, dtype=np.intp)
+
+    def knows(self, label: Any) -> bool:
+        try:
+            return label in self.number
+        except TypeError:
+            return False
+
+
+def is_range(labels: np.ndarray) -> bool:
+    """Whether labels are just 0, 1, 2, ..."""
+    return labels.dtype.kind in "iu" and np.array_equal(labels, np.arange(len(labels)))
+
+
+def _objects(items: list[Any]) -> np.ndarray:
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
+
+
+def _some(labels: Any) -> str:
+    shown = ", ".join(repr(label) for label in np.asarray(labels)[:LISTED].tolist())
+    return shown + (", ..." if len(labels) > LISTED else "")
+
+
+def in_order(of: str, labels: Any, ids: Ids, whose: str) -> np.ndarray | None:
+    """The places of `ids` among labels of another frame; None where there is nothing to put in order."""
+    given = np.asarray(labels)
+    if not ids.of_frame or (not ids.named and is_range(given)):
+        return None
+    place = {label: i for i, label in enumerate(given.tolist())}
+    if len(place) < len(given):
+        raise ValueError(f"the {of} of Y repeat: each object is named once")
+    missing = [label for label in ids.labels.tolist() if label not in place]
+    extra = [label for label in given.tolist() if label not in ids.number]
+    if (missing or extra) and is_range(given):
+        return None  # no labels but row numbers
+    if missing or extra:
+        parts = [f"{len(missing)} objects of {whose} are not among the {of} of Y ({_some(missing)})"] if missing else []
+        parts += [f"{len(extra)} {of} of Y are not objects of {whose} ({_some(extra)})"] if extra else []
+        raise ValueError(
+            "; ".join(parts) + f": give Y the same labels as {whose}, or pass arrays if rows and columns lie in order"
+        )
+    return np.array([place[label] for label in ids.labels.tolist()], dtype=np.intp)
+
+
+def aligned(Y: Any, source: Ids, target: Ids, names_: tuple[str, str]) -> Any:
+    """Y in the order of the objects, if it is a frame with labels of its own."""
+    if not hasattr(Y, "iloc"):
+        return as_frame(Y)
+    rows = in_order("row labels", list(Y.index), source, names_[0])
+    columns = in_order("column labels", list(Y.columns), target, names_[1])
+    if rows is not None:
+        Y = Y.iloc[rows]
+    return Y if columns is None else Y.iloc[:, columns]
+
+
+def similarities(K: Any, known: Any, name: str) -> Any:
+    """A frame of similarities with its columns in the order of the training objects, by their labels."""
+    if not hasattr(K, "iloc") or known is None:
+        return K
+    columns = list(K.columns)
+    place = {label: i for i, label in enumerate(columns)}
+    wanted = np.asarray(known).tolist()
+    if wanted == columns or (is_range(np.asarray(columns)) and len(columns) == len(wanted)):
+        return K
+    missing = [label for label in wanted if label not in place]
+    if missing:
+        raise ValueError(
+            f"the similarities {name} have no column for {len(missing)} of the training objects ({_some(missing)}): "
+            "columns are named by the objects they compare with"
+        )
+    return K.iloc[:, [place[label] for label in wanted]]
+
+
+def column(frame: Any, name: Any, argument: str) -> np.ndarray:
+    """A column of an edge list by its name."""
+    if not isinstance(name, str) and (np.ndim(name) > 0 or name is None):
+        return np.asarray(as_column(name))
+    have = names(frame)
+    if name not in have:
+        shown = ", ".join(map(str, have[:20])) or "no columns with names: pass a data frame"
+        raise ValueError(f"{argument}={name!r} names no column of the edges, which have {shown}")
+    return np.asarray(frame[name])
+
+
+def ends(edges: Any, source: Any, target: Any) -> tuple[Any, Any]:
+    """Both ends of edges: columns of a frame by their names, else the two columns of an array."""
+    frame = as_frame(edges)
+    if source is not None or target is not None:
+        if source is None or target is None:
+            raise ValueError(f"name both ends: got source={source!r}, target={target!r}")
+        return column(frame, source, "source"), column(frame, target, "target")
+    have = names(frame)
+    if have:
+        if len(have) != 2:
+            raise ValueError(
+                f"edges have {len(have)} columns ({', '.join(map(str, have[:20]))}): name those of both ends, as in "
+                f"fit_edges(X, edges, source={str(have[0])!r}, target={str(have[1])!r})"
+            )
+        return np.asarray(frame[have[0]]), np.asarray(frame[have[1]])
+    if isinstance(edges, np.ndarray):
+        pairs = edges
+    else:
+        items = list(edges)
+        if items and all(np.ndim(item) == 1 and len(item) == 2 for item in items):
+            return tuple(_plain([item[side] for item in items]) for side in (0, 1))  # type: ignore[return-value]
+        pairs = np.asarray(items)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
+        raise ValueError(f"edges must be a (q, 2) array of (source, target), got shape {pairs.shape}")
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _plain(items: list[Any]) -> np.ndarray:
+    """Labels as an array that keeps their type: strings beside numbers stay what they are."""
+    kinds = {type(item) for item in items}
+    if len(kinds) == 1 or all(issubclass(kind, int | np.integer) for kind in kinds):
+        return np.asarray(items)
+    return _objects(items)
