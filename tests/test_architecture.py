@@ -82,12 +82,13 @@ FLOORS = [
         },
     ),
     Floor(
-        ("cli", "__main__"),
+        ("app", "cli", "__main__"),
         {
             0: "files and progress",
             1: "options name kernels and bases",
             2: "metrics are printed, query ids checked",
             3: "data are read",
+            4: "the workbench sums and solves as a fit does",
             6: "models are trained",
             7: "models are stored, exported and drawn",
         },

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import bases, clicks, datasets, distributed, export, kernels, metrics, plotting, selection
+    from .app import workbench
     from .auto import AutoRanker
     from .checks import qid_from_group
     from .core.krylov import ConvergenceWarning
@@ -52,6 +53,7 @@ __all__ = [
     "qid_from_group",
     "save",
     "selection",
+    "workbench",
 ]
 
 _HOME = {  # where a name comes from; the others are modules
@@ -71,6 +73,7 @@ _HOME = {  # where a name comes from; the others are modules
     "load": "persistence",
     "qid_from_group": "checks",
     "save": "persistence",
+    "workbench": "app",
 }
 
 

@@ -38,7 +38,7 @@ def parser() -> Parser:
     )
     main.add_argument("--version", action="version", version=f"rankrls {__version__}")
     commands = main.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for add in (_train, _predict, _evaluate, _cv, _report, _convert, _export, _inspect, _demo):
+    for add in (_train, _predict, _evaluate, _cv, _report, _convert, _export, _inspect, _workbench, _demo):
         add(commands)
     return main
 
@@ -269,6 +269,20 @@ def _inspect(commands: argparse._SubParsersAction) -> None:
     made = _command(commands, "inspect", "what is in a model or data file")
     made.add_argument("data", metavar="MODEL|DATA", help="- is data on standard input")
     made.add_argument("--top", type=int, default=10, help="weights to show (default 10)")
+    _reading(made)
+
+
+def _workbench(commands: argparse._SubParsersAction) -> None:
+    made = _command(commands, "workbench", "judge, drag and refit rankings on a local page")
+    made.add_argument("data", nargs="?", metavar="DATA", help="LETOR, CSV, Parquet or a TREC run, - is standard input")
+    made.add_argument("model", nargs="?", metavar="MODEL", help="a model to start from and to compare with")
+    made.add_argument("--demo", action="store_true", help="built-in example data")
+    made.add_argument("--port", type=int, default=0, metavar="N", help="where to listen on this machine (any free one)")
+    made.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
+    made.add_argument("--read-only", action="store_true", help="look, but change nothing")
+    made.add_argument("--journal", metavar="FILE", help="where the session is kept (DATA.workbench.jsonl)")
+    made.add_argument("--qrels", metavar="FILE", help="labels from a TREC qrels file")
+    made.add_argument("--runs", nargs="+", metavar="RUN", help="further TREC runs of the same queries")
     _reading(made)
 
 

@@ -1,0 +1,82 @@
+"""The rows of a session: documents of queries, with names to show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..checks import check_queries
+from ..core.queries import Queries
+from ..datasets import RankingData
+from ..system import memory
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Features, labels (NaN where nothing is judged), queries, and what to call them."""
+
+    X: np.ndarray  # (m, n)
+    y: np.ndarray  # (m,)
+    queries: Queries
+    doc_ids: np.ndarray | None  # (m,) of str; None numbers the rows from 1
+    titles: np.ndarray | None  # (m,) of str
+    feature_names: list[str]
+    name: str = "data"
+
+    def doc_id(self, row: int) -> str:
+        """The document of a row."""
+        found = "" if self.doc_ids is None else str(self.doc_ids[row])
+        return found or str(row + 1)
+
+    def title(self, row: int) -> str:
+        """What there is to say of a row beside its id."""
+        return "" if self.titles is None else str(self.titles[row])
+
+    @cached_property
+    def query_ids(self) -> list[str]:
+        """The queries as text."""
+        return [str(label) for label in self.queries.labels.tolist()]
+
+    @cached_property
+    def rows_by_name(self) -> dict[tuple[str, str], int]:
+        """The row of each (query, document)."""
+        names = self.query_ids
+        return {(names[q], self.doc_id(row)): row for row, q in enumerate(self.queries.codes.tolist())}
+
+
+def documents(data: RankingData, *, doc_ids: Any = None, titles: Any = None, name: str = "data") -> Documents:
+    """Rows of a data set, checked and ready for a session."""
+    X = data.X
+    if sparse.issparse(X):
+        memory.check_memory(8 * X.shape[0] * X.shape[1], "the rows of the workbench", "choose columns before")
+        X = X.toarray()
+    X = np.asarray(X)
+    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    if X.ndim != 2 or not X.shape[0] or not X.shape[1]:
+        raise ValueError(f"the workbench needs rows with at least one feature, got an array of shape {X.shape}")
+    bad = ~np.isfinite(X).all(axis=0)
+    names = [str(name) for name in data.feature_names or [f"f{j}" for j in range(1, X.shape[1] + 1)]]
+    if bad.any():
+        j = int(np.argmax(bad))
+        raise ValueError(
+            f"{int(bad.sum())} features have values that are missing or not finite, the first is {names[j]!r}: "
+            "fill them in before (on the command line: --missing 0, another number, or minimum)"
+        )
+    y = np.full(len(X), np.nan) if data.y is None else np.asarray(data.y, dtype=np.float64)
+    if np.isinf(y).any():
+        raise ValueError(f"the label of row {int(np.argmax(np.isinf(y)))} is not finite")
+    queries = check_queries(data.qid, len(X))
+    if data.qid is None:
+        queries = Queries(np.array(["all documents"], dtype=object), queries.codes)
+    if doc_ids is None:
+        doc_ids = data.doc_ids
+    return Documents(X, y, queries, _texts(doc_ids), _texts(data.comments if titles is None else titles), names, name)
+
+
+def _texts(values: Sequence[Any] | None) -> np.ndarray | None:
+    return None if values is None else np.array([str(value) for value in values], dtype=object)

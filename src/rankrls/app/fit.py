@@ -1,0 +1,160 @@
+"""The model of a session at every alpha, from its sums.
+
+With columns S left on and scales s, the model solves min ||A w - z||^2 + alpha ||s w||^2 over w_S. In the coordinates
+of `path` the score of a document is phi' basis (z / (d + alpha)) for every alpha, so a page that has phi' basis of the
+documents it shows follows a slider by itself. Sign constraints are kept by an active set on the same sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from ..core.ridge import RidgePath, primal
+from ..core.statistics import Statistics
+from ..problems.choice import default_alphas
+
+DIRECT = 1200  # columns up to which the path is computed at once; above, one alpha at a time until it is there
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Sums in full columns, the columns that are on, their scales, and constraints."""
+
+    sums: Statistics
+    on: np.ndarray  # (k,) columns
+    scale: np.ndarray  # (k,)
+    W: np.ndarray | None  # whitening of a kernel's penalty
+    signs: np.ndarray | None  # (k,) -1, 0, 1, or None if all are free
+
+    @cached_property
+    def reduced(self) -> Statistics:
+        """The sums in the coordinates that carry the penalty ||v||^2."""
+        gram, cross = self.sums.gram, self.sums.cross
+        if self.W is not None:
+            return replace(self.sums, gram=self.W.T @ gram @ self.W, cross=self.W.T @ cross)
+        if len(self.on) < len(gram):
+            gram, cross = gram[np.ix_(self.on, self.on)], cross[self.on]
+        return replace(self.sums, gram=gram / np.outer(self.scale, self.scale), cross=cross / self.scale[:, None])
+
+    @cached_property
+    def path(self) -> RidgePath:
+        """One factorisation for every alpha; its basis has a row for each column of Phi."""
+        path = primal(self.reduced)
+        return RidgePath(self.expanded(path.basis), path.d, path.z)
+
+    def expanded(self, v: np.ndarray) -> np.ndarray:
+        """Weights of columns from reduced coordinates."""
+        if self.W is not None:
+            return self.W @ v
+        full = np.zeros((len(self.sums.gram), v.shape[1]))
+        full[self.on] = v / self.scale[:, None]
+        return full
+
+    @property
+    def has_path(self) -> bool:
+        """Whether every alpha costs next to nothing."""
+        return "path" in self.__dict__ or len(self.reduced.gram) <= DIRECT
+
+    def coef(self, alpha: float) -> np.ndarray:
+        """(n,) the weights of the columns of Phi."""
+        if self.signs is not None:
+            v = with_signs(self.reduced.gram, self.reduced.cross[:, 0], alpha, self.signs)
+            return self.expanded(v[:, None])[:, 0]
+        if self.has_path:
+            return self.path.coef(alpha)[:, 0]
+        return self.expanded(self.solve(alpha, self.reduced.cross))[:, 0]
+
+    def solve(self, alpha: float, rhs: np.ndarray) -> np.ndarray:
+        """(A'A + alpha I)^-1 rhs in reduced coordinates."""
+        M = self.reduced.gram.copy()
+        M[np.diag_indices_from(M)] += alpha
+        return linalg.cho_solve(linalg.cho_factor(M, overwrite_a=True, check_finite=False), rhs, check_finite=False)
+
+    def intercept(self, coef: np.ndarray) -> float:
+        """The unpenalised intercept; zero where the loss only ranks."""
+        return float(self.sums.target_mean[0] - self.sums.mean @ coef) if self.sums.beta > 0 else 0.0
+
+    def alphas(self) -> np.ndarray:
+        """The grid of the curve."""
+        gram = self.reduced.gram
+        return default_alphas(float(np.trace(gram)) / max(1, len(gram)))
+
+    def leverage(self, alpha: float, direction: np.ndarray) -> float:
+        """d'(A'A + alpha)^-1 d of a difference of two documents: how far a preference of small weight moves them."""
+        if self.has_path:
+            b = direction @ self.path.basis
+            return float(np.sum(b**2 / (self.path.d + alpha)))
+        v = self.W.T @ direction if self.W is not None else direction[self.on] / self.scale
+        return float(v @ self.solve(alpha, v[:, None])[:, 0])
+
+    def noise(self, alpha: float) -> float:
+        """The standard deviation of a label about its score: residual sum of squares over degrees of freedom."""
+        if not self.has_path or not self.sums.n_rows:
+            return 0.0
+        d, z = self.path.d, self.path.z[:, 0]
+        shrunk = 1 / (d + alpha)
+        rss = max(0.0, float(self.sums.square[0] - np.sum(z**2 * shrunk * (2 - d * shrunk))))
+        free = self.sums.n_rows - self.sums.n_queries - float(np.sum(d * shrunk))
+        return float(np.sqrt(rss / free)) if free > 0 else 0.0
+
+
+def scales(sums: Statistics, kind: str) -> np.ndarray:
+    """(n,) the unit of each column: its spread within queries, or 1."""
+    n = len(sums.gram)
+    if kind == "none":
+        return np.ones(n)
+    spread = np.sqrt(np.diag(sums.gram).clip(min=0))
+    top = spread.max(initial=0.0)
+    if not top > 0:
+        return np.ones(n)
+    spread = np.where(spread > 1e-12 * top, spread, 0.0)
+    return np.where(spread > 0, spread / np.sqrt(np.mean(spread[spread > 0] ** 2)), 1.0)
+
+
+def with_signs(gram: np.ndarray, cross: np.ndarray, alpha: float, signs: np.ndarray) -> np.ndarray:
+    """The minimiser of w'(G + alpha I) w - 2 c'w with signs_j w_j >= 0 where signs_j is not zero.
+
+    Block principal pivoting: columns that break their constraint leave, columns whose gradient asks for it come back,
+    all at once while that makes progress, else one at a time, which cannot cycle.
+    """
+    flip = np.where(signs < 0, -1.0, 1.0)
+    H = gram * np.outer(flip, flip)
+    H[np.diag_indices_from(H)] += alpha
+    c, bound = cross * flip, signs != 0
+    passive = np.ones(len(c), dtype=bool)
+    w, best, patience = np.zeros(len(c)), len(c) + 1, 3
+    tol = 1e-12 * max(1e-300, float(np.abs(c).max(initial=0)))
+    for _ in range(20 * len(c) + 10):
+        P = np.flatnonzero(passive)
+        w = np.zeros(len(c))
+        if len(P):
+            w[P] = linalg.solve(H[np.ix_(P, P)], c[P], assume_a="pos", check_finite=False)
+        wrong = (passive & bound & (w < 0)) | (~passive & (c - H @ w > tol))
+        n_wrong = int(wrong.sum())
+        if not n_wrong:
+            break
+        if n_wrong < best:
+            best, patience = n_wrong, 3
+        elif patience:
+            patience -= 1
+        else:
+            wrong[: np.flatnonzero(wrong)[-1]] = False
+        passive ^= wrong
+    return np.where(passive, w * flip, 0.0)
+
+
+def fitted(sums: Statistics, W: np.ndarray | None, off: Any, signs: Any, scale: str) -> Fit:
+    """The fit of sums under the settings of a state."""
+    n = len(sums.gram)
+    on = np.setdiff1d(np.arange(n), sorted(off)) if off and W is None else np.arange(n)
+    units = np.ones(n) if W is not None else scales(sums, scale)
+    bound = np.zeros(n, dtype=int)
+    if W is None:
+        for j, sign in signs.items():
+            bound[j] = sign
+    return Fit(sums, on, units[on], W, bound[on] if bound[on].any() else None)

@@ -1,0 +1,180 @@
+"""What a session can be opened with: data sets, frames, arrays, files and TREC runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..datasets import RankingData, load_letor
+from ..system import frames
+from ..system.files import opened
+from .documents import Documents, documents
+
+COLUMNS = {  # names that columns of a table may have, in the order they are looked for
+    "qid": ("qid", "query_id", "query"),
+    "label": ("label", "y", "grade", "rating", "relevance"),
+    "docid": ("docid", "doc_id", "docno", "document", "id"),
+    "title": ("title", "comment", "name", "text"),
+}
+RANK_CONSTANT = 60  # of reciprocal ranks: 1 / (60 + rank)
+
+
+def documents_of(data: Any, name: str | None = None) -> Documents:
+    """Documents from whatever holds them.
+
+    Parameters
+    ----------
+    data : Documents, RankingData, data frame, tuple (X, y, qid) or path
+        A frame has a column of query ids ("qid" or "query"), perhaps one of labels ("label", "y", "rating"), of
+        document ids ("docid") and of titles ("title"); all other numeric columns are features. A path is LETOR text,
+        CSV, Parquet, or a TREC run.
+    name : str, default=None
+        What to call the data.
+    """
+    if isinstance(data, Documents):
+        return data
+    if isinstance(data, RankingData):
+        return documents(data, name=name or "data")
+    if isinstance(data, str | os.PathLike):
+        return _from_path(Path(data), name)
+    if isinstance(data, tuple) and len(data) in (2, 3):
+        X, y, qid = (*data, None)[:3]
+        names = [str(column) for column in frames.names(frames.as_frame(X))] or None
+        return documents(RankingData(np.asarray(X), y, _ids(qid), names), name=name or "data")
+    frame = frames.as_frame(data)
+    if frames.names(frame):
+        return _from_frame(frame, name or "data frame")
+    raise TypeError(
+        "the workbench opens a data frame, a RankingData, a tuple (X, y, qid) or the path of a file, "
+        f"got {type(data).__name__}"
+    )
+
+
+def _ids(qid: Any) -> Any:
+    return None if qid is None else np.asarray(qid)
+
+
+def _from_frame(frame: Any, name: str) -> Documents:
+    columns = [str(column) for column in frames.names(frame)]
+    lower = {column.lower(): column for column in reversed(columns)}
+    found = {kind: next((lower[n] for n in names if n in lower), None) for kind, names in COLUMNS.items()}
+    column = lambda key: None if key is None else np.asarray(frame[key])
+    values = {c: column(c) for c in columns if c not in found.values()}
+    numeric = [c for c, v in values.items() if v is not None and v.dtype.kind in "biuf"]
+    if not numeric:
+        raise ValueError(f"the data frame has no numeric column to rank by; its columns are {', '.join(columns[:10])}")
+    X = np.column_stack([np.asarray(values[c], dtype=np.float64) for c in numeric])
+    label = column(found["label"])
+    y = np.full(len(X), np.nan) if label is None else _numbers(label, str(found["label"]))
+    data = RankingData(X, y, column(found["qid"]), numeric)
+    return documents(data, doc_ids=column(found["docid"]), titles=column(found["title"]), name=name)
+
+
+def _numbers(values: np.ndarray, name: str) -> np.ndarray:
+    try:
+        return np.array([np.nan if v is None or v == "" else v for v in values.tolist()], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"column {name!r} holds labels that are not numbers") from None
+
+
+def _from_path(path: Path, name: str | None) -> Documents:
+    name = name or path.name
+    suffixes = {suffix.lower() for suffix in path.suffixes}
+    if suffixes & {".csv", ".tsv", ".parquet", ".pq"}:
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError(f"{path} is a table: pip install 'rankrls[frames]', or give a data frame") from None
+        if suffixes & {".parquet", ".pq"}:
+            return _from_frame(pandas.read_parquet(path), name)
+        return _from_frame(pandas.read_csv(path, sep="\t" if ".tsv" in suffixes else ","), name)
+    if is_run(path):
+        return from_runs([path], name=name)
+    return documents(load_letor(path), name=name)
+
+
+# ---------------------------------------------------------------- TREC
+
+
+def is_run(path: str | os.PathLike) -> bool:
+    """Whether a file is a TREC run: six words a line, the second is Q0."""
+    if not Path(path).is_file():
+        return False
+    with opened(path) as file:
+        words = file.readline(10_000).split()
+    return len(words) == 6 and words[1].upper() == b"Q0"
+
+
+def from_runs(runs: Sequence[str | os.PathLike], qrels: Any = None, *, name: str | None = None) -> Documents:
+    """Documents of TREC runs: of each run the score and the reciprocal rank are features; labels come from qrels.
+
+    A document that a run does not list has the least score of the query there, and reciprocal rank 0.
+    """
+    found: dict[tuple[str, str], dict[int, tuple[float, int]]] = {}
+    for number, path in enumerate(runs):
+        for query, document, score, rank in _run_lines(path):
+            found.setdefault((query, document), {})[number] = (score, rank)
+    judged = {} if qrels is None else dict(_qrel_lines(qrels))
+    for key in judged:  # judged documents that no run found belong to the query too
+        if any(key[0] == query for query, _ in found):
+            found.setdefault(key, {})
+    keys = sorted(found, key=lambda key: key[0])
+    X = np.zeros((len(keys), 2 * len(runs)))
+    for number in range(len(runs)):
+        scores = np.array([found[key].get(number, (np.nan, 0))[0] for key in keys])
+        ranks = np.array([found[key].get(number, (np.nan, 0))[1] for key in keys])
+        X[:, 2 * number] = _filled(scores, [key[0] for key in keys])
+        X[:, 2 * number + 1] = np.where(ranks > 0, 1 / (RANK_CONSTANT + ranks), 0.0)
+    stems = [Path(path).stem for path in runs]
+    stems = [stem if stems.count(stem) == 1 else f"{stem} ({i + 1})" for i, stem in enumerate(stems)]
+    names = [text for stem in stems for text in (f"{stem} score", f"{stem} 1/rank")]
+    y = np.array([judged.get(key, np.nan) for key in keys])
+    data = RankingData(X, y, np.array([key[0] for key in keys], dtype=object), names)
+    return documents(data, doc_ids=[key[1] for key in keys], name=name or ", ".join(stems))
+
+
+def with_qrels(data: Documents, qrels: str | os.PathLike) -> Documents:
+    """The documents with the labels of a qrels file; those it does not judge have none."""
+    judged = dict(_qrel_lines(qrels))
+    names = data.query_ids
+    y = [judged.get((names[q], data.doc_id(row)), np.nan) for row, q in enumerate(data.queries.codes.tolist())]
+    return replace(data, y=np.array(y))
+
+
+def _filled(scores: np.ndarray, queries: list[str]) -> np.ndarray:
+    least: dict[str, float] = {}
+    for query, score in zip(queries, scores.tolist(), strict=True):
+        if score == score:
+            least[query] = min(score, least.get(query, score))
+    return np.array([s if s == s else least.get(q, 0.0) for q, s in zip(queries, scores.tolist(), strict=True)])
+
+
+def _run_lines(path: str | os.PathLike) -> Iterable[tuple[str, str, float, int]]:
+    for number, words in _words(path, 6):
+        try:
+            yield words[0], words[2], float(words[4]), int(words[3])
+        except ValueError:
+            raise ValueError(f"{path}, line {number}: rank and score must be numbers") from None
+
+
+def _qrel_lines(path: str | os.PathLike) -> Iterable[tuple[tuple[str, str], float]]:
+    for number, words in _words(path, 4):
+        try:
+            yield (words[0], words[2]), float(words[3])
+        except ValueError:
+            raise ValueError(f"{path}, line {number}: the judgment {words[3]!r} is not a number") from None
+
+
+def _words(path: str | os.PathLike, count: int) -> Iterable[tuple[int, list[str]]]:
+    with opened(path) as file:
+        for number, line in enumerate(file, start=1):
+            words = line.decode("utf-8", "replace").split()
+            if words and len(words) != count:
+                raise ValueError(f"{path}, line {number}: {len(words)} words where {count} are expected")
+            if words:
+                yield number, words

@@ -1,0 +1,170 @@
+"""The workbench from Python: on a page of its own, or in a notebook."""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from .documents import Documents
+from .inputs import documents_of
+from .outputs import estimator
+from .session import Session
+from .state import State
+
+
+def open_session(data: Any, model: Any = None, *, journal: Any = None, read_only: bool = False) -> Session:
+    """A session on data, without a page.
+
+    Examples
+    --------
+    >>> from rankrls.app import open_session
+    >>> from rankrls.datasets import make_search
+    >>> session = open_session(make_search(20, random_state=0))
+    >>> session.do({"do": "grade", "row": 0, "grade": 3}) > 0
+    True
+    >>> session.close()
+    """
+    return Session(documents_of(data), model, journal=journal, read_only=read_only)
+
+
+class Workbench:
+    """A workbench that runs: its address, its session, and the model as it is now.
+
+    Examples
+    --------
+    >>> from rankrls import workbench
+    >>> from rankrls.datasets import make_search
+    >>> bench = workbench(make_search(20, random_state=0), browser=False)
+    >>> bench.url.startswith("http://127.0.0.1:")
+    True
+    >>> bench.model.predict(bench.documents.X[:3]).shape
+    (3,)
+    >>> bench.close()
+    """
+
+    def __init__(self, session: Session, port: int = 0):
+        self.session = session
+        self._server: Any = None
+        self._widget: Any = None
+        self._port = port
+
+    @property
+    def documents(self) -> Documents:
+        """The rows that are ranked."""
+        return self.session.documents
+
+    @property
+    def state(self) -> State:
+        """All that has been decided so far."""
+        return self.session.state
+
+    @property
+    def model(self) -> Any:
+        """The model as it is now: a fitted `RankRLS`, behind the scalers of the model that was given."""
+        return estimator(self.session)
+
+    @property
+    def url(self) -> str:
+        """The address of the page, token included."""
+        return self.serve().url
+
+    def serve(self) -> Any:
+        """The server, started if it does not run yet."""
+        if self._server is None:
+            from .server import Server
+
+            self._server = Server(self.session, self._port).start()
+        return self._server
+
+    def widget(self) -> Any:
+        """The page as a widget for Jupyter, marimo or VS Code."""
+        if self._widget is None:
+            from .widget import widget
+
+            self._widget = widget(self.session)
+        return self._widget
+
+    def close(self) -> None:
+        """Stop the server and end the session; the journal, if there is one, keeps everything."""
+        if self._server is not None:
+            self._server.close()
+        self.session.close()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        try:
+            return self.widget()._repr_mimebundle_(**kwargs)
+        except ImportError:
+            return {
+                "text/plain": repr(self),
+                "text/html": f'<a href="{self.url}" target="_blank">Open the workbench</a>',
+            }
+
+    def __repr__(self) -> str:
+        where = "" if self._server is None else f" at {self._server.url}"
+        return f"<workbench on {self.documents.name}: {len(self.documents.queries):,} queries{where}>"
+
+
+def workbench(
+    model_or_data: Any,
+    data: Any = None,
+    *,
+    port: int = 0,
+    browser: bool | None = None,
+    read_only: bool = False,
+    journal: Any = None,
+) -> Workbench:
+    """Open data, or a model and data, in the workbench.
+
+    Parameters
+    ----------
+    model_or_data : data frame, RankingData, tuple (X, y, qid), path of a file, or a fitted ranker
+        Rows to rank: a frame has a column "qid", perhaps "label", "docid" and "title", and numeric columns as features.
+        Labels may be missing. With a ranker, its data come second.
+    data : as above, default=None
+        The data of a ranker.
+    port : int, default=0
+        Where to listen on this machine; 0 takes a free port.
+    browser : bool, default=None
+        Open a browser window; None does so outside of notebooks, where the result shows itself as a widget.
+    read_only : bool, default=False
+        Look, but change nothing.
+    journal : path, default=None
+        A file that keeps every action; opened again with the same data, the session goes on where it was. None keeps
+        them in memory.
+
+    Returns
+    -------
+    workbench : Workbench
+        With `url`, `session`, `model` (as it is now) and `close()`.
+
+    Examples
+    --------
+    >>> from rankrls import RankRLS, workbench
+    >>> from rankrls.datasets import make_search
+    >>> data = make_search(20, random_state=0)
+    >>> bench = workbench(RankRLS(1.0).fit(data.X, data.y, qid=data.qid), data, browser=False)
+    >>> bench.state.alpha
+    1.0
+    >>> bench.close()
+    """
+    model = model_or_data if isinstance(model_or_data, BaseEstimator) else None
+    rows = data if model is not None else model_or_data
+    if model is not None and data is None:
+        raise ValueError("a model alone has no documents to show: workbench(model, data)")
+    if model is None and data is not None:
+        raise ValueError(f"the model comes first: workbench(model, data), got {type(model_or_data).__name__} first")
+    made = Workbench(open_session(rows, model, journal=journal, read_only=read_only), port)
+    if browser is None:
+        browser = not _in_notebook()
+    if browser:
+        webbrowser.open(made.url)
+    return made
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    running = None if shell is None else shell.get_ipython()
+    return running is not None and type(running).__name__ != "TerminalInteractiveShell"

@@ -1,0 +1,152 @@
+// Elements, numbers and lists. Text from data only ever becomes a text node.
+
+export function h(tag, props = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [key, value] of Object.entries(props ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key === "class") element.className = value;
+    else if (key === "style") Object.assign(element.style, value);
+    else if (key in element && !key.startsWith("aria") && key !== "list" && key !== "role") element[key] = value;
+    else element.setAttribute(key, value === true ? "" : value);
+  }
+  add(element, children);
+  return element;
+}
+
+export function add(element, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === undefined || child === null || child === false) continue;
+    element.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+  return element;
+}
+
+export function replace(element, ...children) {
+  element.replaceChildren();
+  return add(element, children);
+}
+
+const SHAPES = {
+  undo: "M7 8H15a5 5 0 0 1 0 10H10M7 8l4-4M7 8l4 4",
+  redo: "M17 8H9a5 5 0 0 0 0 10H14M17 8l-4-4M17 8l-4 4",
+  camera: "M4 8h4l1.5-2h5L16 8h4v11H4zM12 16.5a3 3 0 1 0 0-6 3 3 0 0 0 0 6z",
+  compare: "M8 4v16M16 4v16M3 8l5-4M21 16l-5 4",
+  download: "M12 4v11M7.5 11l4.5 4.5L16.5 11M5 20h14",
+  sun: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 3v2M12 19v2M3 12h2M19 12h2M5.6 5.6 7 7M17 17l1.4 1.4M5.6 18.4 7 17M17 7l1.4-1.4",
+  moon: "M19 14.5A7.5 7.5 0 0 1 9.5 5 7.5 7.5 0 1 0 19 14.5z",
+  help: "M9.2 9.2a2.8 2.8 0 1 1 3.9 2.6c-.8.4-1.1.9-1.1 1.9M12 17.2v.1",
+  search: "M11 5a6 6 0 1 0 0 12 6 6 0 0 0 0-12zM15.5 15.5 20 20",
+  grip: "M9 6v.1M15 6v.1M9 12v.1M15 12v.1M9 18v.1M15 18v.1",
+  close: "M6 6l12 12M18 6 6 18",
+  shuffle: "M4 7h3l9 10h4M4 17h3l2.5-2.8M13.5 9.8 16 7h4M17 4l3 3-3 3M17 14l3 3-3 3",
+  eye: "M3 12s3.5-6 9-6 9 6 9 6-3.5 6-9 6-9-6-9-6zM12 14.5a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5z",
+  forget: "M5 5l14 14M9 5h6l1 3M6 8h12l-1 12H7z",
+  pin: "M12 21s6-5.3 6-10a6 6 0 1 0-12 0c0 4.7 6 10 6 10z",
+  upload: "M12 15V4M7.5 8.5 12 4l4.5 4.5M5 20h14",
+  list: "M8 6h12M8 12h12M8 18h12M4 6v.1M4 12v.1M4 18v.1",
+  rank: "M5 6h14M5 12h10M5 18h6",
+  sliders: "M4 7h9M17 7h3M15 5v4M4 17h3M11 17h9M9 15v4",
+  check: "M5 12.5 10 17l9-10",
+};
+
+export function icon(name) {
+  const ns = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(ns, "svg");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("class", "wb-icon");
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS(ns, "path");
+  path.setAttribute("d", SHAPES[name] ?? "");
+  svg.append(path);
+  return svg;
+}
+
+export function button(label, { name, text, ...props } = {}) {
+  const shown = text === undefined ? null : h("span", { class: "wb-button-text" }, text);
+  return h("button", { type: "button", title: label, "aria-label": label, ...props }, name ? icon(name) : null, shown);
+}
+
+// ------------------------------------------------------------------ numbers
+
+export const finite = (value) => typeof value === "number" && Number.isFinite(value);
+export const fixed = (value, digits = 3) => (finite(value) ? value.toFixed(digits) : "–");
+export const whole = (value) => (finite(value) ? value.toLocaleString("en") : "–");
+
+export function short(value) {
+  if (!finite(value)) return "–";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e5 || size < 1e-3) return value.toExponential(1).replace("e+", "e");
+  return String(Number(value.toPrecision(3)));
+}
+
+export function signed(value, digits = 3) {
+  if (!finite(value)) return "–";
+  const text = Math.abs(value).toFixed(digits);
+  if (Number(text) === 0) return `±${text}`;
+  return (value > 0 ? "+" : "−") + text;
+}
+
+// ------------------------------------------------------------------ lists of any length
+
+export class VirtualList {
+  // Draws the rows in sight only; `draw(index)` makes an element for a row.
+  constructor(box, rowHeight, draw) {
+    this.box = box;
+    this.rowHeight = rowHeight;
+    this.draw = draw;
+    this.count = 0;
+    this.space = h("div", { class: "wb-space", role: "presentation" });
+    box.append(this.space);
+    this.rows = new Map();
+    this.pending = false;
+    box.addEventListener("scroll", () => this.later(), { passive: true });
+    new ResizeObserver(() => this.later()).observe(box);
+  }
+
+  later() {
+    if (this.pending) return;
+    this.pending = true;
+    requestAnimationFrame(() => {
+      this.pending = false;
+      this.paint();
+    });
+  }
+
+  update(count, { keep = false } = {}) {
+    this.count = count;
+    this.space.style.height = `${count * this.rowHeight}px`;
+    if (!keep) {
+      for (const element of this.rows.values()) element.remove();
+      this.rows.clear();
+    }
+    this.paint();
+  }
+
+  paint() {
+    const first = Math.max(0, Math.floor(this.box.scrollTop / this.rowHeight) - 6);
+    const last = Math.min(this.count, Math.ceil((this.box.scrollTop + this.box.clientHeight) / this.rowHeight) + 6);
+    for (const [index, element] of this.rows) {
+      if (index < first || index >= last) {
+        element.remove();
+        this.rows.delete(index);
+      }
+    }
+    for (let index = first; index < last; index++) {
+      if (this.rows.has(index)) continue;
+      const element = this.draw(index);
+      element.style.transform = `translateY(${index * this.rowHeight}px)`;
+      this.rows.set(index, element);
+      this.space.append(element);
+    }
+  }
+
+  reveal(index) {
+    const top = index * this.rowHeight;
+    const { scrollTop, clientHeight } = this.box;
+    if (top < scrollTop) this.box.scrollTop = top;
+    else if (top + this.rowHeight > scrollTop + clientHeight) this.box.scrollTop = top + this.rowHeight - clientHeight;
+    this.paint();
+  }
+}

@@ -1,0 +1,423 @@
+"""A session of the workbench: documents, a history of steps, and the exact model of each.
+
+Every change goes through `do`, which writes it to the journal first. The model of a step comes from kept sums (`sums`),
+so it is there at once; its held-out quality (`holdout`) follows from a thread of its own, which tells listeners how far
+it is. All methods may be called from several threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..core.features import Features, Identity, Nystroem
+from ..estimators import RankRLS
+from ..estimators.pipelines import predicted, ranker_of, scaled, scalers_of
+from ..metrics import get_metric
+from .documents import Documents
+from .fit import DIRECT, Fit, fitted
+from .holdout import Judge, Quality
+from .journal import Journal, fingerprint
+from .state import ActionError, Limits, Snapshot, State, Step, change, check_setting, describe
+from .sums import KEYS, Sums
+from .why import line_integral
+
+SMALL = 2_000_000  # values of X up to which the first curve is waited for
+KEPT_CURVES = 16
+PAUSE = 0.15  # seconds without a change before the held-out curve is worked on
+ENOUGH = 0.05  # share of its margin by which a preference of just enough weight is met
+PREPARED = 600  # columns up to which the sums of all switches are made in advance
+CURRENT = 0  # the snapshot id that stands for the model as it is
+
+
+class ReadOnlyError(PermissionError):
+    """A change was asked of a session that is open for reading only."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A model the session was opened with: its scores of all rows, and the steps before its ranker."""
+
+    model: Any
+    name: str
+    scores: np.ndarray  # (m,)
+
+
+class Session:
+    """Documents under a model that changes as one works.
+
+    Parameters
+    ----------
+    documents : Documents
+    model : a fitted ranker or pipeline, default=None
+        Its parameters are the first settings, and its scores are kept for comparison.
+    journal : path, default=None
+        Where actions are stored; those that are there already are carried out first. None keeps them in memory.
+    read_only : bool, default=False
+        Refuse every change.
+    """
+
+    def __init__(self, documents: Documents, model: Any = None, *, journal: Any = None, read_only: bool = False):
+        self.documents, self.read_only = documents, read_only
+        self.model = model
+        self.X, features, start = _opening(documents, model)
+        self.features: Features = features
+        self.sums = Sums(self.X, features, documents.queries)
+        self.limits = Limits(len(self.X), documents.X.shape[1], len(documents.queries), documents.queries.codes)
+        self.given = None if model is None else _given(documents, model)
+        self._lock = threading.RLock()
+        self._fits: OrderedDict[Any, Fit] = OrderedDict()
+        self._points: OrderedDict[Any, Quality] = OrderedDict()
+        self._grids: OrderedDict[Any, Quality] = OrderedDict()
+        self._listeners: list[Callable[[dict[str, Any]], None]] = []
+        self._wake, self._closed = threading.Event(), False
+        self.version = 0
+        self.journal = Journal(journal, self._header(start), read_only=read_only)
+        self.history, self.position = [self._first(self.journal.header["start"])], 0
+        self.labels_of: list[str] = []  # of the actions that led to history[1:]
+        self._replay()
+        if len(self.history) == 1 and not self.journal.actions and model is None:
+            self._choose_alpha()
+        self._worker = threading.Thread(target=self._work, name="workbench hold-out", daemon=True)
+        self._worker.start()
+
+    # ---------------------------------------------------------------- history
+
+    @property
+    def step(self) -> Step:
+        """The current point of the history."""
+        return self.history[self.position]
+
+    @property
+    def state(self) -> State:
+        """What the current model is made of."""
+        return self.step.state
+
+    def do(self, action: Mapping[str, Any]) -> int:
+        """Carry out an action, stored on disk before anything changes; the new version."""
+        with self._lock:
+            if self.read_only:
+                raise ReadOnlyError("this workbench was opened with --read-only: nothing can be changed")
+            resolved = self._resolved(dict(action))
+            history, position, labels = self._after(resolved)
+            self.journal.append(resolved)
+            self.history, self.position, self.labels_of = history, position, labels
+            self.version += 1
+        self._wake.set()
+        self._tell({"type": "changed", "version": self.version})
+        return self.version
+
+    def _after(self, action: Mapping[str, Any]) -> tuple[list[Step], int, list[str]]:
+        kind, position = action.get("do"), self.position
+        if kind == "undo":
+            if position == 0:
+                raise ActionError("there is nothing to undo")
+            return self.history, position - 1, self.labels_of
+        if kind == "redo":
+            if position + 1 == len(self.history):
+                raise ActionError("there is nothing to redo")
+            return self.history, position + 1, self.labels_of
+        if kind == "start":  # the first alpha, once it has been chosen
+            start = {**self.history[0].state.settings(), "alpha": check_setting("alpha", action.get("alpha"))}
+            return [self._first(start), *self.history[1:]], position, self.labels_of
+        following = change(self.step, action, self.limits)
+        kept, labels = self.history[: position + 1], self.labels_of[:position]
+        return [*kept, following], position + 1, [*labels, describe(action)]
+
+    def _replay(self) -> None:
+        for number, action in enumerate(self.journal.actions, start=2):
+            try:
+                self.history, self.position, self.labels_of = self._after(action)
+            except ActionError as error:
+                raise ValueError(f"{self.journal.path}, line {number}: {error}") from None
+
+    def _resolved(self, action: dict[str, Any]) -> dict[str, Any]:
+        """The action with everything that depends on the present model written out."""
+        if action.get("do") == "prefer":
+            above, below = action.get("above"), action.get("below")
+            rows = self.limits.rows
+            if not all(isinstance(r, int) and 0 <= r < rows for r in (above, below)):
+                return action
+            enough = self.enough(int(above), int(below), action.get("margin"))  # type: ignore[arg-type]
+            if action.get("margin") is None:
+                action["margin"] = enough["margin"]
+            if action.get("weight") in (None, "enough"):
+                action["weight"] = enough["weight"]
+        return action
+
+    def _header(self, start: dict[str, Any]) -> dict[str, Any]:
+        data, X = self.documents, self.documents.X
+        return {"data": fingerprint(X, data.y, data.queries.codes), "name": data.name, "start": start}
+
+    def _first(self, settings: Mapping[str, Any]) -> Step:
+        checked = {name: check_setting(name, value) for name, value in settings.items()}
+        state = State(**checked)
+        snapshots = [Snapshot(1, "Start", state)]
+        if self.given is not None:
+            snapshots.append(Snapshot(2, self.given.name, None))
+        return Step(state, tuple(snapshots))
+
+    def _choose_alpha(self) -> None:
+        """Start at the best alpha of the held-out curve: at once for small data, when it is known for large."""
+        if self.X.size <= SMALL and self.features.n_columns <= DIRECT:
+            self._adopt(self.grid(self.state))
+
+    def _adopt(self, grid: Quality) -> None:
+        best = best_alpha(grid, self.state.metrics[0])
+        if best is not None and not self.read_only:
+            with self._lock:
+                action = {"do": "start", "alpha": best}
+                self.history, self.position, self.labels_of = self._after(action)
+                self.journal.append(action)
+                self.version += 1
+        elif best is not None:
+            self.history, self.position, self.labels_of = self._after({"do": "start", "alpha": best})
+
+    # ---------------------------------------------------------------- models
+
+    def labels(self, state: State) -> np.ndarray:
+        """(m,) the grades of all rows, NaN where there is none."""
+        y = self.documents.y
+        if not state.grades:
+            return y
+        y = y.copy()
+        y[list(state.grades)] = [np.nan if grade is None else grade for grade in state.grades.values()]
+        return y
+
+    def learned_labels(self, state: State) -> np.ndarray:
+        """(m,) those a model learns from: not of queries that are left out."""
+        y = self.labels(state)
+        if not state.forgotten:
+            return y
+        gone = np.zeros(self.limits.queries, dtype=bool)
+        gone[sorted(state.forgotten)] = True
+        return np.where(gone[self.documents.queries.codes], np.nan, y)
+
+    def fit(self, state: State) -> Fit:
+        """The model of a state at every alpha."""
+        key = state.structure()
+        with self._lock:
+            if key in self._fits:
+                self._fits.move_to_end(key)
+                return self._fits[key]
+        sums = self.sums.of(state, self.learned_labels(state))
+        made = fitted(sums, self.features.W, state.off, state.signs, state.scale)
+        return self._remember(self._fits, key, made)
+
+    def coef(self, state: State) -> np.ndarray:
+        """(columns of Phi,) the weights of a state's model."""
+        return self.fit(state).coef(state.alpha)
+
+    def phi(self, rows: np.ndarray) -> np.ndarray:
+        """The features of some rows in which the model is linear."""
+        return np.asarray(self.features.reader(self.X)()(rows), dtype=np.float64)
+
+    def scores(self, which: State | Snapshot, rows: np.ndarray) -> np.ndarray:
+        """Scores of some rows by a state or a snapshot."""
+        if isinstance(which, Snapshot):
+            if which.state is None:
+                assert self.given is not None
+                return self.given.scores[rows]
+            which = which.state
+        coef = self.coef(which)
+        return self.phi(rows) @ coef + self.fit(which).intercept(coef)
+
+    def snapshot(self, number: int) -> Snapshot:
+        """A snapshot by its id; 0 is the model as it is."""
+        return Snapshot(CURRENT, "Now", self.state) if number == CURRENT else self.step.snapshot(number)
+
+    def enough(self, above: int, below: int, margin: float | None = None) -> dict[str, float]:
+        """The margin m and the least weight w with which a preference puts one document above another.
+
+        Adding a row d with weight w turns the difference D of two scores into (D + w h m) / (1 + w h), where
+        h = d'(A'A + alpha)^-1 d; so D becomes t for w = (t - D) / (h (m - t)). t is a small share of m, just enough to
+        be above. Documents that are already in this order keep at least their distance.
+        """
+        state = self.state
+        fit, pair = self.fit(state), self.phi(np.array([above, below]))
+        direction = pair[0] - pair[1]
+        now = float(direction @ fit.coef(state.alpha))
+        h = fit.leverage(state.alpha, direction)
+        m = float(margin) if isinstance(margin, int | float) and margin > 0 else max(1.0, now)
+        if not h > 0:
+            return {"margin": m, "weight": 1.0}
+        t = ENOUGH * m
+        return {"margin": m, "weight": max((t - now) / (h * (m - t)), 0.01 / h)}
+
+    def why(self, a: int, b: int) -> dict[str, Any]:
+        """What each feature adds to score(a) - score(b)."""
+        state, fit = self.state, self.fit(self.state)
+        coef, Z = fit.coef(state.alpha), np.asarray(self.X[[a, b]], dtype=np.float64)
+        if self.features.W is None:
+            parts = coef * (Z[0] - Z[1])
+        else:
+            kernel_scores = lambda rows: np.asarray(self.features.reader(rows)()(slice(0, len(rows))) @ coef)
+            parts = line_integral(kernel_scores, Z[0], Z[1])
+        raw = np.asarray(self.documents.X[[a, b]], dtype=np.float64)
+        return {"parts": parts, "a": raw[0], "b": raw[1], "total": float(parts.sum())}
+
+    # ---------------------------------------------------------------- quality
+
+    def judge(self, state: State) -> Judge:
+        """Who holds out the queries of a state."""
+        pairs: dict[int, list[Any]] = {}
+        for preference in state.preferences:
+            query = int(self.documents.queries.codes[preference.above])
+            if query not in state.forgotten:
+                pairs.setdefault(query, []).append(preference)
+        fit, y = self.fit(state), self.learned_labels(state)
+        return Judge(self.X, self.features, self.documents.queries, fit, state, self.labels(state), y, pairs)
+
+    def point(self, state: State, report: Any = None) -> Quality:
+        """Held-out quality at the alpha of a state, by all metrics that are shown."""
+        key = (state.structure(), state.alpha, state.metrics)
+        return self._quality(self._points, key, state, np.array([state.alpha]), state.metrics, report)
+
+    def grid(self, state: State, report: Any = None) -> Quality:
+        """The held-out curve of a state over alpha, by the first metric."""
+        key = (state.structure(), state.metrics[0])
+        return self._quality(self._grids, key, state, self.fit(state).alphas(), state.metrics[:1], report)
+
+    def known(self, state: State) -> tuple[Quality | None, Quality | None]:
+        """What is known of the quality of a state: at its alpha, and along the curve."""
+        key = state.structure()
+        with self._lock:
+            return self._points.get((key, state.alpha, state.metrics)), self._grids.get((key, state.metrics[0]))
+
+    def _quality(self, kept: Any, key: Any, state: State, alphas: np.ndarray, metrics: Any, report: Any) -> Quality:
+        with self._lock:
+            found = kept.get(key)
+        if found is not None and found.done >= 1:
+            return found
+
+        def progress(partial: Quality) -> bool:
+            self._remember(kept, key, replace(partial, values={k: v.copy() for k, v in partial.values.items()}))
+            return report is None or report(partial)
+
+        found = self.judge(state).quality(alphas, metrics, progress)
+        return self._remember(kept, key, found)
+
+    def _remember(self, kept: Any, key: Any, value: Any) -> Any:
+        with self._lock:
+            kept[key] = value
+            kept.move_to_end(key)
+            while len(kept) > KEPT_CURVES:
+                kept.popitem(last=False)
+        return value
+
+    # ---------------------------------------------------------------- work that follows
+
+    def listen(self, listener: Callable[[dict[str, Any]], None]) -> Callable[[], None]:
+        """Have changes and progress told; returns a function that ends it."""
+        with self._lock:
+            self._listeners.append(listener)
+
+        def stop() -> None:
+            with self._lock, contextlib.suppress(ValueError):
+                self._listeners.remove(listener)
+
+        return stop
+
+    def close(self) -> None:
+        """End the work and close the journal."""
+        self._closed = True
+        self._wake.set()
+        self._worker.join(timeout=30)
+        self.journal.close()
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        with self._lock:
+            listeners = list(self._listeners)
+        for listener in listeners:
+            listener(event)
+
+    def _work(self) -> None:
+        if hasattr(os, "setpriority"):  # whoever waits for an answer goes first
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 3)
+        self._wake.set()
+        while not self._closed:
+            self._wake.wait()
+            while not self._closed and self._wake.is_set():  # while changes come in quick succession, they go first
+                self._wake.clear()
+                self._wake.wait(PAUSE)
+            try:
+                self._follow()
+            except Exception as error:  # told to whoever looks; the session goes on
+                self._tell({"type": "problem", "text": f"{type(error).__name__}: {error}"})
+
+    def _follow(self) -> None:
+        version, state = self.version, self.state
+        current = lambda: self.version == version and not self._closed
+
+        def report(kind: str) -> Callable[[Quality], bool]:
+            def tell(found: Quality) -> bool:
+                self._tell({"type": "progress", "of": kind, "done": round(found.done, 3), "version": version})
+                return current()
+
+            return tell
+
+        if current():
+            self.point(state, report("point"))
+        if current():
+            grid = self.grid(state, report("curve"))
+            fresh = len(self.history) == 1 and not any(a["do"] == "start" for a in self.journal.actions)
+            if current() and fresh and self.model is None and grid.done >= 1:
+                self._adopt(grid)
+                self._tell({"type": "changed", "version": self.version})
+                self._wake.set()
+                return
+        for kept in self.step.snapshots:
+            if current() and kept.state is not None:
+                self.point(replace(kept.state, metrics=state.metrics), report("snapshots"))
+        self._tell({"type": "quality", "version": version})
+        if self.features.n_columns <= PREPARED:
+            y = self.learned_labels(state)
+            for key in KEYS:
+                if current() and not self.sums.known(key):
+                    self.sums.loss(key, y)
+
+
+def best_alpha(grid: Quality, metric: str) -> float | None:
+    """The alpha of the best mean; None where no query defines the metric."""
+    mean = grid.mean(metric)
+    if np.isnan(mean).all():
+        return None
+    sign = 1 if get_metric(metric).greater_is_better else -1
+    ties = np.flatnonzero(sign * mean >= np.nanmax(sign * mean))
+    return float(grid.alphas[ties].max())
+
+
+def _given(documents: Documents, model: Any) -> Given:
+    qid = documents.queries.codes
+    return Given(model, "Model given", np.asarray(predicted(model, documents.X, qid), dtype=np.float64))
+
+
+def _opening(documents: Documents, model: Any) -> tuple[Any, Features, dict[str, Any]]:
+    """Rows as the ranker sees them, its features, and the first settings."""
+    X = documents.X
+    state = State()
+    defaults = RankRLS().get_params(deep=False)
+    ranker = None if model is None else ranker_of(model)
+    ours = ranker if isinstance(ranker, RankRLS) else None
+    params = defaults if ours is None else ours.get_params(deep=False)
+    settings = state.settings() | {name: params[name] for name in ("weighting", "regression")}
+    settings["regression"] = float(settings["regression"])
+    settings["tied_pairs"] = bool(getattr(ranker, "tied_pairs_", params["tied_pairs"] is True))
+    settings["scale"] = "none" if params.get("scale", "auto") is None else "auto"
+    if model is not None and scalers_of(model):
+        X = np.asarray(scaled(model, X, documents.queries.codes))
+        settings["scale"] = "none"
+    features: Features = Identity(X.shape[1])
+    if ours is not None and hasattr(ours, "X_fit_"):
+        features = Nystroem(ours.kernel_, np.asarray(ours.X_fit_))
+    if ours is not None and hasattr(ours, "alpha_"):
+        settings["alpha"] = float(ours.alpha_)
+    return X, features, settings

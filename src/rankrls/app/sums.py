@@ -1,0 +1,160 @@
+"""The sums of a session, kept so that no change touches all rows again.
+
+A model needs A'A and A'z with A = F Phi. F depends on switches, and the sums are linear in nearly all of them:
+
+- the share beta of regression mixes two sums, Lt = beta diag(u) + (1 - beta) L;
+- gains are further targets: A'z has a column for each;
+- a changed judgment, or a query left out, changes the sums of its own query only: subtract, add;
+- a preference is one row more, a feature left out is a row and a column less.
+
+So there is one sum for the regression loss and one for each weighting with ties in or out, each made in one pass over
+the rows when it is first needed, and then only corrected query by query.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..core.features import Features
+from ..core.preferences import PairPreferences, QueryPreferences
+from ..core.queries import Queries
+from ..core.statistics import Statistics
+from ..core.weighting import WEIGHTINGS
+from ..problems.primal import Primal
+from .state import GAINS, Preference, State
+
+REGRESSION = ("regression", True)
+KEYS = [(weighting, tied) for weighting in WEIGHTINGS for tied in (False, True)] + [REGRESSION]
+Key = tuple[str, bool]
+
+
+def gains(y: np.ndarray) -> np.ndarray:
+    """(m, 2) the targets of each gain: y itself, and 2^y - 1."""
+    return np.column_stack([y, np.exp2(np.minimum(y, 60)) - 1])
+
+
+@dataclass
+class Kept:
+    """The sums of some labels; None where nothing is labelled."""
+
+    y: np.ndarray
+    sums: Statistics | None
+
+
+class Sums:
+    """Statistics of rows X in features Phi, for any labels and switches."""
+
+    def __init__(self, X: Any, features: Features, queries: Queries):
+        self.X, self.features, self.queries = X, features, queries
+        self.dtype = X.dtype if features.W is None else np.dtype(np.float64)
+        self._kept: dict[Key, Kept] = {}
+        self._locks = {key: threading.Lock() for key in KEYS}
+
+    def known(self, key: Key) -> bool:
+        """Whether the sums have been made before."""
+        return key in self._kept
+
+    def loss(self, key: Key, y: np.ndarray) -> Statistics | None:
+        """The sums of labels y (NaN where there is none) under one loss."""
+        with self._locks[key]:
+            kept = self._kept.get(key)
+            changed = self._changed(kept, y)
+            if kept is None or changed is None:
+                kept = Kept(y, self._sum(key, y, np.flatnonzero(~np.isnan(y))))
+            elif len(changed):
+                rows = np.concatenate([self.queries.rows(int(q)) for q in changed])
+                kept = Kept(y, self._corrected(key, kept, y, rows))
+            self._kept[key] = kept
+            return kept.sums
+
+    def of(self, state: State, y: np.ndarray) -> Statistics:
+        """The sums of a state whose labels are y: losses mixed, preferences added, one target."""
+        beta = state.regression
+        rank = None if beta == 1 else self.loss((state.weighting, state.tied_pairs), y)
+        plain = None if beta == 0 else self.loss(REGRESSION, y)
+        sums = _mixed(rank, plain, beta) if rank is not None or plain is not None else self._nothing(beta)
+        target = GAINS.index(state.gain)
+        sums = replace(
+            sums,
+            cross=sums.cross[:, [target]],
+            square=sums.square[[target]],
+            target_mean=sums.target_mean[[target]],
+        )
+        pairs = self.pairs([p for p in state.preferences if self.queries.codes[p.above] not in state.forgotten])
+        return sums if pairs is None else sums + replace(pairs, beta=beta)
+
+    def pairs(self, preferences: Sequence[Preference]) -> Statistics | None:
+        """The sums of explicit preferences."""
+        if not preferences:
+            return None
+        rows, place = np.unique([(p.above, p.below) for p in preferences], return_inverse=True)
+        F = PairPreferences(
+            place.reshape(-1, 2), len(rows), np.array([p.weight for p in preferences], dtype=np.float64)
+        )
+        margins = np.array([[p.margin] for p in preferences])
+        return Primal(F, self.features, np.asarray(self.X[rows], dtype=np.float64), margins, np.float64).sums
+
+    # ---------------------------------------------------------------- inside
+
+    def _changed(self, kept: Kept | None, y: np.ndarray) -> np.ndarray | None:
+        """The queries whose labels differ; None where summing afresh is cheaper."""
+        if kept is None:
+            return None
+        if kept.y is y:
+            return np.empty(0, dtype=np.intp)
+        different = ~((kept.y == y) | (np.isnan(kept.y) & np.isnan(y)))
+        changed = np.unique(self.queries.codes[different])
+        return None if 2 * self.queries.sizes[changed].sum() > len(y) else changed
+
+    def _corrected(self, key: Key, kept: Kept, y: np.ndarray, rows: np.ndarray) -> Statistics | None:
+        before, after = (self._sum(key, labels, rows[~np.isnan(labels[rows])]) for labels in (kept.y, y))
+        total = kept.sums
+        if before is not None and total is not None:
+            total = total - before
+            total = total if total.n_rows else None
+        if after is not None:
+            total = after if total is None else total + after
+        return total
+
+    def _sum(self, key: Key, y: np.ndarray, rows: np.ndarray) -> Statistics | None:
+        if not len(rows):
+            return None
+        weighting, tied = key
+        whole = len(rows) == len(y)
+        labels = y if whole else y[rows]
+        queries = self.queries if whole else Queries.of(self.queries.codes[rows])
+        F = QueryPreferences(
+            queries,
+            None if tied else labels,
+            weighting="items" if key == REGRESSION else weighting,
+            regression=float(key == REGRESSION),
+        )
+        X = self.X if whole else self.X[rows]
+        return Primal(F, self.features, X, gains(labels), self.dtype).sums
+
+    def _nothing(self, beta: float) -> Statistics:
+        n, t = self.features.n_columns, len(GAINS)
+        zeros = np.zeros((n, n)), np.zeros((n, t)), np.zeros(t), np.zeros(n), np.zeros(t)
+        return Statistics(*zeros, 0.0, beta, 0, 0, 0)
+
+
+def _mixed(rank: Statistics | None, plain: Statistics | None, beta: float) -> Statistics:
+    """beta of the regression loss, 1 - beta of the ranking loss; both about the same mean, which L does not see."""
+    if plain is None or rank is None:
+        found = rank if plain is None else plain
+        assert found is not None
+        return found
+    mix = lambda a, b: beta * a + (1 - beta) * b
+    return replace(
+        plain,
+        gram=mix(plain.gram, rank.gram),
+        cross=mix(plain.cross, rank.cross),
+        square=mix(plain.square, rank.square),
+        beta=beta,
+        n_pairs=rank.n_pairs,
+    )

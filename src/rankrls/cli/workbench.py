@@ -1,0 +1,82 @@
+"""rankrls workbench DATA [MODEL]"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+import webbrowser
+from argparse import Namespace
+from pathlib import Path, PurePath
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from ..app.demo import demo
+from ..app.documents import Documents, documents
+from ..app.inputs import from_runs, is_run, with_qrels
+from ..app.session import Session
+from . import predict
+from .data import read
+from .text import as_json, remark
+
+
+def run(args: Namespace) -> None:
+    data, model = _opened(args)
+    from ..app.server import Server
+
+    threadpool_limits(limits=1, user_api="blas")  # answers are short: waking further threads costs more than it saves
+    session = Session(data, model, journal=_journal(args), read_only=args.read_only)
+    server = Server(session, args.port)
+    record = {"url": server.url, "journal": session.journal.path and str(session.journal.path), "name": data.name}
+    if args.json:
+        print(as_json(record), flush=True)
+    else:
+        rows, queries, features = len(data.y), len(data.queries), data.X.shape[1]
+        print(f"{data.name}: {rows:,} documents, {queries:,} queries, {features:,} features")
+        if session.labels_of:
+            print(f"went on from {record['journal']}, {len(session.journal.actions):,} lines")
+        print(server.url, flush=True)
+        remark(args, "Ctrl+C ends it; every change is in the journal already")
+    if not args.no_browser:
+        webbrowser.open(server.url)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    server.run()
+
+
+def _opened(args: Namespace) -> tuple[Documents, Any]:
+    """The documents and the model, if one is given."""
+    if args.demo:
+        if args.data is not None:
+            raise ValueError("--demo brings its own data: leave DATA out")
+        return demo(), None
+    if args.data is None:
+        raise ValueError("which data? rankrls workbench DATA, or rankrls workbench --demo")
+    model = None if args.model is None else predict.load(args.model)
+    if args.data != "-" and is_run(args.data):
+        return from_runs([args.data, *(args.runs or [])], args.qrels), model
+    if args.runs:
+        raise ValueError("--runs goes with a TREC run as DATA")
+    names, n_features = (None, None) if model is None else predict.features(model)
+    data = documents(
+        read([args.data], args, names=names, n_features=n_features, label=False), name=PurePath(args.data).name
+    )
+    return (data if args.qrels is None else with_qrels(data, args.qrels)), model
+
+
+def _journal(args: Namespace) -> Path | None:
+    """Where the session is stored: as asked, beside the data, or else in a folder for what comes and goes."""
+    if args.journal is not None:
+        return Path(args.journal)
+    name = "demo" if args.demo else "standard-input" if args.data == "-" else PurePath(args.data).name
+    folder = Path(".") if args.demo or args.data == "-" else Path(args.data).resolve().parent
+    path = folder / f"{name}.workbench.jsonl"
+    if args.read_only:
+        return path if path.exists() else None
+    try:
+        with open(path, "ab"):
+            return path
+    except OSError:
+        fallback = Path(tempfile.mkdtemp(prefix="rankrls-workbench-")) / path.name
+        print(f"rankrls: {folder} cannot be written to; the journal is {fallback}", file=sys.stderr)
+        return fallback

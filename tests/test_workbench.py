@@ -1,0 +1,638 @@
+"""The workbench without a browser: sessions, their exactness, the journal, the answers, and who gets them."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import oracles
+import rankrls
+from rankrls import RankRLS
+from rankrls.app import open_session, workbench
+from rankrls.app.compare import compare, similarity
+from rankrls.app.demo import demo
+from rankrls.app.documents import documents
+from rankrls.app.fit import with_signs
+from rankrls.app.inputs import documents_of, from_runs, is_run
+from rankrls.app.journal import JournalError
+from rankrls.app.outputs import OUTPUTS, estimator
+from rankrls.app.session import ReadOnlyError, Session
+from rankrls.app.state import ActionError
+from rankrls.core.queries import Queries
+from rankrls.datasets import RankingData, make_ranking, make_search
+
+DATA = make_ranking(24, n_features=6, random_state=3)
+
+
+@pytest.fixture
+def session():
+    made = open_session(DATA)
+    yield made
+    made.close()
+
+
+def dense(session):
+    """The weights of a session's state from the definition: every pair written out, one dense solve."""
+    state, data = session.state, session.documents
+    y = data.y.copy()
+    for row, grade in state.grades.items():
+        y[row] = np.nan if grade is None else grade
+    y[np.isin(data.queries.codes, sorted(state.forgotten))] = np.nan
+    keep = ~np.isnan(y)
+    X, y, codes = data.X[keep], y[keep], data.queries.codes[keep]
+    t = y if state.gain == "linear" else 2.0**y - 1
+    L = np.zeros((len(y), len(y)))
+    for q in np.unique(codes):
+        rows = np.flatnonzero(codes == q)
+        pairs = [(i, j) for i in rows for j in rows if i < j and (state.tied_pairs or y[i] != y[j])]
+        c = {"pairs": 1.0, "items": 1 / len(rows), "queries": 1 / max(1, len(pairs))}[state.weighting]
+        for i, j in pairs:
+            d = np.zeros(len(y))
+            d[i], d[j] = 1, -1
+            L += c * np.outer(d, d)
+    beta = state.regression
+    Lt = beta * np.eye(len(y)) + (1 - beta) * L
+    A = np.column_stack([X, np.ones(len(y))]) if beta else X
+    G, b = A.T @ Lt @ A, A.T @ Lt @ t
+    for p in state.preferences:
+        if data.queries.codes[p.above] not in state.forgotten:
+            d = np.zeros(A.shape[1])
+            d[: X.shape[1]] = data.X[p.above] - data.X[p.below]
+            G, b = G + p.weight * np.outer(d, d), b + p.weight * p.margin * d
+    on = [j for j in range(A.shape[1]) if j not in state.off]
+    fit = session.fit(state)
+    penalty = np.zeros(A.shape[1])
+    penalty[fit.on] = state.alpha * fit.scale**2
+    w = np.zeros(A.shape[1])
+    w[on] = np.linalg.solve((G + np.diag(penalty))[np.ix_(on, on)], b[on])
+    return w[: X.shape[1]]
+
+
+WORK = [
+    {"do": "grade", "row": 3, "grade": 4},
+    {"do": "prefer", "above": 7, "below": 2, "weight": 5.0, "margin": 1.5},
+    {"do": "set", "name": "tied_pairs", "value": True},
+    {"do": "grade", "row": 11, "grade": None},
+    {"do": "forget", "queries": [1, 5]},
+    {"do": "set", "name": "weighting", "value": "queries"},
+    {"do": "features", "off": [2]},
+    {"do": "snapshot", "name": "half way"},
+    {"do": "set", "name": "regression", "value": 0.25},
+    {"do": "prefer", "above": 30, "below": 31},
+    {"do": "undo"},
+    {"do": "redo"},
+    {"do": "set", "name": "gain", "value": "exp2"},
+    {"do": "set", "name": "tied_pairs", "value": False},
+    {"do": "recall", "queries": [5]},
+    {"do": "set", "name": "alpha", "value": 0.7},
+    {"do": "weigh", "id": 1, "weight": 2.0},
+]
+
+
+# ---------------------------------------------------------------- exactness
+
+
+def test_every_step_is_the_model_of_the_definition(session):
+    for action in WORK:
+        session.do(action)
+        assert_allclose(session.coef(session.state), dense(session), rtol=1e-9, atol=1e-11)
+
+
+def test_a_replayed_session_has_the_model_of_a_fit_from_scratch(tmp_path):
+    path = tmp_path / "session.jsonl"
+    first = open_session(DATA, journal=path)
+    for action in WORK:
+        first.do(action)
+    coef, settings = first.coef(first.state), first.state.settings()
+    first.close()
+    again = open_session(DATA, journal=path)
+    assert again.state.settings() == settings
+    assert_allclose(again.coef(again.state), coef, rtol=1e-9, atol=1e-12)
+    assert_allclose(again.coef(again.state), dense(again), rtol=1e-9, atol=1e-11)
+    again.close()
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("weighting", ["items", "queries", "pairs"])
+@pytest.mark.parametrize("regression", [0.0, 0.4, 1.0])
+def test_it_equals_rankrls_on_the_rows_that_are_left(session, weighting, tied, regression):
+    changes = {"weighting": weighting, "tied_pairs": tied, "regression": regression, "scale": "none", "alpha": 0.3}
+    for name, value in changes.items():
+        session.do({"do": "set", "name": name, "value": value})
+    session.do({"do": "forget", "queries": [2, 3]})
+    session.do({"do": "grade", "row": 0, "grade": 2})
+    y, keep = DATA.y.copy(), ~np.isin(session.documents.queries.codes, [2, 3])
+    y[0] = 2
+    plain = {"scale": None} if "scale" in RankRLS().get_params() else {}
+    scratch = RankRLS(0.3, weighting=weighting, tied_pairs=tied, regression=regression, **plain)
+    scratch.fit(DATA.X[keep], y[keep], qid=DATA.qid[keep])
+    made = estimator(session)
+    assert_allclose(made.coef_, scratch.coef_, rtol=1e-9, atol=1e-11)
+    assert_allclose(made.predict(DATA.X), scratch.predict(DATA.X), rtol=1e-9, atol=1e-9)
+
+
+def test_the_curve_is_the_exact_hold_out_of_refits(session):
+    session.do({"do": "prefer", "above": 1, "below": 4, "weight": 3.0, "margin": 1.0})
+    session.do({"do": "forget", "queries": [6]})
+    state, metric = session.state, session.state.metrics[0]
+    quality = session.grid(state)
+    queries = session.documents.queries
+    k = 9
+    for q in (0, 3, 6, 11):
+        rest = replace(state, alpha=float(quality.alphas[k]), forgotten=state.forgotten | {q})
+        fit = session.fit(rest)
+        same = replace(fit, scale=session.fit(state).scale)  # the scale is one of all queries
+        rows = queries.rows(q)
+        scores = DATA.X[rows] @ same.coef(rest.alpha)
+        value = rankrls.metrics.get_metric(metric)(DATA.y[rows], scores)
+        assert_allclose(quality.values[metric][q, k], value, rtol=1e-9)
+
+
+def test_sums_do_not_drift_in_a_thousand_changes(session):
+    rng = np.random.default_rng(0)
+    for _ in range(1000):
+        row = int(rng.integers(len(DATA.y)))
+        session.do({"do": "grade", "row": row, "grade": int(rng.integers(5))})
+        if rng.random() < 0.1:
+            session.coef(session.state)
+    assert_allclose(session.coef(session.state), dense(session), rtol=1e-9, atol=1e-11)
+
+
+def test_sign_constraints_meet_their_conditions():
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        n = int(rng.integers(2, 30))
+        A = rng.normal(size=(n + 5, n))
+        G, c, signs = A.T @ A, rng.normal(size=n) * 5, rng.integers(-1, 2, n)
+        w = with_signs(G, c, 0.1, signs)
+        gradient = c - G @ w - 0.1 * w
+        assert np.all(w * signs >= 0)
+        assert_allclose(gradient[(signs == 0) | (w != 0)], 0, atol=1e-9)
+        assert np.all((gradient * signs)[(signs != 0) & (w == 0)] <= 1e-9)
+
+
+def test_constraints_hold_in_a_session(session):
+    free = session.coef(session.state)
+    j = int(np.argmax(np.abs(free)))
+    session.do({"do": "sign", "feature": j, "sign": -int(np.sign(free[j]))})
+    assert session.coef(session.state)[j] == 0
+    session.do({"do": "undo"})
+    assert_allclose(session.coef(session.state), free)
+
+
+def test_just_enough_weight_is_just_enough(session):
+    rows = session.documents.queries.rows(4)
+    order = rows[np.argsort(-session.scores(session.state, rows))]
+    low, high = int(order[-1]), int(order[0])
+    session.do({"do": "prefer", "above": low, "below": high})
+    made = session.state.preferences[-1]
+    a, b = session.scores(session.state, np.array([low, high]))
+    if session.state.scale == "none":
+        assert_allclose(a - b, 0.05 * made.margin, rtol=1e-6)
+    assert a > b
+
+
+def test_a_kernel_model_is_refitted_and_explained():
+    model = RankRLS(0.5, kernel="rbf", basis=20, random_state=0).fit(DATA.X, DATA.y, qid=DATA.qid)
+    session = open_session(DATA, model)
+    rows = np.arange(len(DATA.y))
+    centred = lambda s: s - np.array([s[DATA.qid == q].mean() for q in DATA.qid])
+    assert_allclose(centred(session.scores(session.state, rows)), centred(model.predict(DATA.X)), atol=1e-6)
+    found = session.why(0, 1)
+    difference = np.subtract(*session.scores(session.state, np.array([0, 1])))
+    assert_allclose(found["total"], difference, rtol=1e-5, atol=1e-7)
+    session.do({"do": "prefer", "above": 1, "below": 0})
+    made = estimator(session)
+    assert_allclose(np.diff(made.predict(DATA.X[:2])), np.diff(session.scores(session.state, np.arange(2))), atol=1e-8)
+    session.close()
+
+
+# ---------------------------------------------------------------- history and journal
+
+
+def test_undo_and_redo_of_everything(session):
+    states = [session.step]
+    for action in WORK[:9]:
+        session.do(action)
+        states.append(session.step)
+    for step in reversed(states[:-1]):
+        session.do({"do": "undo"})
+        assert session.step == step
+    with pytest.raises(ActionError, match="nothing to undo"):
+        session.do({"do": "undo"})
+    for step in states[1:]:
+        session.do({"do": "redo"})
+        assert session.step == step
+
+
+def test_killing_the_process_loses_nothing(tmp_path):
+    path = tmp_path / "killed.jsonl"
+    program = (
+        "import os, signal, sys; from rankrls.app import open_session; from rankrls.datasets import make_ranking\n"
+        f"s = open_session(make_ranking(24, n_features=6, random_state=3), journal={str(path)!r})\n"
+        "s.do({'do': 'grade', 'row': 5, 'grade': 4}); s.do({'do': 'snapshot', 'name': 'kept'})\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], timeout=120, check=False)
+    assert done.returncode < 0
+    with open(path, "ab") as file:
+        file.write(b'{"do":"grade","row":9')  # a line that was never finished
+    again = open_session(DATA, journal=path)
+    assert again.state.grades == {5: 4.0} and again.step.snapshots[-1].name == "kept"
+    again.do({"do": "grade", "row": 6, "grade": 1})
+    again.close()
+    assert open_session(DATA, journal=path, read_only=True).state.grades == {5: 4.0, 6: 1.0}
+
+
+def test_a_journal_of_other_data_is_refused(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    open_session(DATA, journal=path).close()
+    with pytest.raises(JournalError, match="other data"):
+        open_session(make_ranking(24, n_features=6, random_state=4), journal=path)
+    path.write_text("hello\n")
+    with pytest.raises(JournalError, match="not a journal"):
+        open_session(DATA, journal=path)
+
+
+def test_two_sessions_cannot_write_one_journal(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    first = open_session(DATA, journal=path)
+    with pytest.raises(JournalError, match="another workbench"):
+        open_session(DATA, journal=path)
+    first.close()
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"do": "fly"},
+        {"do": "grade", "row": -1, "grade": 1},
+        {"do": "grade", "row": 10**9, "grade": 1},
+        {"do": "grade", "row": 1, "grade": float("nan")},
+        {"do": "grade", "row": 1, "grade": "good"},
+        {"do": "prefer", "above": 1, "below": 1, "weight": 1, "margin": 1},
+        {"do": "prefer", "above": 1, "below": len(DATA.y) - 1, "weight": 1, "margin": 1},
+        {"do": "prefer", "above": 1, "below": 2, "weight": -1, "margin": 1},
+        {"do": "set", "name": "alpha", "value": 0},
+        {"do": "set", "name": "alpha", "value": True},
+        {"do": "set", "name": "tied_pairs", "value": 1},
+        {"do": "set", "name": "__class__", "value": 1},
+        {"do": "set", "name": "metrics", "value": ["nonsense"]},
+        {"do": "features", "off": list(range(6))},
+        {"do": "sign", "feature": 0, "sign": 2},
+        {"do": "restore", "snapshot": 99},
+        {"do": "drop", "id": 7},
+        {"do": "snapshot", "name": "  "},
+        {"do": "redo"},
+    ],
+)
+def test_a_bad_action_changes_nothing(session, action):
+    before, count = session.step, len(session.journal.actions)
+    with pytest.raises(ActionError):
+        session.do(action)
+    assert session.step == before and len(session.journal.actions) == count
+
+
+def test_read_only_refuses_every_change():
+    session = open_session(DATA, read_only=True)
+    with pytest.raises(ReadOnlyError):
+        session.do({"do": "grade", "row": 0, "grade": 1})
+    session.close()
+
+
+# ---------------------------------------------------------------- data
+
+
+def test_without_labels_there_is_a_session_to_judge_in():
+    session = open_session(replace(DATA, y=np.full(len(DATA.y), np.nan)))
+    assert_array_equal(session.coef(session.state), 0)
+    session.do({"do": "prefer", "above": 3, "below": 1})
+    a, b = session.scores(session.state, np.array([3, 1]))
+    assert a > b
+    session.do({"do": "grade", "row": 3, "grade": 2})
+    session.do({"do": "grade", "row": 2, "grade": 0})
+    assert np.isfinite(session.coef(session.state)).all()
+    assert_allclose(session.coef(session.state), dense(session), rtol=1e-9, atol=1e-11)
+    session.close()
+
+
+@pytest.mark.parametrize("shape", [(1, 30, 4), (2000, 2, 3), (4, 6, 300), (3, 40, 1)])
+def test_shapes(shape):
+    n_queries, length, n = shape
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_queries * length, n))
+    y = rng.integers(0, 3, len(X)).astype(float)
+    session = open_session(RankingData(X, y, np.repeat(np.arange(n_queries), length)))
+    session.do({"do": "prefer", "above": 1, "below": 0})
+    session.do({"do": "forget", "queries": [0]})
+    assert np.isfinite(session.coef(session.state)).all()
+    session.close()
+
+
+def test_data_come_in_many_forms(tmp_path):
+    import pandas
+
+    frame = pandas.DataFrame(DATA.X, columns=DATA.feature_names).assign(
+        qid=DATA.qid, label=DATA.y, docid=[f"d{i}" for i in range(len(DATA.y))], title="a <b>title</b>"
+    )
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    frame.to_parquet(tmp_path / "data.parquet")
+    rankrls.datasets.dump_letor(DATA, tmp_path / "data.txt")
+    for data in (frame, tmp_path / "data.csv", tmp_path / "data.parquet", tmp_path / "data.txt", DATA):
+        found = documents_of(data)
+        assert_allclose(found.X, DATA.X)
+        assert_allclose(found.y, DATA.y)
+        assert len(found.queries) == 24
+    assert documents_of(frame).title(0) == "a <b>title</b>" and documents_of(frame).doc_id(3) == "d3"
+    assert len(documents_of((DATA.X, DATA.y, DATA.qid)).queries) == 24
+    with pytest.raises(TypeError, match="data frame"):
+        documents_of(5)
+    with pytest.raises(ValueError, match="missing or not finite"):
+        documents_of(frame.assign(noise_0=np.nan))
+
+
+def test_trec_runs_become_features(tmp_path):
+    a, b, judged = tmp_path / "a.run", tmp_path / "b.run", tmp_path / "q.qrels"
+    a.write_text("q1 Q0 d1 1 9.5 a\nq1 Q0 d2 2 7.25 a\nq2 Q0 d1 1 3 a\n")
+    b.write_text("q1 Q0 d2 1 0.9 b\nq2 Q0 d9 1 0.8 b\n")
+    judged.write_text("q1 0 d2 2\nq1 0 d7 1\nq2 0 d1 0\nq3 0 d1 1\n")
+    assert is_run(a) and not is_run(judged)
+    data = from_runs([a, b], judged)
+    assert data.feature_names == ["a score", "a 1/rank", "b score", "b 1/rank"]
+    rows = data.rows_by_name
+    assert set(rows) == {("q1", "d1"), ("q1", "d2"), ("q1", "d7"), ("q2", "d1"), ("q2", "d9")}
+    assert_allclose(data.X[rows["q1", "d2"]], [7.25, 1 / 62, 0.9, 1 / 61])
+    assert_allclose(data.X[rows["q1", "d7"]], [7.25, 0, 0.9, 0])
+    assert data.y[rows["q1", "d2"]] == 2 and np.isnan(data.y[rows["q1", "d1"]])
+
+
+def test_a_model_with_scalers_is_continued():
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    data = make_search(30, random_state=0)
+    plain = {"scale": None} if "scale" in RankRLS().get_params() else {}
+    model = make_pipeline(StandardScaler(), RankRLS(2.0, **plain)).fit(data.X, data.y, rankrls__qid=data.qid)
+    session = open_session(data, model)
+    assert_allclose(estimator(session).predict(data.X), model.predict(data.X), rtol=1e-8, atol=1e-9)
+    assert [kept.name for kept in session.step.snapshots] == ["Start", "Model given"]
+    session.close()
+
+
+# ---------------------------------------------------------------- out
+
+
+@pytest.mark.parametrize("what", sorted(set(OUTPUTS) - {"report"}))
+def test_every_export_can_be_written(what):
+    session = open_session(demo())
+    session.do({"do": "prefer", "above": 3, "below": 1})
+    name, kind, content = OUTPUTS[what](session)
+    assert name and "/" in kind and content
+    session.close()
+
+
+def test_a_model_file_predicts_what_the_page_shows(session, tmp_path):
+    session.do({"do": "prefer", "above": 3, "below": 1})
+    session.do({"do": "features", "off": [1]})
+    path = tmp_path / "model.rankrls"
+    path.write_bytes(OUTPUTS["model"](session)[2])
+    rows = np.arange(len(DATA.y))
+    loaded = rankrls.load(path)
+    loaded.__dict__.pop("feature_names_in_", None)
+    assert_allclose(loaded.predict(DATA.X), session.scores(session.state, rows), rtol=1e-12)
+
+
+def test_the_script_leads_to_the_same_model(session):
+    for action in WORK:
+        session.do(action)
+    names = {}
+    exec(compile(OUTPUTS["script"](session)[2].decode(), "script", "exec"), names)
+    again = names["decide"](DATA)
+    assert_allclose(again.coef(again.state), session.coef(session.state), rtol=1e-9, atol=1e-12)
+    again.close()
+
+
+def test_the_report_is_a_page():
+    pytest.importorskip("matplotlib")
+    session = open_session(demo())
+    name, kind, content = OUTPUTS["report"](session)
+    assert (name, kind) == ("report.html", "text/html") and b"now" in content
+    session.close()
+
+
+def test_judgments_go_out_and_come_back():
+    from rankrls.app.api import Api
+
+    session = open_session(demo())
+    session.do({"do": "grade", "row": 5, "grade": 3})
+    for what in ("judgments", "qrels"):
+        _, _, text = OUTPUTS[what](session)
+        fresh = open_session(replace(demo(), y=np.full(len(demo().y), np.nan)))
+        if what == "judgments":
+            got = json.loads(Api(fresh).answer("POST", "judgments", {}, text).content)
+            assert got["unknown"] == 0
+            assert_array_equal(fresh.labels(fresh.state), session.labels(session.state))
+        fresh.close()
+    session.close()
+
+
+def test_comparison_counts_what_differs(session):
+    session.do({"do": "snapshot", "name": "before"})
+    session.do({"do": "features", "off": [int(np.argmax(np.abs(session.coef(session.state))))]})
+    found = compare(session, [3 - 1, 0])
+    pair = found["pairs"][0]
+    assert pair["losses"] > pair["wins"] and 0 < pair["rbo"] < 1 and pair["movers"]
+    same = compare(session, [0, 0])["pairs"][0]
+    assert same["jaccard"] == pytest.approx(1) and same["rbo"] == pytest.approx(1) and same["reversals"] == 0
+
+
+def test_rank_biased_overlap_against_its_definition():
+    rng = np.random.default_rng(0)
+    a, b = rng.permutation(15) + 1, rng.permutation(15) + 1
+    alike = similarity(Queries.single(15), a, b)
+    A, B = np.argsort(a), np.argsort(b)
+    overlap = [len(set(A[:d]) & set(B[:d])) / d for d in range(1, 11)]
+    rbo = overlap[-1] * 0.9**10 + 0.1 / 0.9 * sum(0.9**d * x for d, x in enumerate(overlap, start=1))
+    assert_allclose(alike["rbo"], rbo)
+    assert_allclose(alike["jaccard"], len(set(A[:10]) & set(B[:10])) / len(set(A[:10]) | set(B[:10])))
+    turned = sum(b[A[i]] > b[A[j]] for i in range(10) for j in range(i + 1, 10))
+    assert alike["reversals"][0] == turned
+
+
+# ---------------------------------------------------------------- answers
+
+
+def unbundled(content):
+    (length,) = struct.unpack_from("<I", content)
+    header = json.loads(content[4 : 4 + length])
+    for entry in header["arrays"]:
+        count = int(np.prod(entry["shape"]))
+        header[entry["name"]] = np.frombuffer(content, entry["dtype"], count, 4 + length + entry["offset"])
+    return header
+
+
+@pytest.fixture
+def client(session, tmp_path, monkeypatch):
+    testclient = pytest.importorskip("starlette.testclient")
+    from rankrls.app.server import application
+
+    application_ = application(session, "secret-token", 8000)
+    with testclient.TestClient(application_, base_url="http://127.0.0.1:8000") as made:
+        yield made
+
+
+TOKEN = {"X-Token": "secret-token"}
+
+
+def test_only_the_token_opens(client):
+    for path in ("state", "queries", "query?query=0", "export?what=journal", "events", "nowhere"):
+        assert client.get(f"/api/{path}").status_code == 401
+        assert client.get(f"/api/{path}", headers={"X-Token": "secret-tokem"}).status_code == 401
+    assert client.post("/api/do", json={"do": "undo"}).status_code == 401
+    assert client.get("/api/state", headers=TOKEN).status_code == 200
+    assert client.get("/api/state?token=secret-token").status_code == 200
+
+
+def test_other_hosts_and_pages_are_refused(client):
+    for headers in (
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1:9999"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ):
+        assert client.get("/api/state", headers={**TOKEN, **headers}).status_code == 403
+        assert client.get("/", headers=headers).status_code == 403
+    assert client.get("/api/state", headers={**TOKEN, "Origin": "http://localhost:8000"}).status_code == 200
+
+
+def test_every_answer_is_guarded(client):
+    for path in ("/", "/main.js", "/nowhere", "/api/state", "/../pyproject.toml", "/%2e%2e/session.py"):
+        answer = client.get(path)
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "access-control-allow-origin" not in answer.headers
+    assert client.get("/../session.py").status_code == 404
+    assert client.get("/vendor/uplot.js").status_code == 200
+
+
+def test_requests_are_bounded(client):
+    answer = client.post("/api/do", headers=TOKEN, content=b"x" * (5 << 20))
+    assert answer.status_code == 413
+    assert client.post("/api/do", headers=TOKEN, content=b"[1]").status_code == 400
+    assert client.post("/api/do", headers=TOKEN, content=b"{").status_code == 400
+    assert client.post("/api/do", headers=TOKEN, json={"do": "start", "alpha": 1}).status_code == 400
+
+
+def test_the_page_gets_what_it_draws(client, session):
+    state = client.get("/api/state", headers=TOKEN).json()
+    assert state["queries"] == 24 and state["features"] == 6
+    before = session.point(session.state)
+    columns = unbundled(client.get("/api/queries?names=1", headers=TOKEN).content)
+    assert len(columns["ids"]) == 24
+    assert_allclose(columns["score"], before.values[session.state.metrics[0]][:, 0], rtol=1e-6)
+    query = unbundled(client.get("/api/query?query=2", headers=TOKEN).content)
+    rows = [doc["row"] for doc in query["documents"]]
+    scores = session.scores(session.state, np.array(rows))
+    assert_allclose(np.diff(query["score"]), np.diff(scores), rtol=1e-9, atol=1e-12)
+    assert np.all(np.diff(query["score"]) <= 0)
+    B, alpha = query["B"].reshape(len(rows), -1), 3.3
+    other = session.scores(replace(session.state, alpha=alpha), np.array(rows))
+    followed = B @ (query["z"] / (query["d"] + alpha))
+    assert_allclose(followed - followed.mean(), other - other.mean(), rtol=1e-9, atol=1e-12)
+    weights = unbundled(client.get("/api/model", headers=TOKEN).content)
+    assert_allclose(weights["coef"], session.coef(session.state))
+    why = client.get(f"/api/why?a={rows[0]}&b={rows[1]}", headers=TOKEN).json()
+    assert sum(bar["adds"] for bar in why["bars"]) + why["rest"] == pytest.approx(why["total"])
+    assert why["total"] == pytest.approx(scores[0] - scores[1])
+    assert client.get("/api/query?query=99", headers=TOKEN).status_code == 400
+    assert client.get("/api/compare?of=1", headers=TOKEN).status_code == 400
+
+
+def test_read_only_over_http(tmp_path):
+    testclient = pytest.importorskip("starlette.testclient")
+    from rankrls.app.server import application
+
+    session = open_session(DATA, read_only=True)
+    with testclient.TestClient(application(session, "t" * 20, 80), base_url="http://127.0.0.1:80") as client:
+        headers = {"X-Token": "t" * 20, "Host": "127.0.0.1:80"}
+        assert client.post("/api/do", headers=headers, json={"do": "undo"}).status_code == 403
+        assert client.get("/api/state", headers=headers).json()["read_only"]
+    session.close()
+
+
+def test_the_workbench_from_python(tmp_path, monkeypatch):
+    pytest.importorskip("uvicorn")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    import urllib.request
+
+    bench = workbench(DATA, browser=False, journal=tmp_path / "j.jsonl")
+    first = bench.url
+    address = first.replace("/?", "/api/state?")
+    with urllib.request.urlopen(address, timeout=20) as answer:
+        assert json.load(answer)["queries"] == 24
+    bench.close()
+    again = workbench(DATA, browser=False, journal=tmp_path / "j.jsonl")
+    assert again.url.split("token=")[1] == first.split("token=")[1]  # an open page finds its server again
+    again.close()
+    with pytest.raises(ValueError, match="no documents"):
+        workbench(RankRLS())
+
+
+def test_the_widget_answers_messages():
+    pytest.importorskip("anywidget")
+    from rankrls.app.widget import widget
+
+    session = open_session(DATA)
+    made, sent = widget(session), []
+    made.send = lambda content, buffers=None: sent.append((content, buffers))
+    made._answer(made, {"id": 1, "method": "GET", "path": "state"}, [])
+    assert sent[0][0]["status"] == 200 and json.loads(sent[0][1][0])["queries"] == 24
+    made._answer(made, {"id": 2, "method": "POST", "path": "do", "body": {"do": "grade", "row": 0, "grade": 1}}, [])
+    assert session.state.grades == {0: 1.0}
+    assert any("event" in content for content, _ in sent)
+    assert {"app.js", "vendor/uplot.js"} <= set(made.modules)
+    session.close()
+
+
+def test_the_command_prints_its_address(tmp_path):
+    pytest.importorskip("uvicorn")
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "rankrls", "workbench", "--demo", "--no-browser", "--quiet"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            lines = [process.stdout.readline() for _ in range(2)]
+            assert lines[1].startswith("http://127.0.0.1:") and "/?token=" in lines[1]
+            assert (tmp_path / "demo.workbench.jsonl").exists()
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def test_oracles_are_independent():
+    assert "rankrls" not in vars(oracles)
+
+
+def test_a_session_follows_with_its_quality():
+    session = open_session(documents(DATA))
+    end = time.monotonic() + 60
+    while session.known(session.state)[1] is None or session.known(session.state)[1].done < 1:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    heard = []
+    stop = session.listen(heard.append)
+    session.do({"do": "set", "name": "weighting", "value": "pairs"})
+    while not any(event["type"] == "quality" for event in heard):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    stop()
+    assert isinstance(session, Session)
+    session.close()
