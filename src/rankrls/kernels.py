@@ -275,6 +275,11 @@ def as_kernel(kernel: Kernel | str | Callable[..., np.ndarray]) -> Kernel:
     raise TypeError(f"kernel must be None, a name, an object of rankrls.kernels or a function, got {kernel!r}")
 
 
+def is_precomputed(kernel: Any) -> bool:
+    """Whether X is to hold kernel values: estimators with such a kernel are pairwise."""
+    return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
+
+
 def _dot(X: Array, Z: Array) -> np.ndarray:
     K = X @ Z.T
     return K.toarray() if sparse.issparse(K) else np.asarray(K)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,7 @@ from ..estimators.base import Ranker
 from ..metrics import get_metric
 from ..system.frames import as_frame
 from ..system.progress import Progress
+from ..system.warnings import warn
 from ..tables.columns import ColumnMaps
 from . import glassbox
 from .candidates import MAKE, NEEDS, Common, Split
@@ -204,7 +204,7 @@ class AutoRanker(Ranker):
             if not study.judged:
                 raise
             tried = ", ".join(one.name for one in study.judged)
-            warnings.warn(f"interrupted: the model is made of the candidates tried so far ({tried})", stacklevel=4)
+            warn(f"interrupted: the model is made of the candidates tried so far ({tried})")
         return study
 
     def _fit_parts(self, final: Split, study: CrossFit, blend: Blend) -> None:

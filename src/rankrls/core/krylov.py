@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..system.progress import counted
+from ..system.warnings import warn
 
 LABEL = "conjugate gradients, of the iterations allowed"
 
@@ -143,9 +143,8 @@ def warn_if_stopped_early(
 ) -> None:
     """Never silent about non-convergence."""
     if not solution.converged:
-        warnings.warn(
+        warn(
             f"{what} stopped after {solution.iterations} iterations with relative residual "
             f"{solution.residual.max():.1e}: {remedy}",
             ConvergenceWarning,
-            stacklevel=3,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,6 +22,7 @@ from ..problems.dictionary import Columns, KernelAtoms
 from ..problems.joint_pursuit import Agreeing
 from ..problems.pursuit import Supervised
 from ..system import memory
+from ..system.warnings import warn
 from .folds import folds_of
 from .training import Training
 
@@ -127,11 +127,9 @@ def agreeing(
         "take fewer, e.g. basis=500",
     )
     if not G.n_pairs and len(views) > 1 and (nus is None or np.any(nus)):
-        warnings.warn(
+        warn(
             f"no query has two of the {len(unscored)} unscored rows: the views have nothing to agree on; unscored "
             "rows are those where y is NaN",
-            UserWarning,
-            stacklevel=4,
         )
     S = agreement(stack, X, unscored, G) if G.n_pairs else np.zeros((stack.n_columns,) * 2)
     Z = np.vstack([stack(X[scored[i : i + BATCH_ROWS]]) for i in range(0, len(scored), BATCH_ROWS)])

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from .. import checks
-from ..kernels import Precomputed
+from ..kernels import Precomputed, is_precomputed
 from ..metrics import get_metric
 from ..relations import checks as relation_checks
 from ..relations import fitting, names
@@ -393,5 +393,5 @@ class ConditionalRankRLS(RelationModel):
         tags.target_tags.required = True
         tags.target_tags.two_d_labels = True
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags

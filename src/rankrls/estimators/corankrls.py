@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -21,6 +20,7 @@ from ..problems.coregularised import Coregularised, Stack, agreement
 from ..system.frames import as_column
 from ..system.progress import reporting
 from ..system.seeds import seed_of
+from ..system.warnings import warn
 from .base import Ranker
 from .folds import folds_of
 from .training import Training, preferences_among
@@ -232,11 +232,9 @@ class CoRankRLS(Ranker):
         queries, y = among().queries, rows.y[:, 0]
         checks.check_comparable(rows.y[scored], queries)
         if not unscored.n_pairs and len(stack.views) > 1:
-            warnings.warn(
+            warn(
                 f"no query has two of the {unscored.n_rows} unscored rows: the views have nothing to agree on and "
                 "learn each by itself; unscored rows are those where y is NaN",
-                UserWarning,
-                stacklevel=4,
             )
         data = Training(rows.X, rows.y[scored], queries, kept=scored, n_given=rows.n_given)
         nus = self._values("nu", self.nus, zero=True)

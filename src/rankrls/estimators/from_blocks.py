@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import operator
-import warnings
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from typing import Any
@@ -32,6 +31,7 @@ from ..problems.choice import Choice, Judged, Setting
 from ..problems.solved import Solved, mean_eigenvalue, model_at, needs_rows
 from ..system import memory
 from ..system.seeds import seed_of
+from ..system.warnings import warn
 from .training import GRAM_COLUMNS, Training
 
 
@@ -141,11 +141,9 @@ class Candidate:
             )
         settings = [Setting(alpha=float(alpha)) for alpha in self.alphas]
         if self.n_folds is not None and parts.once:
-            warnings.warn(
+            warn(
                 "the rows can be read only once: alpha is chosen by the held-out loss of the folds, not by "
                 f"{metric.name}; give a function that returns a new iterator to choose by that",
-                UserWarning,
-                stacklevel=6,
             )
             loss = self.held_out_loss(self.alphas) / sums.n_queries
             return Judged(settings, -loss if metric.greater_is_better else loss, np.full(len(loss), np.nan))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -15,12 +14,13 @@ from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Queries
 from ..core.views import FittedView, as_views, fitted_views
 from ..core.weighting import WEIGHTINGS
-from ..kernels import Precomputed
+from ..kernels import Precomputed, is_precomputed
 from ..metrics import get_metric
 from ..problems import choice
 from ..problems.pursuit import PursuitPath
 from ..system.progress import reporting
 from ..system.seeds import seed_of
+from ..system.warnings import warn
 from .base import Ranker
 from .candidates import Candidate, Trial, agreeing, supervised
 from .training import Training, preferences_among
@@ -375,11 +375,9 @@ class RankingPursuit(Ranker):
             best, ready = chosen.candidate.candidate, chosen.candidate.problem
         path = ready.released().path(n)
         if len(path) < n and (not self._auto or not len(path)):
-            warnings.warn(
+            warn(
                 f"stopped after {len(path)} of {n} basis functions: {path.stopped} "
                 f"({path.n_skipped} atoms repeat those chosen, {path.n_zero} are constant within queries)",
-                UserWarning,
-                stacklevel=4,
             )
         self.__dict__.pop("cv_predictions_", None)
         size = len(path)
@@ -529,9 +527,7 @@ class RankingPursuit(Ranker):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed) or (
-            isinstance(self.kernel, str) and self.kernel == "precomputed"
-        )
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
         tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
 

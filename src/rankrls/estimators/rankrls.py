@@ -17,7 +17,7 @@ from ..core.queries import Queries
 from ..core.ridge import primal
 from ..core.statistics import Statistics
 from ..core.weighting import WEIGHTINGS
-from ..kernels import Precomputed
+from ..kernels import Precomputed, is_precomputed
 from ..metrics import get_metric
 from ..problems import choice
 from ..problems.base import Model
@@ -594,9 +594,7 @@ class RankRLS(Ranker):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed) or (
-            isinstance(self.kernel, str) and self.kernel == "precomputed"
-        )
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
         tags.input_tags.sparse = not tags.input_tags.pairwise
         tags.target_tags.multi_output = self.tied_pairs is True
         return tags

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from .. import checks
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
-from ..kernels import Precomputed
+from ..kernels import Precomputed, is_precomputed
 from ..metrics import Metric, get_metric
 from ..problems import choice
 from ..problems.choice import Judged, Setting
@@ -23,6 +22,7 @@ from ..problems.iterative import Iterative
 from ..problems.transduction import Completion, completion
 from ..system.frames import as_column
 from ..system.progress import reporting
+from ..system.warnings import warn
 from .base import Ranker
 from .rankrls import RankRLS
 from .training import Training
@@ -203,11 +203,9 @@ class TransductiveRankRLS(Ranker):
         else:
             self.fidelity_ = np.nan if fidelity is None else fidelity
             self.transduction_, self.ranker_ = y, self.inductive_
-            warnings.warn(
+            warn(
                 "every row has a score, so there is nothing to transduce and this is RankRLS(tied_pairs=True); "
                 "set y to NaN for the queries without scores",
-                UserWarning,
-                stacklevel=2,
             )
         return self
 
@@ -330,7 +328,8 @@ class TransductiveRankRLS(Ranker):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags = RankRLS(kernel=self.kernel).__sklearn_tags__().input_tags
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
+        tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
 
 

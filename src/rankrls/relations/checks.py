@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +12,7 @@ from ..checks import _differ, check_choice, check_kernel_matrix, check_number, c
 from ..core.queries import Queries
 from ..metrics import get_metric
 from ..system.frames import names
+from ..system.warnings import warn
 from .folds import RelationKFold
 from .games import EdgeList
 from .relation import EdgeSet, dense, part
@@ -93,10 +93,8 @@ def warn_of_lone_objects(edges: EdgeSet, names: tuple[str, str]) -> None:
     alone = {name: (n - len(np.unique(met)), n) for name, met, n in zip(names, ends, edges.shape, strict=True)}
     found = [f"{count} of {n} objects of {name}" for name, (count, n) in alone.items() if count]
     if found:
-        warnings.warn(
+        warn(
             f"{' and '.join(found)} have no edge: they are predicted from their features alone",
-            UserWarning,
-            stacklevel=4,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import checks
 from ..system import frames
 from ..system.types import ArrayLike, Matrix, MatrixLike
+from ..system.warnings import warn
 from . import reading
 from .learning import ManyLevelsError, Rows, Settings, encode, infinite, learn
 from .maps import RelativeMap
@@ -166,10 +166,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             ) from None
         self._check_finite(table, learned.kinds, learned.maps)
         for name in learned.ids:
-            warnings.warn(
+            warn(
                 f"column {name!r} has a different text in nearly every row and is left out, as an id is: name the "
-                "other columns by columns=[...] to drop it in silence",
-                stacklevel=3,
+                "other columns by columns=[...] to drop it in silence"
             )
         if not learned.maps:
             raise ValueError(

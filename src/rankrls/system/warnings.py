@@ -1,0 +1,26 @@
+"""Warnings that name the line of the caller's own code."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+PACKAGES = ("rankrls", "sklearn", "joblib")  # lines in these are not the caller's
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn about the innermost line that lies outside of this package, and of what may have called it for the user.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn("mind the gap")
+    >>> str(caught[0].message)
+    'mind the gap'
+    """
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in PACKAGES:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
