@@ -184,6 +184,11 @@ def test_files_and_functions_stay_small(path):
             assert node.end_lineno - first <= 50, f"{node.name} is long: which noun is missing?"
 
 
+def test_the_idea_fits_in_two_short_files():
+    text = [(SOURCE / "core" / name).read_text() for name in ("preferences.py", "ridge.py")]
+    assert sum(len(part.splitlines()) for part in text) < 300
+
+
 def public_objects():
     for name in rankrls.__all__:
         yield name, getattr(rankrls, name)

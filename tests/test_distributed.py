@@ -25,7 +25,7 @@ from rankrls.bases import Draw
 from rankrls.blocks.block import Block
 from rankrls.blocks.sums import fold_of
 from rankrls.distributed.partitions import Partitions, Reader, added
-from rankrls.estimators.from_blocks import fit_parts
+from rankrls.estimators.from_blocks import fit_rows
 from rankrls.kernels import Gaussian
 from rankrls.system.parallel import n_threads, one_thread_each
 
@@ -456,13 +456,13 @@ def test_parts_that_change_between_passes_are_counted_anew():
     ends = np.flatnonzero(frame["qid"].to_numpy()[1:] != frame["qid"].to_numpy()[:-1]) + 1
     expected = RankRLS(1.0).fit(block.X, frame["y"], qid=frame["qid"])
     parts = Shifting(block, [ends[[3, 9]], [100, 333], [50, 200, 410]])
-    assert_allclose(fit_parts(RankRLS(1.0), parts).coef_, expected.coef_, rtol=1e-10)
+    assert_allclose(fit_rows(RankRLS(1.0), parts).coef_, expected.coef_, rtol=1e-10)
     lost = Shifting(block, [ends[[3, 9]]] * 2)
     lost.run = lambda task, labels=False, run=lost.run: (
         run(task, labels=labels) if labels else replace_rows(run(task, labels=labels))
     )
     with pytest.raises(ValueError, match="the rows must be the same in every pass"):
-        fit_parts(RankRLS(1.0), lost)
+        fit_rows(RankRLS(1.0), lost)
 
 
 def replace_rows(gathered):

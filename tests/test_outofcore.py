@@ -290,8 +290,8 @@ def test_rows_of_cut_queries_may_wait_on_disk(tmp_path, monkeypatch):
     path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid, weights)))
     monkeypatch.setattr(reading, "HELD_BYTES", 2000)
     spilled = []
-    plain = reading.Kept._spill
-    monkeypatch.setattr(reading.Kept, "_spill", lambda self: (spilled.append(1), plain(self)))
+    plain = reading.WaitingRows._spill
+    monkeypatch.setattr(reading.WaitingRows, "_spill", lambda self: (spilled.append(1), plain(self)))
     expected = RankRLS(regression=0.2).fit(X, y, qid=qid, sample_weight=weights)
     assert_same(RankRLS(regression=0.2).fit(path, sample_weight="w"), expected)
     assert len(spilled) > 2
@@ -468,7 +468,7 @@ def test_damaged_checkpoints_are_refused(tmp_path):
     X, y, qid, _ = rows(scattered=False)
     path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid)))
     (tmp_path / "state").write_bytes(b"PK not really")
-    with pytest.raises(ValueError, match="no whole checkpoint"):
+    with pytest.raises(ValueError, match="not a complete checkpoint"):
         RankRLS().fit(path, checkpoint=tmp_path / "state")
     assert (tmp_path / "state").exists()
 

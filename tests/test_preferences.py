@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose
 
 import oracles
 from cases import problem, weights
-from rankrls.core.preferences import PairPreferences, QueryPreferences
+from rankrls.core.pairs import PairPreferences
+from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
 
 LOSSES = list(itertools.product([True, False], ["pairs", "queries", "items"], [0.0, 0.3, 1.0], [False, True]))
@@ -37,13 +38,13 @@ def test_square_of_F_is_the_laplacian(tied, weighting, beta, weighted):
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("beta", [0.0, 0.4])
-def test_long_queries_are_cut_into_chunks_that_change_nothing(tied, weighted, beta, monkeypatch):
+def test_long_queries_are_cut_into_chunks_that_change_nothing(tied, weighted, beta):
     X, y, qid = problem(m=150, n_queries=4)
     y[::7] = np.arange(len(y[::7])) / 10  # levels of one item among levels of many
-    F = operator(y, qid, tied, "items", beta, weights(150) if weighted else None)
-    whole = F @ X
-    monkeypatch.setattr("rankrls.core.preferences.BATCH_ROWS", 7)
-    monkeypatch.setattr("rankrls.core.queries.BATCH_ROWS", 7)
+    u = weights(150) if weighted else None
+    whole = operator(y, qid, tied, "items", beta, u) @ X
+    queries = Queries.of(np.asarray(qid), batch_rows=7)
+    F = QueryPreferences(queries, None if tied else y, weighting="items", regression=beta, weights=u)
     assert_allclose(F @ X, whole, atol=1e-12)
 
 

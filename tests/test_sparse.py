@@ -9,7 +9,11 @@ import oracles
 from cases import problem
 from rankrls import RankRLS
 from rankrls.bases import KMeansCentres, PivotedCholesky, RandomRows
+from rankrls.core.features import Nystroem
+from rankrls.core.preferences import QueryPreferences
+from rankrls.core.queries import Queries
 from rankrls.kernels import Gaussian, Linear, Polynomial
+from rankrls.problems.primal import Primal
 
 X, Y, QID = problem(m=80, n_queries=10)
 METHODS = [RandomRows, KMeansCentres, PivotedCholesky]
@@ -202,8 +206,8 @@ def test_the_matrix_of_kernel_values_is_never_whole(monkeypatch):
         return plain(self, A, B)
 
     monkeypatch.setattr(Gaussian, "__call__", watched)
-    for module in ("core.queries", "core.preferences", "problems.primal"):
-        monkeypatch.setattr(f"rankrls.{module}.BATCH_ROWS", 16)
-    monkeypatch.setattr("rankrls.core.queries.Queries.batches.__defaults__", (16,))
-    RankRLS(kernel=Gaussian(0.1), basis=RandomRows(12), random_state=0).fit(X, Y, qid=QID)
+    F = QueryPreferences(Queries.of(np.asarray(QID), batch_rows=16), Y)
+    problem = Primal(F, Nystroem(Gaussian(0.1), X[:12]), X, Y[:, None], np.float64)
+    problem.model(1.0)
+    problem.leave_out(None, np.array([1.0]))
     assert max(seen) <= 32

@@ -28,7 +28,7 @@ from sklearn.svm import LinearSVC
 from benchmarks.measure import machine
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
-from rankrls.core.ridge import whitening
+from rankrls.core.symmetric import whitening
 from rankrls.metrics import disagreement_error
 from rankrls.problems.coregularised import default_nus
 from rankrls.problems.dictionary import Whitened

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from ..core.features import Features
-from ..core.preferences import PairPreferences, QueryPreferences
+from ..core.pairs import PairPreferences
+from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..core.statistics import Statistics
 from ..core.weighting import WEIGHTINGS

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
-from ..core.ridge import cholesky_solution, primal
 from ..core.statistics import Statistics, statistics
+from ..problems.solved import model_at
 
 ALPHAS = 10.0 ** np.arange(-3, 2.6, 0.5)
 MOST_SCORES = 1000  # features of the linear candidate
@@ -98,8 +98,7 @@ def solve(sums: Statistics, alpha: float, scale: np.ndarray | None = None) -> np
     """(r,) coefficients at one alpha; with `scale` those of features multiplied by it, for the features as they are."""
     if scale is None:
         penalty = alpha * unit(sums)
-        coef = cholesky_solution(sums, penalty)
-        return (primal(sums).coef(penalty) if coef is None else coef)[:, 0]
+        return model_at(penalty, sums, None, np.float64).coef[:, 0]
     used = np.flatnonzero(scale)
     coef = np.zeros(len(scale))
     coef[used] = scale[used] * solve(scaled(sums, scale), alpha)

@@ -1,4 +1,4 @@
-"""A checkpoint file: what an interrupted fit has summed so far."""
+"""A checkpoint file: the sums of a fit that was interrupted."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ from .sums import PartialSums, PerFold
 from .totals import Counts
 
 SECONDS = 15.0  # between two checkpoints
-PATIENCE = 10  # or so many times as long as the last one took
+PATIENCE = 10  # or this many times the time that the last one took
 
 
 @dataclass
 class Pass:
-    """How far one pass has come."""
+    """The state of one pass."""
 
     label: str
     done: int = 0  # blocks
     finished: bool = False
     value: Any = None
-    kept: Block | None = None
+    waiting: Block | None = None
 
 
 class Checkpoint:
-    """A file with the sums of the passes that are done and of the one under way.
+    """A file with the sums of the passes that are finished and of the current one.
 
-    It is replaced as a whole, belongs to one fit (data and parameters are named in it) and is removed when that ends.
+    It is always replaced as a whole. It names the data and parameters of its fit, and is removed when the fit ends.
     """
 
     def __init__(self, path: Any = None, belongs_to: str = ""):
         self.path = None if path is None else Path(path)
         self.belongs_to = belongs_to
         self.passes: list[Pass] = []
-        self._number = -1  # of the pass under way
+        self._number = -1  # of the current pass
         self._last, self._pause = time.monotonic(), 0.0
         if self.path is not None and self.path.exists():
             self._read()
 
     def begin(self, label: str) -> Pass:
-        """The next pass, from where it was interrupted."""
+        """The next pass, at the state in which it was interrupted."""
         self._number += 1
         if self._number >= len(self.passes):
             self.passes.append(Pass(label))
         state = self.passes[self._number]
         if state.label != label:
-            raise ValueError(f"{self.path} was left by a fit that took other passes: remove it to start anew")
+            raise ValueError(f"{self.path} was left by a fit with other passes: remove it to start again")
         return state
 
     def due(self) -> bool:
         return self.path is not None and time.monotonic() - self._last > max(SECONDS, self._pause)
 
     def save(self, **state: Any) -> None:
-        """Write down how far the pass under way has come."""
+        """Save the state of the current pass."""
         self.passes[self._number] = replace(self.passes[self._number], **state)
         if self.path is None:
             return
@@ -82,16 +82,16 @@ class Checkpoint:
                 arrays = dict(stored.items())
             head = json.loads(arrays["head"].tobytes())
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{self.path} is no whole checkpoint: remove it to start anew ({error})") from None
+            raise ValueError(f"{self.path} is not a complete checkpoint: remove it to start again ({error})") from None
         if head["belongs_to"] != self.belongs_to:
             raise ValueError(
                 f"{self.path} belongs to another fit: it was left by\n  {head['belongs_to']}\nand this one is\n  "
-                f"{self.belongs_to}\nRemove the file to start anew, or name another"
+                f"{self.belongs_to}\nRemove the file to start again, or name another one"
             )
         self.passes = list(_unpacked(head["passes"], "passes", arrays))
 
     def remove(self) -> None:
-        """The fit is done."""
+        """Delete the file: the fit has ended."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 
@@ -100,7 +100,7 @@ _RECORDS = {cls.__name__: cls for cls in (Pass, Block, Statistics, PartialSums, 
 
 
 def _packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
-    """What a record is made of, as JSON; its arrays go by name into `arrays`."""
+    """A record as JSON; its arrays go into `arrays` by name."""
     if isinstance(value, np.ndarray):
         arrays[name] = value
         return "array"

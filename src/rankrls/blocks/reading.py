@@ -1,7 +1,7 @@
-"""Sums over the blocks of a source, in threads and in bounded memory, which survive an interruption.
+"""Sums over the blocks of a source, in threads and in bounded memory; an interrupted sum can be resumed.
 
-Blocks are read one after the other, worked on side by side and added in order. Where a function needs whole queries,
-rows of those that a block cuts are kept until the end, on disk if they are many.
+Blocks are read one after the other, processed in threads and added in order. Where a function needs complete queries,
+the rows of queries that a block cuts wait until the end, on disk if they are many.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .sums import TreeSum
 from .totals import QueryTotals
 
 T = TypeVar("T")
-HELD_BYTES = 512 * 2**20  # rows kept in memory until their queries are whole; more go to disk
+HELD_BYTES = 512 * 2**20  # rows that wait in memory until their queries are complete; more go to disk
 
 
-class SourceParts:
-    """The blocks of a source as parts of one sum."""
+class SourceRows:
+    """The rows of a source, summed block by block."""
 
     def __init__(self, source: Source, checkpoint: Checkpoint | None = None):
         self.source, self.checkpoint = source, checkpoint or Checkpoint()
@@ -39,16 +39,16 @@ class SourceParts:
         self._read = False
 
     def labels(self, function: Callable[[Block], T]) -> T:
-        return self._sum(function, self._batches(labels=True), "labels", kept=None)
+        return self._sum(function, self._batches(labels=True), "labels", waiting=None)
 
     def sum(self, function: Callable[[Block], T], label: str) -> T:
-        return self._sum(function, self._batches(), label, kept=None)
+        return self._sum(function, self._batches(), label, waiting=None)
 
-    def sum_by_query(self, function: Callable[[Block], T], census: QueryTotals | None, label: str) -> T:
-        if self.whole or census is None:
+    def sum_by_query(self, function: Callable[[Block], T], totals: QueryTotals | None, label: str) -> T:
+        if self.whole or totals is None:
             return self.sum(function, label)
-        with Kept(census, self.n_columns, self.n_targets, self.dtype) as kept:
-            return self._sum(function, self._batches(), label, kept)
+        with WaitingRows(totals, self.n_columns, self.n_targets, self.dtype) as waiting:
+            return self._sum(function, self._batches(), label, waiting)
 
     def sample(self, draw: Draw) -> Sample:
         """Rows drawn by their content in one pass, all of them if there are fewer."""
@@ -69,38 +69,42 @@ class SourceParts:
         self._read |= not labels
         return self.source.batches(labels=labels)
 
-    def _sum(self, function: Callable[[Block], T], batches: Iterator[Any], label: str, kept: Kept | None) -> T:
+    def _sum(
+        self, function: Callable[[Block], T], batches: Iterator[Any], label: str, waiting: WaitingRows | None
+    ) -> T:
         count = counter(label, self.source.n_rows, "rows")
         state, sums = self.checkpoint.begin(label), TreeSum[T]()
         if state.finished:
             return state.value
         if state.value is not None:
             sums.add(state.value)
-        if state.kept is not None and kept is not None:
-            kept.add(state.kept)
+        if state.waiting is not None and waiting is not None:
+            waiting.add(state.waiting)
 
         def work(batch: Any) -> tuple[int, Any, Any]:
             block = self.source.block(batch)
             rows = len(block)
             rest = None
-            if kept is not None and rows:
-                block, rest = kept.census.divide(block)
+            if waiting is not None and rows:
+                block, rest = waiting.totals.divide(block)
             return rows, function(block) if len(block) else None, rest
 
         for number, (rows, value, rest) in enumerate(in_order(work, _after(batches, state.done)), start=state.done):
-            if kept is not None and rest is not None:
-                kept.add(rest)
+            if waiting is not None and rest is not None:
+                waiting.add(rest)
             if value is not None:
                 sums.add(value)
             count.add(rows)
-            if self.checkpoint.due() and sums and not (kept is not None and kept.spilled):
-                self.checkpoint.save(done=number + 1, value=sums.total(), kept=None if kept is None else kept.joined())
-        if kept is not None:
-            for block in kept.blocks():
+            if self.checkpoint.due() and sums and not (waiting is not None and waiting.spilled):
+                self.checkpoint.save(
+                    done=number + 1, value=sums.total(), waiting=None if waiting is None else waiting.joined()
+                )
+        if waiting is not None:
+            for block in waiting.blocks():
                 sums.add(function(block))
         count.close()
         result = sums.total()
-        self.checkpoint.save(finished=True, value=result, kept=None)
+        self.checkpoint.save(finished=True, value=result, waiting=None)
         return result
 
 
@@ -110,36 +114,36 @@ def _after(items: Iterator[Any], n: int) -> Iterator[Any]:
             yield item
 
 
-class Kept:
-    """Rows of queries that blocks have cut, kept by ranges of queries until all are there."""
+class WaitingRows:
+    """Rows of queries that blocks have cut, sorted by ranges of queries, until all of them have arrived."""
 
-    def __init__(self, census: QueryTotals, n_columns: int, n_targets: int, dtype: Any):
-        self.census, self.dtype, self.shape = census, np.dtype(dtype), (n_targets, n_columns)
-        rows = int(census.size.sum())
+    def __init__(self, totals: QueryTotals, n_columns: int, n_targets: int, dtype: Any):
+        self.totals, self.dtype, self.shape = totals, np.dtype(dtype), (n_targets, n_columns)
+        rows = int(totals.size.sum())
         per_range = max(BATCH, HELD_BYTES // 4 // max(1, n_columns * self.dtype.itemsize))
         self.n_ranges = max(1, -(-rows // per_range))
-        start = np.cumsum(census.size) - census.size
+        start = np.cumsum(totals.size) - totals.size
         self._range = start * self.n_ranges // max(1, rows)  # (q,) of each query
         self.rows: list[Block] = []
         self._bytes = 0
         self._stack = ExitStack()
         self._folder: Path | None = None
 
-    def __enter__(self) -> Kept:
+    def __enter__(self) -> WaitingRows:
         return self
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
     def add(self, rest: Block) -> None:
-        self.rows.append(replace(rest, X=rest.X.copy()))  # the block that it is of is not kept
+        self.rows.append(replace(rest, X=rest.X.copy()))  # a copy, so that the block can be freed
         self._bytes += rest.X.nbytes
         if self._bytes > HELD_BYTES:
             self._spill()
 
     @property
     def spilled(self) -> bool:
-        """Whether some are on disk."""
+        """Whether some rows are on disk."""
         return self._folder is not None
 
     def joined(self) -> Block | None:
@@ -148,7 +152,7 @@ class Kept:
         return self.rows[0] if self.rows else None
 
     def blocks(self) -> Iterator[Block]:
-        """All rows kept, in blocks of whole queries."""
+        """All rows that wait, in blocks of complete queries."""
         held = self.joined()
         for number in range(self.n_ranges):
             found = self._read(number) if self.spilled else []
@@ -157,7 +161,7 @@ class Kept:
                 found += [held.take(rows)] if len(rows) else []
             if found:
                 block = Block.join(found)
-                yield replace(block, qid=self.census.label[block.qid])
+                yield replace(block, qid=self.totals.label[block.qid])
 
     def _spill(self) -> None:
         if self._folder is None:

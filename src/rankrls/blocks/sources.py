@@ -30,7 +30,7 @@ def source_of(X: Any, y: Any, qid: Any, sample_weight: Any) -> Source | None:
 
     Paths and iterators always are; tables that need not be in memory are when `y` names a column.
     """
-    columns = Columns(y, qid, sample_weight)
+    columns = LabelColumns(y, qid, sample_weight)
     if isinstance(X, (str, os.PathLike)):
         columns.check()
         return _of_path(Path(X), columns)
@@ -51,7 +51,7 @@ def source_of(X: Any, y: Any, qid: Any, sample_weight: Any) -> Source | None:
 
 
 @dataclass(frozen=True)
-class Columns:
+class LabelColumns:
     """Names of the columns that are no features."""
 
     y: Any = None
@@ -66,10 +66,10 @@ class Columns:
                     f"left out where each block is (X, y, qid); got {type(name).__name__}"
                 )
 
-    def among(self, have: Sequence[str], what: str) -> Columns:
+    def found_in(self, have: Sequence[str], what: str) -> LabelColumns:
         """With the usual names where none were given; those given must be there."""
         usual = "label" if "label" in have and "y" not in have else "y"
-        found = Columns(self.y or usual, self.qid or (QID if QID in have else None), self.weight)
+        found = LabelColumns(self.y or usual, self.qid or (QID if QID in have else None), self.weight)
         for argument, name in (("y", found.y), ("qid", found.qid), ("sample_weight", found.weight)):
             if name is not None and name not in have:
                 raise ValueError(
@@ -112,7 +112,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenTable:
     """A table that can be read again and again: its Arrow schema, and record batches of some of its columns."""
 
     what: str
@@ -127,9 +127,9 @@ class Table(Source):
 
     once, whole = False, False
 
-    def __init__(self, table: Opened, columns: Columns):
+    def __init__(self, table: OpenTable, columns: LabelColumns):
         self.table, self.n_rows = table, table.n_rows
-        self.columns = columns.among(table.schema.names, table.what)
+        self.columns = columns.found_in(table.schema.names, table.what)
         aside = {*self.columns.labels, *_pandas_index(table.schema)}
         self.names = [name for name in table.schema.names if name not in aside]
         self._widths, self.dtype = _feature_types(table.schema, self.names, table.what)
@@ -216,7 +216,7 @@ def _row_major(batch: Any, dtype: Any) -> np.ndarray:
     return parts[0].copy() if len(parts) == 1 else np.hstack(parts)
 
 
-def _of_path(path: Path, columns: Columns) -> Source:
+def _of_path(path: Path, columns: LabelColumns) -> Source:
     if not path.exists():
         raise FileNotFoundError(f"there is no file or folder {path}")
     if path.is_dir():
@@ -235,7 +235,7 @@ def _of_path(path: Path, columns: Columns) -> Source:
     return source
 
 
-def _parquet(files: Sequence[Path], what: str) -> Opened:
+def _parquet(files: Sequence[Path], what: str) -> OpenTable:
     parquet = _pyarrow(what, "parquet")
     schema, n_rows = None, 0
     for file in files:
@@ -251,7 +251,7 @@ def _parquet(files: Sequence[Path], what: str) -> Opened:
             with _naming(file), parquet.ParquetFile(file, memory_map=True) as opened:
                 yield from opened.iter_batches(BATCH, columns=names)
 
-    return Opened(what, schema, read, n_rows, _version(files))
+    return OpenTable(what, schema, read, n_rows, _version(files))
 
 
 @contextmanager
@@ -271,12 +271,12 @@ def _version(files: Sequence[Path]) -> str:
     return f"({sum(s.st_size for s in stats)} bytes, {max(s.st_mtime_ns for s in stats)})"
 
 
-def _dataset(X: Any) -> Opened:
+def _dataset(X: Any) -> OpenTable:
     read = lambda names: X.to_batches(columns=names, batch_size=BATCH, batch_readahead=2, fragment_readahead=1)
-    return Opened("the dataset", X.schema, read)
+    return OpenTable("the dataset", X.schema, read)
 
 
-def _lazy_frame(X: Any) -> Opened:
+def _lazy_frame(X: Any) -> OpenTable:
     _pyarrow("a polars LazyFrame")
     schema = X.head(0).collect().to_arrow().schema
 
@@ -284,10 +284,10 @@ def _lazy_frame(X: Any) -> Opened:
         for frame in X.select(names).collect_batches(chunk_size=BATCH, maintain_order=True):
             yield from frame.to_arrow().to_batches(BATCH)
 
-    return Opened("the LazyFrame", schema, read)
+    return OpenTable("the LazyFrame", schema, read)
 
 
-def _relation(X: Any) -> Opened:
+def _relation(X: Any) -> OpenTable:
     _pyarrow("a DuckDB relation")
     quoted = lambda name: '"' + name.replace('"', '""') + '"'
     reader = lambda relation: getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
@@ -298,7 +298,7 @@ def _relation(X: Any) -> Opened:
     schema = reader(X.limit(0))(1)
     kind = schema.schema
     list(schema)  # a connection has one open result at a time
-    return Opened("the relation", kind, read)
+    return OpenTable("the relation", kind, read)
 
 
 def _pyarrow(what: str, module: str = "") -> Any:
@@ -310,7 +310,7 @@ def _pyarrow(what: str, module: str = "") -> Any:
     return getattr(pyarrow, module) if module else pyarrow
 
 
-_TABLES: dict[tuple[str, str], Callable[[Any], Opened]] = {
+_TABLES: dict[tuple[str, str], Callable[[Any], OpenTable]] = {
     ("polars", "LazyFrame"): _lazy_frame,
     ("duckdb", "DuckDBPyRelation"): _relation,
     ("_duckdb", "DuckDBPyRelation"): _relation,
@@ -329,7 +329,9 @@ class Batches(Source):
 
     whole = True
 
-    def __init__(self, open_: Callable[[], Iterable[Any]], columns: Columns, *, once: bool, what: str = "the iterator"):
+    def __init__(
+        self, open_: Callable[[], Iterable[Any]], columns: LabelColumns, *, once: bool, what: str = "the iterator"
+    ):
         self.open, self.columns, self.once, self.what = open_, columns, once, what
         self._ahead: list[Block] = []
         self._iterator: Iterator[Any] | None = None
@@ -409,7 +411,7 @@ class Batches(Source):
         have = names(frame)
         if not have:
             raise TypeError(f"{where} is a {type(item).__name__}: blocks are (X, y, qid), RankingData, or data frames")
-        columns = self.columns.among(have, where)
+        columns = self.columns.found_in(have, where)
         parts = [None if name is None else np.asarray(frame[name]) for name in (columns.y, columns.qid, columns.weight)]
         for name in columns.labels:
             frame = without(frame, name)

@@ -16,8 +16,8 @@ from scipy import sparse
 
 from ..kernels import Kernel
 from ..system.parallel import Scratch
-from .preferences import Read, Rows
-from .ridge import whitening
+from .means import Read, Rows
+from .symmetric import whitening
 
 # A'A of raw kernel values is whitened only afterwards, which magnifies its rounding by the inverse of this share
 RANK_TOLERANCE = 1e-9

@@ -138,6 +138,39 @@ def preconditioned_cg(
     return Solution(x[:, None], np.array(history[-1:]), len(history) - 1, history[-1] <= tol, np.array(history))
 
 
+def fold_residuals(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """D B'T with (I - B D B') T = R, for all folds and columns at once; fast as the folds' leverage is small.
+
+    What a residual still changes in the scores B D B'T is smaller than itself by the leverage ||B D B'P|| / ||P||,
+    for which ten times the largest seen is taken. Also tells for each fold whether every column converged.
+    Overwrites R.
+    """
+    Bt, dot = B.transpose(0, 2, 1), lambda V, W: np.einsum("glk,glk->gk", V, W)
+    tol = 1e-10 if R.dtype == np.float64 else 1e-5
+    P, total = R.copy(), np.zeros((len(B), *D.shape), dtype=R.dtype)
+    rho, leverage = dot(R, R), np.zeros((len(B), D.shape[1]), dtype=R.dtype)
+    bound = tol**2 * rho
+    tiny = np.finfo(R.dtype).tiny
+    for _ in range(20):
+        U = Bt @ P
+        U *= D
+        Q = B @ U
+        np.maximum(leverage, dot(Q, Q) / np.maximum(dot(P, P), tiny), out=leverage)
+        left = np.minimum(1, 100 * leverage)  # squares
+        np.subtract(P, Q, out=Q)
+        step = rho / np.maximum(dot(P, Q), tiny)
+        U *= step[:, None]
+        total += U
+        Q *= step[:, None]
+        R -= Q
+        old, rho = rho, dot(R, R)
+        if np.all(left * rho <= bound):
+            break
+        P *= (rho / np.maximum(old, tiny))[:, None]
+        P += R
+    return total, np.all(left * rho <= bound, axis=1)
+
+
 def warn_if_stopped_early(
     solution: Solution, what: str, remedy: str = "scale the features or use a larger alpha"
 ) -> None:

@@ -33,9 +33,9 @@ class Batch:
         """The rows of V as a (g, l, ...) array."""
         return self.take(V).reshape(len(self.queries), self.length, *V.shape[1:])
 
-    def chunks(self) -> list[Batch]:
-        """One long query cut into pieces of at most BATCH_ROWS rows."""
-        cuts = [slice(i, min(i + BATCH_ROWS, self.length)) for i in range(0, self.length, BATCH_ROWS)]
+    def chunks(self, max_rows: int) -> list[Batch]:
+        """One long query cut into pieces of at most `max_rows` rows."""
+        cuts = [slice(i, min(i + max_rows, self.length)) for i in range(0, self.length, max_rows)]
         rows = np.arange(self.rows.start, self.rows.stop) if isinstance(self.rows, slice) else self.rows
         return [Batch(self.queries, rows[cut], cut.stop - cut.start) for cut in cuts]
 
@@ -46,12 +46,13 @@ class Queries:
 
     labels: np.ndarray  # (q,) distinct query ids
     codes: np.ndarray  # (m,) index into labels
+    batch_rows: int = BATCH_ROWS
 
     @classmethod
-    def of(cls, qid: np.ndarray) -> Queries:
+    def of(cls, qid: np.ndarray, batch_rows: int = BATCH_ROWS) -> Queries:
         """Group rows by id; ids of any sortable type, in any order."""
         if not len(qid):
-            return cls(qid, np.empty(0, dtype=np.intp))
+            return cls(qid, np.empty(0, dtype=np.intp), batch_rows)
         change = np.flatnonzero(qid[1:] != qid[:-1]) + 1
         starts = np.concatenate([[0], change])
         labels, first, run = np.unique(qid[starts], return_index=True, return_inverse=True)
@@ -62,7 +63,7 @@ class Queries:
             labels, run = labels[by_appearance], rank[run]
         else:  # runs are queries: number them as they come, so that the rows stay in place
             labels, run = qid[starts], np.arange(len(starts))
-        return cls(labels, np.repeat(run, np.diff(starts, append=len(qid))))
+        return cls(labels, np.repeat(run, np.diff(starts, append=len(qid))), batch_rows)
 
     @classmethod
     def single(cls, m: int) -> Queries:
@@ -103,8 +104,9 @@ class Queries:
         positions = np.arange(self.starts[query], self.starts[query] + self.sizes[query])
         return positions if self.order is None else self.order[positions]
 
-    def batches(self, max_rows: int = BATCH_ROWS) -> Iterator[Batch]:
-        """Batches of equally long queries, at most `max_rows` rows or one query each."""
+    def batches(self, max_rows: int | None = None) -> Iterator[Batch]:
+        """Batches of equally long queries: one query, or at most `max_rows` rows (`batch_rows` if not given)."""
+        max_rows = self.batch_rows if max_rows is None else max_rows
         by_size = np.argsort(self.sizes, kind="stable")
         cuts = np.flatnonzero(np.diff(self.sizes[by_size])) + 1
         for same in np.split(by_size, cuts):

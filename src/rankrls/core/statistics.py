@@ -18,7 +18,9 @@ import numpy as np
 from scipy import sparse
 
 from ..system.parallel import Scratch, share
-from .preferences import PairPreferences, QueryPreferences, Read, Rows
+from .means import Read, Rows
+from .pairs import PairPreferences
+from .preferences import QueryPreferences
 from .queries import BATCH_ROWS
 
 Preferences = QueryPreferences | PairPreferences
@@ -93,7 +95,7 @@ def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_colu
         return total
 
     total = sum(
-        share(accumulate, F.tasks(width), cost=float(F.shape[1]) * width, label="sums over rows"),
+        share(accumulate, F.batches(width), cost=float(F.shape[1]) * width, label="sums over rows"),
         start=np.zeros((width, width)),
     )
     t = y.shape[1]
@@ -105,29 +107,35 @@ def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_colu
     return _statistics(F, np.ascontiguousarray(gram), cross[:, :t].copy(), square[:t].copy(), centre, target_mean)
 
 
-def sparse_statistics(F: QueryPreferences, X: sparse.csr_array, y: np.ndarray) -> Statistics:
-    """The same for sparse X without forming F X: X'LtX is X'DX less the sums over queries and levels.
+def sparse_terms(F: QueryPreferences, X: sparse.csr_array) -> list[tuple[sparse.csr_array, np.ndarray]]:
+    """Sparse matrices M and weights w with X'Lt X the sum of M' diag(w) M; F X, which is dense, is not formed.
 
     Lt = diag(u within^2) + sum over levels of S_j (between^2 - within_j^2) mean mean'
                           + sum over queries of S (beta - between^2) mean mean'.
     """
-    z, target_mean = targets(F, y)
-    u = np.ones(F.shape[0]) if F.u is None else F.u
-    between = F.between[F.queries.codes]
-    within = between if F.within is None else F.within
-    gram = _weighted_gram(X, u * within**2)
+    m, codes = F.shape[0], F.queries.codes
+    u = np.ones(m) if F.u is None else F.u
+    within = F.between[codes] if F.within is None else F.within
+    terms = [(X, u * within**2)]
     if F.ties is not None:
-        tied, level = np.flatnonzero(F.ties.level >= 0), F.ties.level
+        level = F.ties.level
+        tied = np.flatnonzero(level >= 0)
         share = u[tied] / F.ties.weight[level[tied]]
-        average = sparse.csr_array((share, (level[tied], tied)), shape=(len(F.ties.weight), F.shape[0]))
-        gram += _weighted_gram(average @ X, F.level_scale**2)
-    codes = F.queries.codes
-    average = sparse.csr_array((u / F.S[codes], (codes, np.arange(F.shape[0]))), shape=(len(F.queries), F.shape[0]))
-    means = average @ X
-    gram += _weighted_gram(means, F.S * (F.beta - F.between**2))
+        average = sparse.csr_array((share, (level[tied], tied)), shape=(len(F.ties.weight), m))
+        terms.append((average @ X, F.level_scale**2))
+    average = sparse.csr_array((u / F.S[codes], (codes, np.arange(m))), shape=(len(F.queries), m))
+    terms.append((average @ X, F.S * (F.beta - F.between**2)))
+    return terms
+
+
+def sparse_statistics(F: QueryPreferences, X: sparse.csr_array, y: np.ndarray) -> Statistics:
+    """The same sums for sparse X, without forming F X."""
+    z, target_mean = targets(F, y)
+    terms = sparse_terms(F, X)
+    gram = sum((_weighted_gram(M, w) for M, w in terms), start=np.zeros((X.shape[1],) * 2))
     mean = np.zeros(X.shape[1])
     if F.beta > 0:
-        mean = F.S @ means / F.weight
+        mean = F.S @ terms[-1][0] / F.weight
         gram -= F.beta * F.weight * np.outer(mean, mean)
     return _statistics(F, gram, X.T @ (F.T @ z), np.einsum("it,it->t", z, z), mean, target_mean)
 

@@ -139,29 +139,29 @@ def predict(model: Any, frame: Any, features: Any = None) -> Any:
 # ---------------------------------------------------------------- the parts
 
 
-class DaskParts(Partitions):
+class DaskRows(Partitions):
     """Partitions with all columns and with labels only: functions from a task to what it gives of each, delayed."""
 
     def __init__(self, on_rows: OnEach, on_labels: OnEach, *about: Any):
         super().__init__(*about)
         self.on_rows, self.on_labels = on_rows, on_labels
 
-    def only(self, rows: str) -> DaskParts:
+    def only(self, rows: str) -> DaskRows:
         about = replace(self.reader, rows=rows), self.n_columns, self.dtype, self.names, self.n_targets
-        return DaskParts(self.on_rows, self.on_labels, *about)
+        return DaskRows(self.on_rows, self.on_labels, *about)
 
     def run(self, task: Callable[[int, Any], Any], *, labels: bool = False) -> Any:
         return _compute(self.on_labels(task) if labels else self.on_rows(task))
 
-    def sum_by_query(self, function: Callable[[Block], T], census: QueryTotals | None, label: str) -> T:
+    def sum_by_query(self, function: Callable[[Block], T], totals: QueryTotals | None, label: str) -> T:
         """Whole queries where they are, and rows of the others by a shuffle, in one pass."""
-        if census is None or not len(census):
+        if totals is None or not len(totals):
             return self.sum(function, label)
         dask = _dask()
-        carrier = Carrier(census, self.n_columns, self.n_targets, np.dtype(self.dtype).name)
+        carrier = Carrier(totals, self.n_columns, self.n_targets, np.dtype(self.dtype).name)
         pairs = self.on_rows(DivideTask(self.reader, function, carrier))
         moved = dask.dataframe.from_delayed([pair[1] for pair in pairs], meta=carrier.frame(None), verify_meta=False)
-        size = int(census.size.sum()) * (self.n_columns + 3) * np.dtype(self.dtype).itemsize
+        size = int(totals.size.sum()) * (self.n_columns + 3) * np.dtype(self.dtype).itemsize
         n = min(len(pairs), 1 + size // SHUFFLED_BYTES)
         moved = moved.shuffle("code", npartitions=n)
         rest = _on_frame(moved, CarriedTask(function, carrier))
@@ -172,13 +172,13 @@ class DaskParts(Partitions):
 class Carrier:
     """Rows of cut queries as a data frame, which Dask can move: X, y, the weight and the query's number."""
 
-    census: QueryTotals
+    totals: QueryTotals
     n_columns: int
     n_targets: int
     dtype: str
 
     def frame(self, block: Block | None) -> Any:
-        """The data frame of a block whose query ids are numbers of the census; empty without one."""
+        """The data frame of a block whose query ids are numbers of the totals; empty without one."""
         import pandas as pd
 
         if block is None:
@@ -192,7 +192,7 @@ class Carrier:
     def block(self, frame: Any) -> Block:
         values = frame.iloc[:, self.n_columns : -1].to_numpy(np.float64)
         X = np.ascontiguousarray(frame.iloc[:, : self.n_columns].to_numpy(self.dtype))
-        return Block(X, values[:, :-1], self.census.label[frame["code"].to_numpy()], values[:, -1])
+        return Block(X, values[:, :-1], self.totals.label[frame["code"].to_numpy()], values[:, -1])
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class DivideTask:
         found: list[Block | None] = [None]
 
         def whole(block: Block) -> Any:
-            inside, found[0] = self.carrier.census.divide(block)
+            inside, found[0] = self.carrier.totals.divide(block)
             return self.function(inside) if len(inside) else None
 
         value = Task(self.read, whole)(number, partition)
@@ -287,7 +287,7 @@ def _check_frame(frame: Any) -> None:
         raise TypeError(f"frame must be a Dask data frame or array, got {type(frame).__name__}")
 
 
-def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any) -> DaskParts:
+def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any) -> DaskRows:
     dask = _dask()
     import pyarrow as pa  # comes with Dask's data frames
 
@@ -300,10 +300,10 @@ def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any) -
     wanted = frame[[*columns.labels, *names]]
     table = table_of(pa.Schema.from_pandas(wanted._meta, preserve_index=False), columns)
     on_rows, on_labels = partial(_on_frame, wanted), partial(_on_frame, frame[columns.labels])
-    return DaskParts(on_rows, on_labels, Reader(table), table.n_columns, table.dtype, table.names, 1)
+    return DaskRows(on_rows, on_labels, Reader(table), table.n_columns, table.dtype, table.names, 1)
 
 
-def _of_arrays(X: Any, y: Any, qid: Any, sample_weight: Any) -> DaskParts:
+def _of_arrays(X: Any, y: Any, qid: Any, sample_weight: Any) -> DaskRows:
     X = X.rechunk({1: -1})
     names = ("y", "qid", "sample_weight")
     labels = [_like(X, name, value) for name, value in zip(names, (y, qid, sample_weight), strict=True)]
@@ -315,7 +315,7 @@ def _of_arrays(X: Any, y: Any, qid: Any, sample_weight: Any) -> DaskParts:
     only_labels = [[None, *part[1:]] for part in rows]
     dtype = np.float32 if X.dtype == np.float32 else np.float64
     on_rows, on_labels = partial(_on_arrays, rows), partial(_on_arrays, only_labels)
-    return DaskParts(on_rows, on_labels, Reader(), X.shape[1], dtype, None, n_targets)
+    return DaskRows(on_rows, on_labels, Reader(), X.shape[1], dtype, None, n_targets)
 
 
 def _like(X: Any, name: str, values: Any) -> Any:

@@ -10,12 +10,12 @@ import numpy as np
 
 from ..bases import CANDIDATES, Basis, Draw, is_count
 from ..blocks.totals import Loss
-from ..core.preferences import Read
+from ..core.means import Read
 from ..core.queries import Queries
 from ..core.views import FittedView, View, as_views, fitted_views
 from ..estimators import CoRankRLS, RankRLS
 from ..estimators.corankrls import Unscored
-from ..estimators.from_blocks import Candidate, Rows, fit_parts
+from ..estimators.from_blocks import BlockSetup, CountedRows, fit_rows
 from ..estimators.training import Training
 from ..problems.coregularised import Stack
 from ..system.progress import reporting
@@ -32,7 +32,7 @@ def fit(estimator: Any, parts: Partitions) -> Any:
         )
     estimator._check_params()
     with reporting(estimator.verbose):
-        return fit_parts(estimator, parts) if isinstance(estimator, RankRLS) else _coregularised(estimator, parts)
+        return fit_rows(estimator, parts) if isinstance(estimator, RankRLS) else _coregularised(estimator, parts)
 
 
 def _coregularised(model: CoRankRLS, parts: Partitions) -> CoRankRLS:
@@ -88,7 +88,7 @@ def _agreement(model: CoRankRLS, unscored: Partitions, stack: Stack) -> Unscored
     none = np.empty(0, dtype=np.intp)
     nothing = Training(np.empty((0, unscored.n_columns)), np.empty((0, 1)), Queries(none, none))
     loss = Loss(model.weighting, 0.0, True)
-    sums = Candidate(Rows(unscored), nothing, StackFeatures(stack), loss, None).sums
+    sums = BlockSetup(CountedRows(unscored), nothing, StackFeatures(stack), loss, None).sums
     return Unscored(sums.gram, sums.n_rows, sums.n_pairs)
 
 

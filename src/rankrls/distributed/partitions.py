@@ -15,7 +15,7 @@ from scipy import sparse
 
 from ..bases import Draw, Sample
 from ..blocks.block import Block
-from ..blocks.sources import Columns, Opened, Table, checked
+from ..blocks.sources import LabelColumns, OpenTable, Table, checked
 from ..blocks.sums import TreeSum
 from ..blocks.totals import QueryTotals
 from ..system.parallel import one_thread_each
@@ -59,11 +59,11 @@ class Reader:
         )
 
 
-def columns_of(have: list[Any], y: Any, qid: Any, sample_weight: Any, features: Any) -> tuple[Columns, list[Any]]:
+def columns_of(have: list[Any], y: Any, qid: Any, sample_weight: Any, features: Any) -> tuple[LabelColumns, list[Any]]:
     """The columns of labels, and those of features: the ones named, or all others."""
-    columns = Columns(y, qid, sample_weight)
+    columns = LabelColumns(y, qid, sample_weight)
     columns.check()
-    columns = columns.among(have, "the frame")
+    columns = columns.found_in(have, "the frame")
     if features is None:
         return columns, [name for name in have if name not in columns.labels]
     return columns, features_among(have, features)
@@ -79,9 +79,9 @@ def features_among(have: list[Any], features: Any) -> list[Any]:
     return wanted
 
 
-def table_of(schema: Any, columns: Columns) -> Table:
+def table_of(schema: Any, columns: LabelColumns) -> Table:
     """What the columns of an Arrow schema are; there is nothing to read from."""
-    return Table(Opened("the frame", schema, _no_batches), columns)
+    return Table(OpenTable("the frame", schema, _no_batches), columns)
 
 
 def _no_batches(names: list[str]) -> Iterable[Any]:
@@ -144,7 +144,7 @@ class Partitions:
         """The sum of what a task gives of all partitions, without features if only `labels` are asked for."""
         raise TypeError("abstract")
 
-    def sum_by_query(self, function: Callable[[Block], T], census: QueryTotals | None, label: str) -> T:
+    def sum_by_query(self, function: Callable[[Block], T], totals: QueryTotals | None, label: str) -> T:
         raise TypeError("abstract")
 
     def only(self, rows: str) -> Partitions:

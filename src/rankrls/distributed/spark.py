@@ -116,7 +116,7 @@ def predict(model: Any, frame: Any, column: str = "score", features: Any = None)
 # ---------------------------------------------------------------- the parts
 
 
-class SparkParts(Partitions):
+class SparkRows(Partitions):
     """Partitions of a Spark frame that has the columns wanted and no others."""
 
     def __init__(self, frame: Any, *about: Any):
@@ -124,9 +124,9 @@ class SparkParts(Partitions):
         self.frame = frame
         self.n_partitions = 0  # that were not empty, once labels have been read
 
-    def only(self, rows: str) -> SparkParts:
+    def only(self, rows: str) -> SparkRows:
         about = replace(self.reader, rows=rows), self.n_columns, self.dtype, self.names, self.n_targets
-        return SparkParts(self.frame, *about)
+        return SparkRows(self.frame, *about)
 
     def run(self, task: Callable[[int, Any], Any], *, labels: bool = False) -> Any:
         assert self.reader.table is not None
@@ -137,7 +137,7 @@ class SparkParts(Partitions):
         self.n_partitions = len(found)
         return _sum(found)
 
-    def sum_by_query(self, function: Callable[[Block], T], census: QueryTotals | None, label: str) -> T:
+    def sum_by_query(self, function: Callable[[Block], T], totals: QueryTotals | None, label: str) -> T:
         """All rows are shuffled by query: Spark may cut a frame in another way each time it is asked for."""
         assert self.reader.table is not None
         qid = self.reader.table.columns.qid
@@ -228,7 +228,7 @@ def _entries(frame: Any, name: str) -> Any:
     return vector_to_array(column)
 
 
-def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any) -> SparkParts:
+def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any) -> SparkRows:
     F = _spark()
     if not hasattr(frame, "mapInArrow"):
         raise TypeError(f"frame must be a Spark data frame, got {type(frame).__name__}")
@@ -247,4 +247,4 @@ def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any) -
             at = schema.get_field_index(name)
             schema = schema.set(at, pa.field(name, pa.list_(schema.field(at).type.value_type, width)))
     table = table_of(schema, columns)
-    return SparkParts(chosen, Reader(table), table.n_columns, table.dtype, table.names, 1)
+    return SparkRows(chosen, Reader(table), table.n_columns, table.dtype, table.names, 1)

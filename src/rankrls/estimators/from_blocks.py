@@ -1,4 +1,4 @@
-"""RankRLS from rows in parts: a census of the labels, the sums, and held-out scores where alpha is to be chosen.
+"""RankRLS from rows in parts: a totals of the labels, the sums, and held-out scores where alpha is to be chosen.
 
 Where the parts are (blocks of a file, partitions of a cluster) is the affair of `Parts`; this is all there is to a fit.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import bases, checks
 from ..blocks.checkpoint import Checkpoint
-from ..blocks.reading import SourceParts
+from ..blocks.reading import SourceRows
 from ..blocks.scoring import HeldOutScores, LeaveFoldOut, LeaveQueryOut
 from ..blocks.sources import Source
 from ..blocks.sums import BlockedRows, SumRows, SumRowsPerFold
@@ -36,7 +36,7 @@ from .training import GRAM_COLUMNS, Training
 
 
 @dataclass(frozen=True)
-class Rows:
+class CountedRows:
     """Rows in parts, and what has been learned of their queries so far."""
 
     parts: BlockedRows
@@ -54,9 +54,9 @@ class Rows:
         return self.known[tied]
 
     def moved(self, loss: Loss, sums: Statistics) -> bool:
-        """Whether parts have changed since the census: a query was cut where it had been whole, and counted twice.
+        """Whether parts have changed since the totals: a query was cut where it had been whole, and counted twice.
 
-        If so, the census is of all queries from now on, and right for any parts.
+        If so, the totals is of all queries from now on, and right for any parts.
         """
         if self.parts.whole:
             return False
@@ -73,10 +73,10 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class BlockSetup:
     """One way to set up the problem: features and loss."""
 
-    rows: Rows
+    rows: CountedRows
     data: Training  # kernel and basis points; the rows are elsewhere
     features: Features
     loss: Loss
@@ -109,7 +109,7 @@ class Candidate:
         return model_at(alpha, self.sums, self.features.W, self.dtype, self._readable)
 
     @property
-    def _readable(self) -> Candidate | None:
+    def _readable(self) -> BlockSetup | None:
         """These rows, if they can be looked at once more."""
         return None if self.rows.parts.once else self
 
@@ -186,24 +186,24 @@ def fit_source(model: Any, source: Source, checkpoint: Any) -> Any:
     """Fit a model to a source that is read in blocks."""
     about = {"source": source.describe(), "model": repr(model), **{k: repr(v) for k, v in model.get_params().items()}}
     state = Checkpoint(checkpoint, json.dumps(about))
-    fit_parts(model, SourceParts(source, state))
+    fit_rows(model, SourceRows(source, state))
     state.remove()
     return model
 
 
-def fit_parts(model: Any, parts: BlockedRows) -> Any:
+def fit_rows(model: Any, parts: BlockedRows) -> Any:
     """Fit a model to rows in parts."""
     if parts.n_targets > 1 and model.tied_pairs is not True:
         checks.check_targets(np.empty((1, parts.n_targets)), tied_pairs=model.tied_pairs)
     ties = (True, False) if model.tied_pairs == "auto" else (bool(model.tied_pairs),)
     kernels = _with_kernels(model, parts)
     to_choose = model._auto or len(kernels) * len(ties) > 1
-    rows, n_folds = Rows(parts), _n_folds(model.cv) if to_choose else None
+    rows, n_folds = CountedRows(parts), _n_folds(model.cv) if to_choose else None
     metric = get_metric(model.scoring)
     given = model.alphas if model._auto else [model.alpha]
     losses = [Loss(model.weighting, float(model.regression), tied) for tied in ties]
     candidates = (
-        Candidate(rows, data, features_of(data, parts.n_columns), loss, n_folds, given)
+        BlockSetup(rows, data, features_of(data, parts.n_columns), loss, n_folds, given)
         for data in kernels
         for loss in losses
     )
@@ -221,7 +221,7 @@ def fit_parts(model: Any, parts: BlockedRows) -> Any:
     return model
 
 
-def _store(model: Any, candidate: Candidate, parts: BlockedRows, alpha: float) -> None:
+def _store(model: Any, candidate: BlockSetup, parts: BlockedRows, alpha: float) -> None:
     """The fitted attributes."""
     sums = candidate.sums
     model.n_features_in_ = parts.n_columns
@@ -242,8 +242,8 @@ def more_sums(model: Any, source: Source) -> tuple[Statistics, Training]:
     if source.n_columns != model.n_features_in_:
         raise ValueError(f"the model has {model.n_features_in_} features, these rows have {source.n_columns}")
     loss = Loss(model.weighting, float(model.regression), model.tied_pairs_)
-    rows = Rows(SourceParts(source))
-    return Candidate(rows, data, features_of(data, source.n_columns), loss, None).sums, data
+    rows = CountedRows(SourceRows(source))
+    return BlockSetup(rows, data, features_of(data, source.n_columns), loss, None).sums, data
 
 
 def features_of(data: Training, n_columns: int) -> Features:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import checks
-from ..core.preferences import PairPreferences
+from ..core.pairs import PairPreferences
 from ..metrics import Metric
 from ..problems import choice
 from ..problems.choice import Judged, Setting

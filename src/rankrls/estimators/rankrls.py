@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from .. import checks
 from ..blocks.sources import source_of
 from ..core.expansion import expansion
-from ..core.preferences import PairPreferences, QueryPreferences
+from ..core.pairs import PairPreferences
+from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..core.ridge import primal
 from ..core.statistics import Statistics

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from .. import checks
-from ..core.preferences import PairPreferences, QueryPreferences
+from ..core.pairs import PairPreferences
+from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..metrics import Metric, standard_error
 from .base import Fold

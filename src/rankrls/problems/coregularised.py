@@ -24,10 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core.preferences import QueryPreferences, Read, Rows
+from ..core.means import Read, Rows
+from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Batch
-from ..core.ridge import cutoff, held_out, primal, whitening
+from ..core.ridge import held_out, primal
 from ..core.statistics import Statistics, statistics, targets
+from ..core.symmetric import cutoff, whitening
 from ..core.views import FittedView
 from ..system import memory
 from ..system.parallel import share
@@ -157,7 +159,7 @@ class Coregularised:
         nus = self.nus
         by_nu = np.full((len(self.rows), len(nus), len(alphas)), np.nan)
         if folds is None:
-            batches = self.F.tasks()
+            batches = self.F.batches()
             folds = [Fold(np.arange(len(self.rows))[b.rows]) for b in batches if b.length > 2 * BATCH_ROWS]
             short = [b for b in batches if b.length <= 2 * BATCH_ROWS]
             self.sums  # noqa: B018  (taken once, before the threads)
@@ -182,7 +184,7 @@ class Coregularised:
             read = self.stack.reader(self.X, self.rows)()
             for batch in share_of_batches:
                 Z = read(batch.rows)
-                mean = F.centre(Z, batch)
+                mean = F.means.centre(Z, batch)
                 shape = len(batch.queries), batch.length, -1
                 S = (Z @ V).reshape(shape) + (mean @ V)[:, None]
                 A = F.scale(Z, batch, mean)

@@ -17,8 +17,10 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from ..core.preferences import QueryPreferences, Read, Rows
+from ..core.means import Read, Rows
+from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Batch
+from ..core.statistics import sparse_terms
 from ..kernels import Kernel
 from ..system import memory
 from ..system.parallel import share
@@ -223,18 +225,9 @@ class SparseColumns:
 
     @cached_property
     def squares(self) -> np.ndarray:
-        """diag(X'LtX): see `statistics.sparse_statistics` for the sum."""
-        F, X, u = self.F, self.X, self._u
-        within = F.between[F.queries.codes] if F.within is None else F.within
-        total = X.multiply(X).T @ (u * within**2)
-        if F.ties is not None:
-            tied = np.flatnonzero(F.ties.level >= 0)
-            pick = sparse.csr_array((u[tied], (F.ties.level[tied], tied)), shape=(len(F.ties.weight), F.shape[0]))
-            levels = pick @ X
-            total += levels.multiply(levels).T @ (F.level_scale / F.ties.weight) ** 2
-        pick = sparse.csr_array((u, (F.queries.codes, np.arange(F.shape[0]))), shape=(len(F.queries), F.shape[0]))
-        sums = pick @ X
-        total += sums.multiply(sums).T @ ((F.beta - F.between**2) / F.S)
+        """diag(X'Lt X)."""
+        F = self.F
+        total = sum(M.multiply(M).T @ w for M, w in sparse_terms(F, self.X))
         return np.maximum(0, total - F.beta * F.weight * self.means**2)
 
     @cached_property

@@ -10,15 +10,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..core.dual import DualSystem, dual_system, linear_dual_system
 from ..core.preferences import QueryPreferences
 from ..core.queries import Batch
-from ..core.ridge import (
-    DualSystem,
-    RidgePath,
-    dual_system,
-    held_out,
-    linear_dual_system,
-)
+from ..core.ridge import RidgePath, held_out
 from ..core.statistics import (
     target_mean_of,
 )
@@ -85,7 +80,7 @@ class Dual:
             S -= np.average(S, axis=0, weights=F.u)
         scores = np.full((F.shape[0], len(alphas), self.y.shape[1]), np.nan)
         if folds is None:
-            parts = [(batch, 1.0) for batch in F.tasks()]
+            parts = [(batch, 1.0) for batch in F.batches()]
         else:
             parts = [(Batch(np.zeros(1, dtype=np.intp), f.rows, len(f.rows)), f.factor) for f in folds]
         for batch, factor in parts:

@@ -11,9 +11,11 @@ import numpy as np
 from scipy import sparse
 
 from ..core.features import Features, Identity, Projected
-from ..core.preferences import PairPreferences, QueryPreferences, Read, Rows
+from ..core.means import Read, Rows
+from ..core.pairs import PairPreferences
+from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Batch
-from ..core.ridge import RidgePath, cholesky_solution, held_out
+from ..core.ridge import RidgePath, held_out
 from ..core.statistics import (
     Preferences,
     Statistics,
@@ -24,7 +26,7 @@ from ..core.statistics import (
 )
 from ..system.parallel import Scratch, share
 from .base import Fold, Model
-from .solved import Solved, mean_eigenvalue, needs_rows
+from .solved import Solved, cholesky_solution, mean_eigenvalue, needs_rows
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,9 @@ class Primal:
     def leave_queries_out(self, solved: Solved, alphas: np.ndarray) -> np.ndarray:
         """(m, k, t) scores of these rows by models that never saw their query; `solved` may be of more rows."""
         assert isinstance(self.F, QueryPreferences)
-        batches = self.F.tasks(self.features.n_columns)
-        scores = self._leave_short_queries_out([b for b in batches if b.length <= 2 * BATCH_ROWS], solved, alphas)
-        long = [Fold(np.arange(self.F.shape[0])[b.rows]) for b in batches if b.length > 2 * BATCH_ROWS]
+        batches, long_rows = self.F.batches(self.features.n_columns), 2 * self.F.queries.batch_rows
+        scores = self._leave_short_queries_out([b for b in batches if b.length <= long_rows], solved, alphas)
+        long = [Fold(np.arange(self.F.shape[0])[b.rows]) for b in batches if b.length > long_rows]
         if long:
             held = self._leave_folds_out(long, solved.sums, alphas)
             for fold in long:
@@ -135,7 +137,7 @@ class Primal:
 
         def sparse_rotation(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
             V = X[batch.rows] @ basis
-            return V, F.centre(V, batch) - mean @ basis
+            return V, F.means.centre(V, batch) - mean @ basis
 
         if sparse.issparse(X) and self.features.W is None:
             return lambda: sparse_rotation
@@ -147,7 +149,7 @@ class Primal:
             def rotation(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
                 Phi = read(batch.rows)
                 V = centred(*Phi.shape)
-                query_mean = F.centre(Phi, batch, out=V)
+                query_mean = F.means.centre(Phi, batch, out=V)
                 return np.matmul(V, basis, out=rotated(len(V), basis.shape[1])), (query_mean - mean) @ basis
 
             return rotation
@@ -178,7 +180,7 @@ class Primal:
         c = D[:, :, None] * path.z[:, None]
         margins = np.empty((F.shape[0], len(alphas), self.y.shape[1]))
         read = self.features.reader(self.X)()
-        for rows in F.tasks():
+        for rows in F.batches():
             (A,) = F.factor(rows, read)
             B = A @ path.basis
             residual = target[rows][:, None] - np.einsum("pr,rkt->pkt", B, c)
@@ -191,7 +193,7 @@ class Primal:
         if isinstance(self.F, PairPreferences):
             coef = np.concatenate([model.coef for model in models], axis=1).astype(self.dtype)
             unit, read = PairPreferences(self.F.pair[rows], self.F.shape[1]), self.features.reader(self.X)()
-            blocks = [A @ coef for pairs in unit.tasks() for A in unit.factor(pairs, read)]
+            blocks = [A @ coef for pairs in unit.batches() for A in unit.factor(pairs, read)]
             return np.concatenate(blocks).reshape(len(rows), len(models), -1)
         return scores_of(models, self.features, self.X, rows, self.dtype)
 

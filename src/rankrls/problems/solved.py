@@ -7,14 +7,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..core.ridge import UNCLEAR, RidgePath, cholesky_solution, ill_conditioned, primal
+from ..core.ridge import RidgePath, primal
 from ..core.statistics import Statistics
+from ..core.symmetric import UNCLEAR, ill_conditioned, solve_shifted
 from .base import Model
 
 STEPS = 3
 
 
-class Rows(Protocol):
+class ReadableRows(Protocol):
     """Rows that can be looked at again, where their sums have lost digits."""
 
     def look(self, V: np.ndarray) -> Statistics:
@@ -32,11 +33,11 @@ class Solved:
     path: RidgePath
 
     @classmethod
-    def of(cls, sums: Statistics, W: np.ndarray | None, dtype: Any, rows: Rows | None = None) -> Solved:
+    def of(cls, sums: Statistics, W: np.ndarray | None, dtype: Any, rows: ReadableRows | None = None) -> Solved:
         """One factorisation; W (n, r) whitens the penalty. Given the rows, directions that rounding hides are found."""
         return cls(sums, primal(sums, W, dtype, None if rows is None else rows.look))
 
-    def model(self, alpha: float, rows: Rows | None = None) -> Model:
+    def model(self, alpha: float, rows: ReadableRows | None = None) -> Model:
         """The model at alpha; given the rows, with the digits that A'A has lost restored."""
         path, D = self.path, self.path.inverse(np.array([alpha]))
         c = D * path.z
@@ -55,13 +56,24 @@ def needs_rows(sums: Statistics, W: np.ndarray | None, alphas: Any) -> bool:
     return W is None and ill_conditioned(sums.gram, float(np.min(alphas)))
 
 
-def model_at(alpha: float, sums: Statistics, W: np.ndarray | None, dtype: Any, rows: Rows | None = None) -> Model:
+def model_at(
+    alpha: float, sums: Statistics, W: np.ndarray | None, dtype: Any, rows: ReadableRows | None = None
+) -> Model:
     """The model at one alpha: from a Cholesky factor where that is safe, else from the path."""
     coef = cholesky_solution(sums, alpha, W)
     if coef is not None:
         return Model.of(coef, sums)
     rows = rows if W is None else None
     return Solved.of(sums, W, dtype, rows).model(alpha, rows)
+
+
+def cholesky_solution(sums: Statistics, alpha: float, W: np.ndarray | None = None) -> np.ndarray | None:
+    """(n, t) the solution at one alpha; None where a Cholesky factor may lose half of the digits."""
+    gram = sums.gram if W is None else W.T @ sums.gram @ W
+    if ill_conditioned(gram, alpha):
+        return None
+    v = solve_shifted(gram, alpha, sums.cross if W is None else W.T @ sums.cross)
+    return v if W is None else W @ v
 
 
 def mean_eigenvalue(sums: Statistics, W: np.ndarray | None) -> float:

@@ -70,7 +70,7 @@ class Dense:
         F, FKF = self.problem.F, self.problem.system.FKF
         N = linalg.solve(FKF + self.alpha * np.eye(len(FKF)), np.eye(len(FKF)), assume_a="pos")
         M = np.empty_like(N)
-        for batch in F.tasks():
+        for batch in F.batches():
             rows = np.arange(len(N))[batch.rows].reshape(-1, batch.length)
             M[rows] = np.linalg.solve(N[rows[:, :, None], rows[:, None, :]], N[rows])
         return (F.T @ M.T).T
@@ -169,7 +169,7 @@ class _Part:
         return self.problem.F
 
     def _share(self, work: Callable) -> list:
-        return share(work, self.F.tasks(), cost=float(len(self.p)) * self.basis.size, label="queries to complete")
+        return share(work, self.F.batches(), cost=float(len(self.p)) * self.basis.size, label="queries to complete")
 
     def _centred(self, batch: Batch) -> np.ndarray:
         p = batch.stack(self.p)

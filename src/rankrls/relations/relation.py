@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from ..core.ridge import INDEFINITE, cutoff, eigh
+from ..core.symmetric import INDEFINITE, cutoff, eigh
 
 Eigen = tuple[np.ndarray, np.ndarray]  # orthonormal columns and positive numbers
 

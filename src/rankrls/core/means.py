@@ -1,0 +1,74 @@
+"""Rows about the mean of their query, and the means of tie levels, in pieces of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .levels import Ties
+from .queries import Batch, Queries
+
+Rows = slice | np.ndarray
+Read = Callable[[Rows], np.ndarray]  # rows -> a fresh (k, n) float array that may be overwritten
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows V of some queries about the query means, and the means that were subtracted."""
+
+    batch: Batch
+    V: np.ndarray  # (k, n)
+    mean: np.ndarray  # (g, n)
+    level: np.ndarray | None  # (k,) row of level_mean that belongs to each row of V
+    level_mean: np.ndarray | None  # (levels, n)
+    last: bool = True  # no other piece of these queries follows
+
+
+@dataclass(frozen=True)
+class GroupMeans:
+    """Weighted means over queries and over tie levels."""
+
+    queries: Queries
+    u: np.ndarray | None  # (m,)
+    S: np.ndarray  # (q,)
+    ties: Ties | None
+
+    def centre(self, V: np.ndarray, batch: Batch, out: np.ndarray | None = None) -> np.ndarray:
+        """Subtract the query means from the rows V of a batch, in place or into `out`; returns the (g, n) means."""
+        V3 = V.reshape(-1, batch.length, V.shape[1]) if V.size else V.reshape(len(batch.queries), batch.length, 0)
+        if self.u is None:
+            weights = np.full((1, 1, batch.length), 1 / batch.length, dtype=V.dtype)
+        else:
+            weights = (batch.stack(self.u) / self.S[batch.queries][:, None]).astype(V.dtype)[:, None]
+        mean = weights @ V3
+        np.subtract(V3, mean, out=(V if out is None else out).reshape(V3.shape))
+        return mean[:, 0]
+
+    def piece(self, V: np.ndarray, batch: Batch, mean: np.ndarray) -> Piece:
+        """Centred rows of a batch with the means of the levels there."""
+        if self.ties is None:
+            return Piece(batch, V, mean, None, None)
+        level, average = self.ties.average(batch, self.u, V.dtype)
+        return Piece(batch, V, mean, level, average @ V) if average.shape[0] else Piece(batch, V, mean, None, None)
+
+    def pieces(self, batch: Batch, read: Read) -> Iterator[Piece]:
+        """The rows of a batch about their query's mean; a query longer than a batch comes in several pieces."""
+        if batch.length <= 2 * self.queries.batch_rows:
+            V = read(batch.rows)
+            yield self.piece(V, batch, self.centre(V, batch))
+            return
+        chunks = batch.chunks(self.queries.batch_rows)
+        u = [np.ones(c.length) if self.u is None else c.take(self.u) for c in chunks]
+        total = np.sum([w @ read(c.rows) for w, c in zip(u, chunks, strict=True)], axis=0)
+        mean = (total / self.S[batch.queries[0]])[None]
+        averages = [(None, None) if self.ties is None else self.ties.average(c, self.u, np.float64) for c in chunks]
+        level_mean: Any = None
+        if averages[0][1] is not None and averages[0][1].shape[0]:
+            level_mean = sum(a @ (read(c.rows) - mean) for (_, a), c in zip(averages, chunks, strict=True))
+        for chunk, (level, _) in zip(chunks, averages, strict=True):
+            V = read(chunk.rows)
+            V -= mean
+            yield Piece(chunk, V, mean, level, level_mean, last=chunk is chunks[-1])
