@@ -6,7 +6,7 @@ which a ranker cannot do without; this stage passes them on.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -21,6 +21,10 @@ except ImportError:
     raise ImportError("rankrls.pyterrier needs PyTerrier: pip install 'rankrls[pyterrier]'") from None
 
 __all__ = ["RankerStage", "ranker"]
+
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def ranker(model: BaseEstimator, *, unjudged: float = 0.0) -> RankerStage:
@@ -66,7 +70,13 @@ class RankerStage(pt.Estimator):
             raise TypeError(f"a ranker of documents by their features is needed, got {type(model).__name__}")
         self.model, self.unjudged = model, unjudged
 
-    def fit(self, topics_or_res_tr: Any, qrels_tr: Any, topics_or_res_va: Any = None, qrels_va: Any = None) -> Any:
+    def fit(
+        self,
+        topics_or_res_tr: pd.DataFrame,
+        qrels_tr: pd.DataFrame,
+        topics_or_res_va: pd.DataFrame | None = None,
+        qrels_va: pd.DataFrame | None = None,
+    ) -> Any:
         """Learn from results and judgements.
 
         Parameters
@@ -95,7 +105,7 @@ class RankerStage(pt.Estimator):
         learned(self.model, _features(results), y, results["qid"].to_numpy())
         return self
 
-    def transform(self, inp: Any) -> Any:
+    def transform(self, inp: pd.DataFrame) -> Any:
         """The results with score and rank of each document in its query.
 
         Parameters
@@ -133,7 +143,7 @@ class RankerStage(pt.Estimator):
         return f"rankrls.pyterrier.ranker({self.model!r})"
 
 
-def _features(results: Any) -> np.ndarray:
+def _features(results: pd.DataFrame) -> np.ndarray:
     """(m, n) the features of each document."""
     rows = [np.asarray(row, dtype=np.float64).ravel() for row in results["features"]]
     if len({len(row) for row in rows}) > 1:
@@ -142,6 +152,6 @@ def _features(results: Any) -> np.ndarray:
     return np.stack(rows)
 
 
-def _first(frame: Any) -> str:
+def _first(frame: pd.DataFrame) -> str:
     """A query and a document of a frame, as an example."""
     return "none" if not len(frame) else f"{frame['qid'].iloc[0]!r} with {frame['docno'].iloc[0]!r}"

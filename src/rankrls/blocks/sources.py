@@ -20,12 +20,13 @@ from scipy import sparse
 from ..checks import QID, check_numbers, check_weights, split_qid_column
 from ..datasets import RankingData, iter_letor
 from ..system.frames import as_frame, names, without
+from ..system.types import ArrayLike, DTypeLike, Ids, Matrix
 from .block import Block, as_labels
 
 BATCH = 65_536  # rows read at once
 
 
-def source_of(X: Any, y: Any, qid: Any, sample_weight: Any) -> Source | None:
+def source_of(X: Matrix, y: np.ndarray, qid: Ids, sample_weight: ArrayLike | None) -> Source | None:
     """The source that X is, or None if it is rows in memory.
 
     Paths and iterators always are; tables that need not be in memory are when `y` names a column.
@@ -163,7 +164,7 @@ class Table(Source):
         return X, column(self.columns.y), column(self.columns.qid), column(self.columns.weight)
 
 
-def _plain(column: Any) -> Any:
+def _plain(column: object) -> Any:
     """A column without a dictionary, as categories have."""
     return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
 
@@ -197,7 +198,7 @@ def _feature_types(schema: Any, features: list[str], what: str) -> tuple[list[in
     return widths, np.float32 if single else np.float64
 
 
-def _row_major(batch: Any, dtype: Any) -> np.ndarray:
+def _row_major(batch: Any, dtype: DTypeLike) -> np.ndarray:
     """(k, n) the columns of a record batch side by side; missing values are NaN."""
     import pyarrow as pa
 
@@ -391,7 +392,7 @@ class Batches(Source):
                     self._ahead.append(block)
                 yield block
 
-    def _as_block(self, item: Any, where: str) -> Block:
+    def _as_block(self, item: object, where: str) -> Block:
         if isinstance(item, RankingData):
             item = (item.X, item.y, item.qid)
         if not isinstance(item, tuple):
@@ -406,7 +407,7 @@ class Batches(Source):
         X = X.astype(np.float32 if X.dtype == np.float32 else np.float64, copy=False)
         return checked(X, y, qid, weights, where, None)
 
-    def _of_frame(self, item: Any, where: str) -> tuple[Any, ...]:
+    def _of_frame(self, item: object, where: str) -> tuple[Any, ...]:
         frame = as_frame(item)
         have = names(frame)
         if not have:
@@ -422,7 +423,7 @@ class Batches(Source):
         return np.asarray(frame), *parts
 
 
-def checked(X: Any, y: Any, qid: Any, weights: Any, where: str, columns: Sequence[str] | None) -> Block:
+def checked(X: Any, y: Any, qid: object, weights: Any, where: str, columns: Sequence[str] | None) -> Block:
     """Finite numbers with one label, query id and weight per row; rows of weight zero are left out."""
     m = len(y) if X is None else X.shape[0]
     try:

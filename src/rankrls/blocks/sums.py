@@ -69,7 +69,7 @@ class TreeSum(Generic[T]):
     def __len__(self) -> int:
         return len(self._stack)
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         while self._stack and growth(self._stack[-1]) <= growth(value):
             value = self._stack.pop() + value
         self._stack.append(value)
@@ -84,7 +84,7 @@ class TreeSum(Generic[T]):
         return self._stack[0]
 
 
-def growth(value: Any) -> int:
+def growth(value: object) -> int:
     """The part of a term's size that grows with its rows."""
     return getattr(value, "growth", 0)
 

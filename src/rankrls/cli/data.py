@@ -151,7 +151,7 @@ def _tables(path: str, args: Namespace, names: Iterable[str] | None, label: bool
             yield from read_csv(file, columns, DELIMITERS[form], args.skip_bad_lines)
 
 
-def _filled(X: np.ndarray, qid: np.ndarray | None, missing: Any) -> np.ndarray:
+def _filled(X: np.ndarray, qid: np.ndarray | None, missing: str | float) -> np.ndarray:
     if missing == "minimum":
         return fill_with_minimum(X, qid)
     return X if missing == "nan" else np.where(np.isnan(X), missing, X)

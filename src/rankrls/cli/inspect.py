@@ -148,7 +148,7 @@ def _features(data: RankingData) -> dict[str, Any]:
     }
 
 
-def _columns(X: Any) -> np.ndarray:
+def _columns(X: sparse.csc_array) -> np.ndarray:
     """The column of each stored value of a CSC array."""
     return np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
 

@@ -10,8 +10,11 @@ import base64
 import html
 import io
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LENGTH = 120  # characters of a text
 
@@ -101,7 +104,9 @@ def name(value: object) -> Html:
     return tag("bdi", value)
 
 
-def table(head: Sequence[Any], rows: Sequence[Sequence[Any]], *, numbers: Sequence[int] = (), marked: Any = ()) -> Html:
+def table(
+    head: Sequence[Any], rows: Sequence[Sequence[Any]], *, numbers: Sequence[int] = (), marked: Collection[int] = ()
+) -> Html:
     """Rows under a head; columns `numbers` to the right, rows `marked` in colour. It scrolls where it is too wide."""
     kind = lambda j: "number" if j in numbers else None
     cells = lambda row, of: join(*(tag(of, cell, class_=kind(j)) for j, cell in enumerate(row)))
@@ -110,7 +115,7 @@ def table(head: Sequence[Any], rows: Sequence[Sequence[Any]], *, numbers: Sequen
     return tag("div", tag("table", top, tag("tbody", *body), class_=None if 0 in numbers else "named"), class_="wide")
 
 
-def figure(drawn: Any, caption: str) -> Html:
+def figure(drawn: Figure, caption: str) -> Html:
     """A matplotlib figure as a picture in the page."""
     import matplotlib
 

@@ -127,7 +127,14 @@ def _compared(values: list[np.ndarray], flips: int) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------- the page
 
 
-def _page(args: Namespace, entries: list[Entry], judged: Judged, main: str, found: Any, curves: Any) -> bytes:
+def _page(
+    args: Namespace,
+    entries: list[Entry],
+    judged: Judged,
+    main: str,
+    found: dict[str, list[dict[str, Any]]],
+    curves: dict[str, list[str]],
+) -> bytes:
     names = ["verdict", "queries", "comparison", "features", "pictures", "models", "data"]
     links = [tag("a", title.capitalize(), href=f"#{title}") for title in names]
     title = args.title or f"Ranking report: {PurePath(args.data).name if args.data != '-' else 'standard input'}"

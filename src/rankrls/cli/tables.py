@@ -6,13 +6,16 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
 
 from ..datasets import RankingData
 from ..system.files import name_of, opened
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 BLOCK_ROWS = 10_000
 LABELS, QIDS, DOCIDS, COMMENT = ("label", "y"), ("qid",), ("docid", "doc_id"), "comment"
@@ -163,7 +166,7 @@ def read_parquet(file: BinaryIO, columns: Columns) -> Iterator[RankingData]:
                 yield layout.data(*_of_batch(batch, name_of(file)), batch.num_rows, 0)
 
 
-def _of_batch(batch: Any, file: str) -> tuple[Callable[[str], Any], Callable[[str], np.ndarray]]:
+def _of_batch(batch: pa.RecordBatch, file: str) -> tuple[Callable[[str], Any], Callable[[str], np.ndarray]]:
     def floats(name: str) -> np.ndarray:
         try:
             return np.asarray(batch.column(name).to_numpy(zero_copy_only=False), dtype=np.float64)

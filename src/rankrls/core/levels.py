@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from ..system.types import DTypeLike
 from .queries import Batch, Queries
 
 
@@ -60,7 +60,7 @@ class Ties:
         offset = np.cumsum(n) - n
         return np.arange(n.sum()) + np.repeat(self.start[queries] - offset, n)
 
-    def average(self, batch: Batch, u: np.ndarray | None, dtype: Any) -> tuple[np.ndarray, sparse.csc_array]:
+    def average(self, batch: Batch, u: np.ndarray | None, dtype: DTypeLike) -> tuple[np.ndarray, sparse.csc_array]:
         """For each row of a batch its place among the ties there, and the matrix that averages over these."""
         n = self.start[batch.queries + 1] - self.start[batch.queries]
         offset = np.cumsum(n) - n - self.start[batch.queries]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..checks import check_queries
 from ..core.queries import Queries
-from ..system.types import Matrix
+from ..system.types import Ids, Matrix
 
 
 def per_query_minmax(X: Matrix, qid: np.ndarray | None = None) -> np.ndarray:
@@ -56,7 +54,7 @@ def minmax_scale(X: np.ndarray, queries: Queries) -> np.ndarray:
     return X
 
 
-def fill_with_minimum(X: np.ndarray, qid: Any) -> np.ndarray:
+def fill_with_minimum(X: np.ndarray, qid: Ids) -> np.ndarray:
     """NaN replaced, in place, by the smallest value of the feature in the query, or by 0 if that is smaller.
 
     So the Feature-min files of LETOR 3.0 come from the Feature-null ones: a missing BM25 is 0, a missing

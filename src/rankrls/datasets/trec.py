@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,9 @@ from ..core.queries import Queries
 from ..system.types import ArrayLike
 
 
-def to_trec_run(scores: ArrayLike, qid: np.ndarray | None = None, doc_ids: Any = None, *, tag: str = "rankrls") -> str:
+def to_trec_run(
+    scores: ArrayLike, qid: np.ndarray | None = None, doc_ids: ArrayLike | None = None, *, tag: str = "rankrls"
+) -> str:
     """A TREC run: lines `qid Q0 docid rank score tag`, query after query, the best first.
 
     Parameters
@@ -46,7 +47,7 @@ def to_trec_run(scores: ArrayLike, qid: np.ndarray | None = None, doc_ids: Any =
     return "".join(run_lines(given if given.dtype == np.float32 else checked, queries, documents, tag))
 
 
-def to_qrels(y: np.ndarray, qid: np.ndarray | None = None, doc_ids: Any = None) -> str:
+def to_qrels(y: np.ndarray, qid: np.ndarray | None = None, doc_ids: ArrayLike | None = None) -> str:
     """TREC judgements (qrels): lines `qid 0 docid relevance`, in the order of the rows.
 
     Parameters
@@ -84,7 +85,7 @@ def to_qrels(y: np.ndarray, qid: np.ndarray | None = None, doc_ids: Any = None) 
     return "".join(lines)
 
 
-def run_lines(scores: np.ndarray, queries: Queries, documents: Any, tag: str) -> Iterator[str]:
+def run_lines(scores: np.ndarray, queries: Queries, documents: np.ndarray, tag: str) -> Iterator[str]:
     """The lines of a run, query after query, the best first."""
     _check_word("the tag of a run", tag)
     names = [_check_word("a query id", str(label)) for label in queries.labels.tolist()]
@@ -99,7 +100,7 @@ def shortest(scores: np.ndarray) -> list[str]:
     return list(map(str, scores.tolist() if scores.dtype == np.float64 else scores))
 
 
-def _named(qid: object, doc_ids: Any, m: int) -> tuple[Queries, np.ndarray]:
+def _named(qid: object, doc_ids: ArrayLike | None, m: int) -> tuple[Queries, np.ndarray]:
     """Queries and documents by words that can be told apart."""
     queries = check_queries(qid, m)
     if qid is None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ..system.parallel import one_thread_each
 from .partitions import features_among
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def check_model(model: Any, row: Any) -> tuple[tuple[int, ...], np.dtype]:
+
+def check_model(model: BaseEstimator, row: np.ndarray) -> tuple[tuple[int, ...], np.dtype]:
     """What a model gives of a row, beyond its length, and in which precision; errors come here, not on a worker."""
     found = np.asarray(model.predict(row))
     if found.shape[:1] != (len(row),):
@@ -21,7 +26,7 @@ def check_model(model: Any, row: Any) -> tuple[tuple[int, ...], np.dtype]:
     return found.shape[1:], found.dtype
 
 
-def model_features(model: Any, have: list[Any], features: Any) -> list[Any]:
+def model_features(model: BaseEstimator, have: list[Any], features: Sequence[str] | None) -> list[Any]:
     """The columns a model takes: those named, or those it knows by name, or all there are."""
     known = getattr(model, "feature_names_in_", None)
     if features is None:
@@ -29,12 +34,12 @@ def model_features(model: Any, have: list[Any], features: Any) -> list[Any]:
     return features_among(have, features)
 
 
-def rows_for(model: Any, frame: Any) -> Any:
+def rows_for(model: BaseEstimator, frame: pd.DataFrame) -> Any:
     """Rows of a pandas frame as the model wants them: by name only if it knows names."""
     return frame if hasattr(model, "feature_names_in_") else frame.to_numpy()
 
 
-def score_array(X: np.ndarray, model: Any) -> np.ndarray:
+def score_array(X: np.ndarray, model: BaseEstimator) -> np.ndarray:
     """The scores of some rows."""
     if not len(X):
         shape, dtype = check_model(model, np.zeros((1, X.shape[1]), dtype=X.dtype))
@@ -43,7 +48,7 @@ def score_array(X: np.ndarray, model: Any) -> np.ndarray:
         return np.asarray(model.predict(X))
 
 
-def score_frame(frame: Any, model: Any) -> Any:
+def score_frame(frame: pd.DataFrame, model: BaseEstimator) -> Any:
     """The scores of a pandas frame, as a column with its index."""
     import pandas as pd
 
@@ -56,7 +61,7 @@ def score_frame(frame: Any, model: Any) -> Any:
     return pd.Series(scores, index=frame.index, name="score")
 
 
-def side_by_side(frame: Any, names: list[str]) -> Any:
+def side_by_side(frame: pd.DataFrame, names: list[str]) -> Any:
     """A pandas frame under the names given; entries of arrays become columns of their own."""
     import pandas as pd
 

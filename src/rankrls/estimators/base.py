@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import checks
 from ..metrics import get_metric
 from ..system.frames import as_column
+from ..system.types import ArrayLike
 
 
 class Ranker(BaseEstimator):
@@ -118,7 +119,7 @@ class Ranker(BaseEstimator):
         return tags
 
 
-def _scored(y: Any, *rest: Any) -> list[Any]:
+def _scored(y: ArrayLike, *rest: Any) -> list[Any]:
     """y and other arrays by row (or None) where y is not NaN."""
     y = np.asarray(as_column(y), dtype=np.float64)
     keep = ~np.isnan(y)

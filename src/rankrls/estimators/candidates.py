@@ -54,7 +54,7 @@ class Trial:
         """The pursuit with the values of its functions at hand, for several paths over the same rows."""
         return self.candidate.problem.evaluated()
 
-    def judge(self, cv: Any, metric: Metric) -> Judged:
+    def judge(self, cv: object, metric: Metric) -> Judged:
         """The held-out score of every size."""
         folds, groups = folds_of(cv, self.data)
         settings = [Setting(size=int(size)) for size in self.sizes]

@@ -23,7 +23,7 @@ def part_of_query(rows: np.ndarray) -> Fold:
 
 
 def folds_of(
-    cv: Any, data: Training, *, item_fold: Callable[[np.ndarray], Fold] = part_of_query, refits: bool = False
+    cv: object, data: Training, *, item_fold: Callable[[np.ndarray], Fold] = part_of_query, refits: bool = False
 ) -> Folds:
     """The folds of whole queries, or of the items of a single query.
 
@@ -46,7 +46,7 @@ def folds_of(
     return choice.query_folds(tests, data.queries), data.queries
 
 
-def _item_rows(cv: Any, data: Training) -> Sequence[np.ndarray]:
+def _item_rows(cv: object, data: Training) -> Sequence[np.ndarray]:
     m = data.queries.n_rows
     if isinstance(cv, str):
         checks.check_choice("cv", cv, ("leave-query-out",))

@@ -27,7 +27,7 @@ class PairSetup:
     given: Any  # alphas to choose from; None for a grid fitted to the data
 
     @classmethod
-    def of(cls, data: Training, F: PairPreferences, margins: np.ndarray, given: Any) -> PairSetup:
+    def of(cls, data: Training, F: PairPreferences, margins: np.ndarray, given: object) -> PairSetup:
         if data.kernel is not None and data.points is None:  # all rows: pairs may outnumber them
             m = data.X.shape[0]
             memory.check_memory(4 * 8 * m**2, f"a model expanded in all {m} rows", "pass basis=")
@@ -40,7 +40,7 @@ class PairSetup:
             return checks.check_grid("alphas", self.given)
         return choice.default_alphas(self.problem.mean_eigenvalue)
 
-    def judge(self, folds: Any, metric: Metric) -> Judged:
+    def judge(self, folds: object, metric: Metric) -> Judged:
         """The share of held-out pairs in the right order, for every alpha."""
         settings = [Setting(alpha=float(alpha)) for alpha in self.alphas]
         scores = choice.pair_scores(self.problem, self.alphas)

@@ -9,39 +9,41 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from ..system.types import ArrayLike, Ids, MatrixLike
 from .scaling import PerQueryMinMax
 
 
-def ranker_of(model: Any) -> Any:
+def ranker_of(model: BaseEstimator) -> Any:
     """The estimator at the end of a pipeline."""
     return model.steps[-1][1] if isinstance(model, Pipeline) else model
 
 
-def scalers_of(model: Any) -> list[Any]:
+def scalers_of(model: BaseEstimator) -> list[Any]:
     """The steps before it."""
     return [step for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
 
 
-def needs_queries(model: Any) -> bool:
+def needs_queries(model: BaseEstimator) -> bool:
     """Whether scores depend on the other rows of the query, so that whole queries and their ids have to be given."""
     return any(isinstance(step, PerQueryMinMax) or getattr(step, "needs_queries", False) for step in scalers_of(model))
 
 
-def learned(model: Any, X: Any, y: Any, qid: Any = None) -> Any:
+def learned(model: BaseEstimator, X: MatrixLike, y: ArrayLike, qid: Ids = None) -> Any:
     """The model, fitted; query ids go to the steps that take them."""
     with config_context(enable_metadata_routing=isinstance(model, Pipeline)):
         return model.fit(X, y, qid=qid)
 
 
-def predicted(model: Any, X: Any, qid: Any = None) -> np.ndarray:
+def predicted(model: BaseEstimator, X: MatrixLike, qid: Ids = None) -> np.ndarray:
     """Scores of the rows of X."""
     with _quietly(model):
         return np.asarray(model.predict(X, qid=qid) if needs_queries(model) else model.predict(X))
 
 
-def scaled(model: Any, X: Any, qid: Any = None) -> Any:
+def scaled(model: BaseEstimator, X: MatrixLike, qid: Ids = None) -> Any:
     """The rows of X as the ranker at the end of a pipeline sees them."""
     if not scalers_of(model):
         return X
@@ -50,7 +52,7 @@ def scaled(model: Any, X: Any, qid: Any = None) -> Any:
 
 
 @contextmanager
-def _quietly(model: Any) -> Iterator[None]:
+def _quietly(model: BaseEstimator) -> Iterator[None]:
     """Query ids find their way; rows need no column names."""
     with warnings.catch_warnings(), config_context(enable_metadata_routing=needs_queries(model)):
         warnings.filterwarnings("ignore", message="X does not have valid feature names")

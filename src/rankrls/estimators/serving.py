@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..core.expansion import expansion
+from ..system.types import MatrixLike
 
 Scorer = Callable[[np.ndarray], np.ndarray]
 
 
-def is_plain(X: Any, n_features: int) -> bool:
+def is_plain(X: MatrixLike, n_features: int) -> bool:
     """Whether X is a finite float array of the right shape, so that nothing is left to check."""
     if type(X) is not np.ndarray or X.dtype.char not in "df" or X.ndim != 2 or not X.flags.c_contiguous:
         return False
@@ -22,13 +23,13 @@ def is_plain(X: Any, n_features: int) -> bool:
     return bool(np.isfinite(X).all())
 
 
-def linear_scorer(coef: np.ndarray, intercept: Any) -> Scorer:
+def linear_scorer(coef: np.ndarray, intercept: object) -> Scorer:
     """x -> coef' x + intercept, on copies that nothing can change."""
     w, b = coef.T.copy(), copy(intercept)
     return lambda X: X @ w + b
 
 
-def kernel_scorer(kernel: Any, points: Any, coef: np.ndarray, intercept: Any) -> Scorer:
+def kernel_scorer(kernel: Any, points: Any, coef: np.ndarray, intercept: object) -> Scorer:
     """x -> k(x, points) coef + intercept."""
     a, b = coef.copy(), copy(intercept)
     return lambda X: expansion(kernel, X, points, a) + b

@@ -40,7 +40,7 @@ class Setup:
     given: Any = None  # alphas to choose from; None for a grid fitted to the data
 
     @classmethod
-    def of(cls, data: Training, given: Any, *, tied: bool, weighting: str, regression: float) -> Setup:
+    def of(cls, data: Training, given: object, *, tied: bool, weighting: str, regression: float) -> Setup:
         """The problem of some rows, tied pairs included or not."""
         y = None if tied else data.y[:, 0]
         F = QueryPreferences(data.queries, y, weighting=weighting, regression=regression, weights=data.weights)
@@ -56,7 +56,7 @@ class Setup:
             return checks.check_grid("alphas", self.given)
         return choice.default_alphas(self.problem.mean_eigenvalue * self.unit)
 
-    def judge(self, cv: Any, metric: Metric) -> Judged:
+    def judge(self, cv: object, metric: Metric) -> Judged:
         """The held-out score of every alpha."""
         folds, groups = folds_of(cv, self.data, item_fold=self._item_fold, refits=isinstance(self.problem, Iterative))
         settings = [Setting(alpha=float(alpha)) for alpha in self.alphas]
@@ -93,7 +93,7 @@ class Setup:
 
 
 def setups(
-    options: list[Training], tied_pairs: Any, given: Any, *, weighting: str, regression: float
+    options: list[Training], tied_pairs: object, given: object, *, weighting: str, regression: float
 ) -> Iterator[Setup]:
     """The setups of each kernel there is to choose from, and of tied pairs included or not where that is "auto"."""
     ties = (True, False) if tied_pairs == "auto" else (bool(tied_pairs),)

@@ -18,7 +18,8 @@ LIMIT = 2**31 - 1  # bytes a protobuf message can hold
 class Graph:
     """Nodes and constants, in the order they are added."""
 
-    def __init__(self, onnx: ModuleType, dtype: str):
+    def __init__(self, onnx: ModuleType, dtype: str, limit: int = LIMIT):
+        self.limit = limit
         self.onnx, self.dtype = onnx, np.dtype(dtype)
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
@@ -31,7 +32,7 @@ class Graph:
         if not np.isfinite(array).all():
             raise ValueError("the model has numbers that are not finite, or not in this dtype; no graph can hold them")
         self.size += array.nbytes
-        if self.size > LIMIT:
+        if self.size > self.limit:
             raise ValueError(
                 "the model is larger than the 2 GiB of an ONNX file: fit with a basis, e.g. kernel='rbf', basis=500"
             )

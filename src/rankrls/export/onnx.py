@@ -124,7 +124,7 @@ def _onnx() -> Any:
 # ---------------------------------------------------------------- scalers
 
 
-def _scaled(graph: Graph, x: Any, step: Any) -> str:
+def _scaled(graph: Graph, x: str, step: BaseEstimator) -> str:
     if isinstance(step, TableEncoder):
         if isinstance(x, str):  # a matrix of numbers, made by a step before
             raise ValueError("TableEncoder takes the columns of a table, and has to be the first step")
@@ -192,7 +192,7 @@ def _term(graph: Graph, x: str, term: Term) -> str:
     return graph.op("MatMul", x, graph.constant(term.coef.reshape(len(term.coef), -1)))
 
 
-def _gaussian(graph: Graph, x: str, points: np.ndarray, kernel: Any) -> str:
+def _gaussian(graph: Graph, x: str, points: np.ndarray, kernel: Gaussian) -> str:
     """exp(min(2 gamma u'v - gamma |u|^2 - gamma |v|^2, 0)), u = x - c, v = z - c."""
     centre, gamma = graph.rounded(points.mean(axis=0)), kernel.gamma
     v = points - centre
@@ -204,7 +204,7 @@ def _gaussian(graph: Graph, x: str, points: np.ndarray, kernel: Any) -> str:
     return graph.op("Exp", graph.op("Min", K, graph.constant(0.0)))
 
 
-def _polynomial(graph: Graph, x: str, points: np.ndarray, kernel: Any) -> str:
+def _polynomial(graph: Graph, x: str, points: np.ndarray, kernel: Polynomial) -> str:
     K = graph.op("MatMul", x, graph.constant(kernel.gamma * points.T))
     K = graph.op("Add", K, graph.constant(kernel.coef0))
     return graph.op("Pow", K, graph.constant(kernel.degree))
@@ -233,7 +233,7 @@ def _laplacian(graph: Graph, x: str, points: np.ndarray, kernel: Any) -> str:
     return graph.op("Exp", graph.op("Mul", D, graph.constant(-kernel.gamma)))
 
 
-def _cosine(graph: Graph, x: str, points: np.ndarray, kernel: Any) -> str:
+def _cosine(graph: Graph, x: str, points: np.ndarray, kernel: Cosine) -> str:
     length = np.sqrt((points * points).sum(axis=1, keepdims=True))
     unit = points / np.where(length > 0, length, 1)
     return graph.op("MatMul", _normalised(graph, x, "l2"), graph.constant(unit.T))

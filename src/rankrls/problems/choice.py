@@ -65,7 +65,7 @@ class Judged:
 class Candidate(Protocol):
     """A way to set up the problem."""
 
-    def judge(self, folds: Any, metric: Metric) -> Judged:
+    def judge(self, folds: object, metric: Metric) -> Judged:
         """What hold-out says of each setting; `folds` is what the caller asked for (`cv`)."""
 
 
@@ -81,7 +81,7 @@ class Choice:
     best: int
 
     @classmethod
-    def only(cls, candidate: Any, setting: Setting) -> Choice:
+    def only(cls, candidate: object, setting: Setting) -> Choice:
         """The one there is, where there is nothing to choose."""
         return cls(candidate, [setting], np.empty(0), np.empty(0), None, 0)
 
@@ -90,7 +90,7 @@ class Choice:
         return self.settings[self.best]
 
 
-def choose(candidates: Iterable[Any], folds: Any, metric: Metric) -> Choice:
+def choose(candidates: Iterable[Any], folds: object, metric: Metric) -> Choice:
     """The best setting of the best candidate; among equals the most regularised setting of the first candidate."""
     sign = 1 if metric.greater_is_better else -1
     found: Choice | None = None

@@ -33,6 +33,7 @@ from ..core.symmetric import cutoff, whitening
 from ..core.views import FittedView
 from ..system import memory
 from ..system.parallel import share
+from ..system.types import Matrix, MatrixLike
 from .base import Fold
 from .solved import model_at
 
@@ -52,7 +53,7 @@ class Stack:
     blocks: Sequence[slice]  # the columns of each view in Z
 
     @classmethod
-    def of(cls, views: Sequence[FittedView], X: Any) -> Stack:
+    def of(cls, views: Sequence[FittedView], X: MatrixLike) -> Stack:
         width = sum(_widths(views, X))
         memory.check_memory(
             6 * 8 * width**2,
@@ -64,7 +65,7 @@ class Stack:
         return cls(views, W, _blocks(widths))
 
     @classmethod
-    def unweighted(cls, views: Sequence[FittedView], X: Any) -> Stack:
+    def unweighted(cls, views: Sequence[FittedView], X: MatrixLike) -> Stack:
         """Z_v = Phi_v, for what penalises nothing."""
         return cls(views, [None] * len(views), _blocks(_widths(views, X)))
 
@@ -77,7 +78,7 @@ class Stack:
         Phi = [view(X) for view in self.views]
         return np.hstack([V if W is None else V @ W for V, W in zip(Phi, self.W, strict=True)])
 
-    def reader(self, X: Any, rows: np.ndarray) -> Callable[[], Read]:
+    def reader(self, X: Matrix, rows: np.ndarray) -> Callable[[], Read]:
         """Readers of Z among some rows of X."""
 
         def read(among: Rows) -> np.ndarray:
@@ -97,7 +98,7 @@ class Stack:
         return [a[block] if W is None else W @ a[block] for block, W in zip(self.blocks, self.W, strict=True)]
 
 
-def agreement(stack: Stack, X: Any, rows: np.ndarray, G: QueryPreferences) -> np.ndarray:
+def agreement(stack: Stack, X: MatrixLike, rows: np.ndarray, G: QueryPreferences) -> np.ndarray:
     """S = Z'G'G Z over the unscored rows in one pass; O(l R^2) time, O(R^2) memory and a block of rows."""
     return statistics(G, stack.reader(X, rows), np.empty((len(rows), 0)), stack.n_columns, np.float64).gram
 
@@ -219,7 +220,7 @@ def default_nus(loss: float, agreement: float) -> np.ndarray:
     return np.concatenate([[0.0], loss / agreement * np.logspace(*NU_RANGE, N_NUS)])
 
 
-def _widths(views: Sequence[FittedView], X: Any) -> list[int]:
+def _widths(views: Sequence[FittedView], X: Matrix) -> list[int]:
     return [X[:1, v.columns].shape[1] if v.points is None else v.points.shape[0] for v in views]
 
 

@@ -25,6 +25,7 @@ from ..core.statistics import (
     targets,
 )
 from ..system.parallel import Scratch, share
+from ..system.types import ArrayLike, DTypeLike, MatrixLike
 from .base import Fold, Model
 from .solved import Solved, cholesky_solution, mean_eigenvalue, needs_rows
 
@@ -63,7 +64,7 @@ class Primal:
         coef = cholesky_solution(self.sums, alpha, self.features.W)
         return self._solved(alpha).model(alpha, self._rows) if coef is None else Model.of(coef, self.sums)
 
-    def _solved(self, alphas: Any) -> Solved:
+    def _solved(self, alphas: ArrayLike | None) -> Solved:
         return self._sharpened if needs_rows(self.sums, self.features.W, alphas) else self.solved
 
     @cached_property
@@ -222,7 +223,7 @@ class _Selected:
     def W(self) -> np.ndarray | None:
         return self.features.W
 
-    def reader(self, X: Any) -> Callable[[], Read]:
+    def reader(self, X: MatrixLike) -> Callable[[], Read]:
         reader = self.features.reader(X)
 
         def selected() -> Read:
@@ -236,7 +237,9 @@ class _Selected:
         return selected
 
 
-def scores_of(models: Sequence[Model], features: Features, X: Any, rows: np.ndarray, dtype: Any) -> np.ndarray:
+def scores_of(
+    models: Sequence[Model], features: Features, X: MatrixLike, rows: np.ndarray, dtype: DTypeLike
+) -> np.ndarray:
     """(len(rows), k, t) scores of some rows of X by k models."""
     coef = np.concatenate([model.coef for model in models], axis=1).astype(dtype)
     intercept = np.concatenate([model.intercept for model in models]).astype(dtype)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..system.types import MatrixLike
+
 
 @dataclass(frozen=True)
 class Part:
@@ -34,7 +36,7 @@ class Part:
     columns: np.ndarray
     edges: np.ndarray | None = None
 
-    def of(self, Y: Any) -> Any:
+    def of(self, Y: MatrixLike) -> Any:
         """The relation between these rows and columns: NaN, or not stored if sparse, where an edge is not in it."""
         if not sparse.issparse(Y):
             Y = np.asarray(Y, dtype=np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -81,7 +82,7 @@ class Assembly:
         self._refuse(pieces, lambda features: features >= n + offset, f"at most {n}", remedy)
         return n
 
-    def _refuse(self, pieces: list[Rows], wrong: Any, what: str, remedy: str) -> None:
+    def _refuse(self, pieces: list[Rows], wrong: Callable[[np.ndarray], np.ndarray], what: str, remedy: str) -> None:
         for rows in pieces:
             bad = wrong(rows.features)
             if bad.any():

@@ -13,7 +13,8 @@ from scipy import sparse as sparse_arrays
 
 from ...checks import check_choice
 from ...system import files
-from ...system.types import DTypeLike, Path
+from ...system.files import Source
+from ...system.types import DTypeLike
 from ..records import RankingData
 from .lines import LineError, Rows, parse
 from .matrix import Assembly
@@ -24,14 +25,14 @@ _WRITE_ROWS = 1000
 
 
 def load_letor(
-    path: Any,
+    path: Source,
     *,
     n_features: int | None = None,
     zero_based: bool | str = "auto",
     sparse: bool = False,
     missing: str | float = "nan",
     absent: float = 0.0,
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
     errors: str = "raise",
 ) -> RankingData:
     """Read LETOR or svmlight ranking text: lines of label, `qid:Q`, features `i:v` and perhaps `# comment`.
@@ -80,7 +81,7 @@ def load_letor(
 
 
 def read_svmlight(
-    path: Path,
+    path: Source,
     *,
     n_features: int | None = None,
     zero_based: bool | str = "auto",
@@ -99,7 +100,7 @@ def read_svmlight(
 
 
 def iter_letor(
-    path: Any,
+    path: Source,
     *,
     rows: int = 50_000,
     n_features: int | None = None,
@@ -107,7 +108,7 @@ def iter_letor(
     sparse: bool = False,
     missing: str | float = "nan",
     absent: float = 0.0,
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
     errors: str = "raise",
     whole_queries: bool = True,
 ) -> Iterator[RankingData]:
@@ -151,7 +152,7 @@ def iter_letor(
     return _blocks(path, assembly, rows, errors == "skip")
 
 
-def dump_letor(data: RankingData | Iterable[RankingData], path: Any, *, zero_based: bool = False) -> None:
+def dump_letor(data: RankingData | Iterable[RankingData], path: Source, *, zero_based: bool = False) -> None:
     """Write rows as LETOR text that reads back exactly: shortest decimals, NaN as NULL, comments kept.
 
     Parameters
@@ -201,7 +202,7 @@ def _texts(file: BinaryIO) -> Iterator[bytes]:
         yield b"".join(rest)
 
 
-def _parsed(path: Path, skip: bool) -> Iterator[Rows]:
+def _parsed(path: Source, skip: bool) -> Iterator[Rows]:
     """The rows of a file, block after block; two threads parse ahead."""
     # glibc keeps freed memory for reuse only up to the largest array freed so far: without this one, every array of
     # every block would be fresh from the system, which takes as long as the parsing
@@ -226,7 +227,7 @@ def _parsed(path: Path, skip: bool) -> Iterator[Rows]:
         raise ValueError(f'{files.name_of(path)}, {error} (errors="skip" leaves such lines out)') from None
 
 
-def _blocks(path: Path, assembly: Assembly, limit: int, skip: bool) -> Iterator[RankingData]:
+def _blocks(path: Source, assembly: Assembly, limit: int, skip: bool) -> Iterator[RankingData]:
     """Whole queries, at most `limit` rows of them or one."""
     waiting: list[Rows] = []
     whole = 0  # rows of waiting before its last query, which may go on
@@ -255,7 +256,7 @@ def _blocks(path: Path, assembly: Assembly, limit: int, skip: bool) -> Iterator[
     yield assembly.data(waiting)
 
 
-def _cut_blocks(path: Path, assembly: Assembly, limit: int, skip: bool) -> Iterator[RankingData]:
+def _cut_blocks(path: Source, assembly: Assembly, limit: int, skip: bool) -> Iterator[RankingData]:
     """At most `limit` rows each, wherever queries end."""
     waiting: list[Rows] = []
     for rows in _parsed(path, skip):
