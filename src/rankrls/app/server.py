@@ -15,7 +15,7 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 HEARTBEAT = 10.0  # seconds between signs of life to a page that waits
+LOOK = 0.2  # seconds after which a stream notices that the server ends
 
 
 class Guard:
@@ -92,8 +93,8 @@ class Guard:
         return None
 
 
-def application(session: Session, token: str, port: int) -> Any:
-    """The ASGI application of a session."""
+def application(session: Session, token: str, port: int, closing: Callable[[], bool] = lambda: False) -> Any:
+    """The ASGI application of a session; streams end when `closing()` is true."""
     api = Api(session)
     files = {
         path.relative_to(PAGE).as_posix(): path for path in PAGE.rglob("*") if path.is_file() and path.suffix in KINDS
@@ -117,7 +118,7 @@ def application(session: Session, token: str, port: int) -> Any:
         return Response(path.read_bytes(), media_type=KINDS[path.suffix])
 
     async def events(request: Request) -> Response:
-        return StreamingResponse(_events(session), media_type="text/event-stream")
+        return StreamingResponse(_events(session, closing), media_type="text/event-stream")
 
     routes = [
         Route("/api/events", events),
@@ -133,7 +134,7 @@ def _response(answer: Answer) -> Response:
     return Response(answer.content, answer.status, headers, answer.kind)
 
 
-async def _events(session: Session) -> AsyncIterator[bytes]:
+async def _events(session: Session, closing: Callable[[], bool]) -> AsyncIterator[bytes]:
     """Changes and progress as they come; of progress that nobody has read yet, only the latest."""
     loop, wake = asyncio.get_running_loop(), asyncio.Event()
     waiting: dict[str, dict[str, Any]] = {}
@@ -149,11 +150,15 @@ async def _events(session: Session) -> AsyncIterator[bytes]:
     stop = session.listen(hear)
     try:
         yield _line({"type": "hello", "version": session.version})
-        while True:
+        quiet = 0.0
+        while not closing():
             try:
-                await asyncio.wait_for(wake.wait(), HEARTBEAT)
+                await asyncio.wait_for(wake.wait(), LOOK)
             except TimeoutError:
-                yield b": alive\n\n"
+                quiet += LOOK
+                if quiet >= HEARTBEAT:
+                    quiet = 0.0
+                    yield b": alive\n\n"
                 continue
             wake.clear()
             events = list(waiting.values())
@@ -207,10 +212,10 @@ class Server:
         access.store(self.port)
         self.url = f"http://{HOST}:{self.port}/?token={access.token}"
         config = uvicorn.Config(
-            application(session, access.token, self.port),
+            application(session, access.token, self.port, lambda: self._server.should_exit),
             log_level="warning",
             access_log=False,
-            timeout_graceful_shutdown=1,
+            timeout_graceful_shutdown=2,
             lifespan="off",
             ws="none",
         )
