@@ -177,8 +177,8 @@ class Linear:
 class Kernel:
     """min ||D (y - f)||^2 + alpha a'K a with f = K a, in dual form; `eK` is the error of an entry of K."""
 
-    def __init__(self, K, y, D, alpha, eps, eK, *, u=None, intercept=False, z=None, residual=0.0):
-        """`residual`: at which share of ||D y|| an iterative solver stops."""
+    def __init__(self, K, y, D, alpha, eps, eK, *, u=None, intercept=False, z=None, residual=0.0, whole=None):
+        """`residual`: at which share of ||D y|| an iterative solver stops; `whole`: D of more rows, some held out."""
         K, alpha, m = ld(K), LD(alpha), len(K)
         y = None if y is None else ld(y).reshape(m, -1)
         z = D @ y if z is None else ld(z).reshape(len(D), -1)
@@ -190,7 +190,7 @@ class Kernel:
         DK = D @ K
         r = norm(z - DK @ self.a)  # alpha times the dual variables of D
         e_z = eps * (norm(z) if y is None else norm(np.abs(D) @ np.abs(y)))
-        size = spectral(D) ** 2
+        size = spectral(D if whole is None else whole) ** 2
         self.dv = SLACK / alpha * ((size * eK * m + eps * (spectral(DK @ D.T) + alpha)) * r / alpha + e_z)
         self.dv += residual * norm(z) / alpha
         self.D, self.eps, self.eK, self.u, self.y = D, eps, eK, u, y

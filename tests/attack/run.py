@@ -13,7 +13,17 @@ from collections import Counter, defaultdict
 
 from . import trial
 
-MODULES = ("rankers", "blocks", "semisupervised", "relations", "measures", "files", "wrong_input")
+MODULES = (
+    "rankers",
+    "holdout",
+    "blocks",
+    "command_line",
+    "semisupervised",
+    "relations",
+    "measures",
+    "files",
+    "wrong_input",
+)
 WEIGHTS = {"linear models": 4, "kernel models": 2, "held-out scores": 3, "partial_fit and forget": 2, "relations": 2}
 ROOM = 6 << 30  # bytes of address space that a worker may take besides what it has
 CHUNK = 100
