@@ -353,3 +353,29 @@ def click_targets(log, theta, method, m):
             weight[d] = sum(n * a for n, a in zip(shown, at, strict=True))
             y[d] = sum(clicks) / weight[d]
     return y, weight
+
+
+def labels_and_pairs(
+    X, y, qid, pairs, margins, weights, exact, *, alpha, kernel=None, basis=None, regression=0.0, **loss
+):
+    """Scores of the rows: one dense KKT system of labels, weighted pairs, and pairs that hold as equations."""
+    m, weights = len(X), np.ones(len(pairs)) if weights is None else weights
+    Phi, penalty = X, np.eye(X.shape[1])
+    if kernel is not None:
+        gamma = 1 / (X.shape[1] * X.var())
+        Phi, penalty = gaussian(X, X[basis], gamma), gaussian(X[basis], X[basis], gamma)
+    tied = loss.get("tied_pairs", False)
+    L = laplacian(y, qid, tied=tied, weighting=loss.get("weighting", "items"), beta=regression)
+    B = np.column_stack([Phi, np.ones(m)]) if regression > 0 else Phi
+    n = B.shape[1]
+    M = B.T @ L @ B
+    M[: Phi.shape[1], : Phi.shape[1]] += alpha * penalty
+    rhs, A, d = B.T @ L @ y, np.empty((0, n)), []
+    for p, (i, j) in enumerate(pairs):
+        a = B[i] - B[j]
+        if p in exact:
+            A, d = np.vstack([A, a]), [*d, margins[p]]
+        else:
+            M, rhs = M + weights[p] * np.outer(a, a), rhs + weights[p] * margins[p] * a
+    system = np.block([[M, A.T], [A, np.zeros((len(d), len(d)))]])
+    return B @ np.linalg.lstsq(system, np.concatenate([rhs, d]), rcond=None)[0][:n]

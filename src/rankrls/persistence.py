@@ -31,6 +31,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from . import auto, bases, estimators, kernels, metrics, tables
 from .core import views
 from .core.statistics import Statistics
+from .problems.constrained import Preferred
 from .problems.pursuit import PursuitPath
 from .relations.folds import RelationKFold
 from .system.files import replacing
@@ -51,7 +52,7 @@ CLASSES: dict[str, type] = {
         *(getattr(estimators, name) for name in estimators.__all__),
         *(kernels.Linear, kernels.Gaussian, kernels.Polynomial, kernels.Laplacian, kernels.Cosine, kernels.Precomputed),
         *(bases.RandomRows, bases.KMeansCentres, bases.PivotedCholesky),
-        *(views.View, views.FittedView, Statistics, PursuitPath, RelationKFold),
+        *(views.View, views.FittedView, Statistics, Preferred, PursuitPath, RelationKFold),
         *(auto.AutoRanker, *auto.STORED, tables.ColumnMaps),
         *(TableEncoder, maps.NumberMap, maps.Quantiles, maps.Standard, maps.LevelMap, maps.TargetMap, maps.RelativeMap),
         *(pipeline.Pipeline, impute.SimpleImputer, impute.MissingIndicator),

@@ -15,7 +15,6 @@ from ..core.expansion import expansion
 from ..core.pairs import PairPreferences
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
-from ..core.ridge import primal
 from ..core.statistics import Statistics
 from ..core.weighting import WEIGHTINGS
 from ..kernels import Precomputed, is_precomputed
@@ -23,13 +22,13 @@ from ..metrics import get_metric
 from ..problems import choice
 from ..problems.base import Model
 from ..problems.choice import Choice, Setting
-from ..problems.solved import model_at
 from ..system.frames import as_column, as_frame
 from ..system.progress import reporting
-from .base import Ranker
-from .from_blocks import features_of, fit_source, more_sums
+from .explaining import Explained
+from .feedback import PairFeedback
+from .from_blocks import fit_source, more_sums
 from .pairs import PairSetup
-from .serving import is_plain, kernel_scorer, linear_scorer
+from .serving import is_plain
 from .setup import setups
 from .training import GRAM_COLUMNS, Training
 
@@ -40,13 +39,13 @@ def _keeps_sums(model: RankRLS) -> bool:
         raise AttributeError("adding queries needs a linear model or a kernel with a fixed basis: pass basis=")
     if getattr(model, "statistics_", model) is None:
         raise AttributeError(
-            "this model keeps no sums to add to or subtract from (it was fitted in dual or iterative form, "
-            "or on explicit pairs): start with partial_fit instead of fit"
+            "this model keeps no sums to add to or subtract from (it was fitted in dual or iterative form): start with "
+            "partial_fit instead of fit"
         )
     return True
 
 
-class RankRLS(Ranker):
+class RankRLS(PairFeedback, Explained):
     """Learning to rank in closed form: regularised least squares over pairs of items of one query.
 
     Minimises, over linear or kernel functions f, ::
@@ -166,7 +165,18 @@ class RankRLS(Ranker):
 
     # ---------------------------------------------------------------- fitting
 
-    def fit(self, X, y=None, qid=None, sample_weight=None, *, checkpoint=None):
+    def fit(
+        self,
+        X,
+        y=None,
+        qid=None,
+        sample_weight=None,
+        *,
+        pairs=None,
+        margins=None,
+        pair_weights=None,
+        checkpoint=None,
+    ):
         """Learn to rank the rows of each query by y.
 
         Parameters
@@ -180,6 +190,8 @@ class RankRLS(Ranker):
             Query of each row: any labels in any order. None is one query. Of a table, the name of its column.
         sample_weight : array-like of shape (n_samples,), default=None
             Copies each row counts for. Of a table, the name of its column.
+        pairs, margins, pair_weights : array-like, default=None
+            Preferences to learn besides the labels, as in `add_pairs`. Alpha is chosen by the labels.
         checkpoint : path, default=None
             For rows that are not in memory: a file from which an interrupted fit goes on when it is called again with
             the same data and parameters.
@@ -202,12 +214,17 @@ class RankRLS(Ranker):
         self._check_params()
         with reporting(self.verbose):
             source = source_of(X, y, qid, sample_weight)
+            if source is not None and pairs is not None:
+                raise ValueError("pairs name rows in memory, and these are read in blocks: fit, then call add_pairs")
+            self.__dict__.pop("pairs_", None)
             if source is not None:
                 return fit_source(self, source, checkpoint)
             if checkpoint is not None:
                 raise ValueError("checkpoint is for rows that are read in blocks; these are in memory")
             X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
-            return self._fit(self._training(X, y, qid, sample_weight))
+            X = as_frame(X)  # a stream can be read only once
+            self._fit(self._training(X, y, qid, sample_weight))
+            return self if pairs is None else self.add_pairs(X, pairs, margins, pair_weights)
 
     def _fit(self, rows: Training):
         given = self.alphas if self._auto else [self.alpha]
@@ -295,7 +312,10 @@ class RankRLS(Ranker):
         if self._auto:
             self.alphas_, self.cv_scores_, self.cv_errors_ = setup.alphas, chosen.scores, chosen.errors
         self.alpha_, self.tied_pairs_ = alpha, False
-        self.n_queries_, self.n_pairs_, self.statistics_ = 0, len(pairs), None
+        self.n_queries_, self.n_pairs_ = 0, len(pairs)
+        self.__dict__.pop("pairs_", None)
+        sums = None if wide else setup.problem.sums
+        self.statistics_ = None if sums is None else replace(sums, weight=0.0, beta=float(self.regression))
         return self
 
     @available_if(_keeps_sums)
@@ -396,8 +416,7 @@ class RankRLS(Ranker):
             sums = before + sums if learn else before - sums
             if not learn:
                 checks.check_sums(sums, before)
-        W = features_of(data, data.X.shape[1]).W
-        self._store(model_at(self.alpha_, sums, W, data.dtype), data)
+        self._store(self._solution(sums, data, getattr(self, "pairs_", None)), data)
         self.statistics_, self.n_queries_, self.n_pairs_ = sums, sums.n_queries, sums.n_pairs
         self._forget_selection()
         return self
@@ -425,104 +444,6 @@ class RankRLS(Ranker):
         if "coef_" in learned:
             return np.asarray(X @ self.coef_.T) + self.intercept_
         return expansion(self.kernel_, X, self.X_fit_, self.dual_coef_) + self.intercept_
-
-    def scorer(self):
-        """A bare function of arrays that scores as `predict` does, for serving loops.
-
-        It checks nothing: rows must be finite floats, an array of shape (n_samples, n_features) with columns in the
-        order of training. Later changes of the model do not reach it.
-
-        Returns
-        -------
-        scorer : callable
-            `scorer(X)` is `predict(X)`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from rankrls import RankRLS
-        >>> X = np.array([[1.0], [2.0], [3.0]])
-        >>> score = RankRLS(alpha=1e-9).fit(X, [1, 2, 3]).scorer()
-        >>> score(X).round(3)
-        array([1., 2., 3.])
-        """
-        check_is_fitted(self, "alpha_")
-        if hasattr(self, "coef_"):
-            return linear_scorer(self.coef_, self.intercept_)
-        return kernel_scorer(self.kernel_, self.X_fit_, self.dual_coef_, self.intercept_)
-
-    def explain(self, x_a, x_b):
-        """Why a is above b: the contribution of each feature to score(a) - score(b), for linear models.
-
-        Parameters
-        ----------
-        x_a, x_b : array-like of shape (n_features,)
-            Two items.
-
-        Returns
-        -------
-        contributions : ndarray of shape (n_features,)
-            `coef_ * (x_a - x_b)`; they sum to the difference of the scores.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from rankrls import RankRLS
-        >>> X, y = np.array([[1.0, 5.0], [0.0, 4.0], [3.0, 4.0]]), [1, 0, 3]
-        >>> RankRLS(alpha=1e-6).fit(X, y).explain(X[2], X[0]).round(2) + 0.0
-        array([2., 0.])
-        """
-        check_is_fitted(self, "alpha_")
-        if not hasattr(self, "coef_"):
-            raise ValueError("only linear models (kernel=None) can be explained feature by feature")
-        if self.coef_.ndim > 1:
-            raise ValueError(f"the model has {len(self.coef_)} targets: multiply a row of coef_ with the difference")
-        rows = [np.asarray(x, dtype=float).ravel() for x in (x_a, x_b)]
-        for row in rows:
-            if len(row) != self.n_features_in_:
-                raise ValueError(f"an item has {self.n_features_in_} features, got {len(row)}")
-        return self.coef_ * (rows[0] - rows[1])
-
-    def coef_path(self, alphas=None):
-        """The weights of a linear model at every alpha, from the sums the model keeps: no data, one factorisation.
-
-        Parameters
-        ----------
-        alphas : array-like of shape (n_alphas,), default=None
-            Values of alpha; None takes `alphas_` or, without these, 15 over seven decades around the mean eigenvalue of
-            the loss.
-
-        Returns
-        -------
-        alphas : ndarray of shape (n_alphas,)
-        coefs : ndarray of shape (n_alphas, n_features) or (n_alphas, n_targets, n_features)
-            `coefs[k]` is, to rounding, the `coef_` of a model fitted with `alphas[k]`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from rankrls import RankRLS
-        >>> X, y = np.array([[1.0, 5.0], [0.0, 4.0], [3.0, 4.0]]), [1, 0, 3]
-        >>> model = RankRLS(alpha=1.0).fit(X, y)
-        >>> alphas, coefs = model.coef_path([1.0, 10.0])
-        >>> bool(np.allclose(coefs[1], RankRLS(alpha=10.0).fit(X, y).coef_))
-        True
-        """
-        check_is_fitted(self, "alpha_")
-        if not hasattr(self, "coef_"):
-            raise ValueError("only linear models (kernel=None) have weights of features to follow")
-        if self.statistics_ is None:
-            raise ValueError(
-                "this model keeps no sums to solve again for other alphas (it was fitted in dual or iterative form, "
-                "or on explicit pairs): fit it for each alpha"
-            )
-        path = primal(self.statistics_, None, self.coef_.dtype)
-        if alphas is None:
-            gram = self.statistics_.gram
-            alphas = getattr(self, "alphas_", choice.default_alphas(float(np.trace(gram)) / len(gram)))
-        alphas = checks.check_grid("alphas", alphas)
-        coefs = np.reshape([path.coef(alpha).T for alpha in alphas], (len(alphas), *self.coef_.shape))
-        return alphas, coefs.astype(self.coef_.dtype)
 
     # ---------------------------------------------------------------- inside
 

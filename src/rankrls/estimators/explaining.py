@@ -1,0 +1,123 @@
+"""What a fitted RankRLS says of itself: a bare scorer, reasons for an order, and weights along the path of alpha."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .. import checks
+from ..core.ridge import primal
+from ..problems import choice
+from .base import Ranker
+from .serving import kernel_scorer, linear_scorer
+
+
+class Explained(Ranker):
+    """A model of weights on features or on points."""
+
+    coef_: Any
+    dual_coef_: Any
+    intercept_: Any
+    kernel_: Any
+    X_fit_: Any
+    statistics_: Any
+
+    def scorer(self):
+        """A bare function of arrays that scores as `predict` does, for serving loops.
+
+        It checks nothing: rows must be finite floats, an array of shape (n_samples, n_features) with columns in the
+        order of training. Later changes of the model do not reach it.
+
+        Returns
+        -------
+        scorer : callable
+            `scorer(X)` is `predict(X)`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import RankRLS
+        >>> X = np.array([[1.0], [2.0], [3.0]])
+        >>> score = RankRLS(alpha=1e-9).fit(X, [1, 2, 3]).scorer()
+        >>> score(X).round(3)
+        array([1., 2., 3.])
+        """
+        check_is_fitted(self, "alpha_")
+        if hasattr(self, "coef_"):
+            return linear_scorer(self.coef_, self.intercept_)
+        return kernel_scorer(self.kernel_, self.X_fit_, self.dual_coef_, self.intercept_)
+
+    def explain(self, x_a, x_b):
+        """Why a is above b: the contribution of each feature to score(a) - score(b), for linear models.
+
+        Parameters
+        ----------
+        x_a, x_b : array-like of shape (n_features,)
+            Two items.
+
+        Returns
+        -------
+        contributions : ndarray of shape (n_features,)
+            `coef_ * (x_a - x_b)`; they sum to the difference of the scores.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import RankRLS
+        >>> X, y = np.array([[1.0, 5.0], [0.0, 4.0], [3.0, 4.0]]), [1, 0, 3]
+        >>> RankRLS(alpha=1e-6).fit(X, y).explain(X[2], X[0]).round(2) + 0.0
+        array([2., 0.])
+        """
+        check_is_fitted(self, "alpha_")
+        if not hasattr(self, "coef_"):
+            raise ValueError("only linear models (kernel=None) can be explained feature by feature")
+        if self.coef_.ndim > 1:
+            raise ValueError(f"the model has {len(self.coef_)} targets: multiply a row of coef_ with the difference")
+        rows = [np.asarray(x, dtype=float).ravel() for x in (x_a, x_b)]
+        for row in rows:
+            if len(row) != self.n_features_in_:
+                raise ValueError(f"an item has {self.n_features_in_} features, got {len(row)}")
+        return self.coef_ * (rows[0] - rows[1])
+
+    def coef_path(self, alphas=None):
+        """The weights of a linear model at every alpha, from the sums the model keeps: no data, one factorisation.
+
+        Parameters
+        ----------
+        alphas : array-like of shape (n_alphas,), default=None
+            Values of alpha; None takes `alphas_` or, without these, 15 over seven decades around the mean eigenvalue of
+            the loss.
+
+        Returns
+        -------
+        alphas : ndarray of shape (n_alphas,)
+        coefs : ndarray of shape (n_alphas, n_features) or (n_alphas, n_targets, n_features)
+            `coefs[k]` is, to rounding, the `coef_` of a model fitted with `alphas[k]`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import RankRLS
+        >>> X, y = np.array([[1.0, 5.0], [0.0, 4.0], [3.0, 4.0]]), [1, 0, 3]
+        >>> model = RankRLS(alpha=1.0).fit(X, y)
+        >>> alphas, coefs = model.coef_path([1.0, 10.0])
+        >>> bool(np.allclose(coefs[1], RankRLS(alpha=10.0).fit(X, y).coef_))
+        True
+        """
+        check_is_fitted(self, "alpha_")
+        if not hasattr(self, "coef_"):
+            raise ValueError("only linear models (kernel=None) have weights of features to follow")
+        if self.statistics_ is None:
+            raise ValueError(
+                "this model keeps no sums to solve again for other alphas (it was fitted in dual or iterative form): "
+                "fit it for each alpha"
+            )
+        path = primal(self.statistics_, None, self.coef_.dtype)
+        if alphas is None:
+            gram = self.statistics_.gram
+            alphas = getattr(self, "alphas_", choice.default_alphas(float(np.trace(gram)) / len(gram)))
+        alphas = checks.check_grid("alphas", alphas)
+        coefs = np.reshape([path.coef(alpha).T for alpha in alphas], (len(alphas), *self.coef_.shape))
+        return alphas, coefs.astype(self.coef_.dtype)

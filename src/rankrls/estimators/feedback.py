@@ -1,0 +1,193 @@
+"""Preferences added to a fitted model one by one: exact changes of the sums it keeps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import checks
+from ..core.queries import Queries
+from ..core.statistics import Statistics
+from ..problems.base import Model
+from ..problems.constrained import Preferred, constrained_model
+from .from_blocks import features_of
+from .training import Training
+
+TOLERANCE = 1e-6  # what is demanded exactly must hold up to this
+
+
+class PairFeedback:
+    """Adding pairs to a model that keeps its sums, and taking them back."""
+
+    alpha_: float
+    basis: Any
+    coef_: Any
+    dual_coef_: Any
+    kernel: Any
+    kernel_: Any
+    n_features_in_: int
+    statistics_: Any
+    X_fit_: Any
+    _accepts: Any
+    _store: Any
+
+    def add_pairs(self, X, pairs, margins=None, weights=None, *, exact=False):
+        """Learn preferences on top of what the model knows, exactly: one rank-one change of its sums each.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Items.
+        pairs : array-like of int, shape (n_pairs, 2)
+            Row numbers (i, j): item i is preferred to item j.
+        margins : array-like of shape (n_pairs,), default=None
+            By how much. None is max(1, what the model says already), so that a pair that is right is not pulled back.
+        weights : array-like of shape (n_pairs,), default=None
+            The weight of each pair; 1 if not given.
+        exact : bool, default=False
+            Demand the margins exactly instead, as equations (`weights` then have no meaning).
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        The model minimises the loss it was fitted with plus sum_p w_p (d_p - (f(x_i) - f(x_j)))^2, at the same alpha.
+        `alphas_` and `cv_scores_` stay what they were when alpha was chosen. `remove_pairs` undoes it.
+
+        Examples
+        --------
+        >>> from rankrls import RankRLS
+        >>> from rankrls.datasets import make_search
+        >>> data = make_search(20, random_state=0)
+        >>> model = RankRLS(1.0).fit(data.X, data.y, qid=data.qid)
+        >>> low, high = model.predict(data.X[:10]).argsort()[[0, -1]]
+        >>> model = model.add_pairs(data.X, [[low, high]], margins=[0.5], exact=True)
+        >>> round(float(model.predict(data.X)[low] - model.predict(data.X)[high]), 6)
+        0.5
+        """
+        new = self._differences(X, pairs)
+        p = len(new)
+        if margins is None:
+            coef = self.coef_ if hasattr(self, "coef_") else self.dual_coef_
+            new = replace(new, margin=np.maximum(1.0, new.difference @ np.asarray(coef, dtype=np.float64)))
+        else:
+            new = replace(new, margin=checks.check_numbers("margins", margins, p, unit="pair"))
+        given = checks.check_weights(weights, p, name="weights", unit="pair")
+        new = replace(new, weight=np.ones(p) if given is None else given, exact=np.full(p, bool(exact)))
+        before = getattr(self, "pairs_", None) or Preferred.none(new.difference.shape[1])
+        self._check_agreement(new, before, checks.check_pairs(pairs, len(X) if hasattr(X, "__len__") else X.shape[0]))
+        return self._with_pairs(before + new, new.added(self.statistics_), X)
+
+    def remove_pairs(self, X, pairs, margins=None, weights=None):
+        """Take back pairs that `add_pairs` added: afterwards the model equals, to rounding, one that never saw them.
+
+        Parameters
+        ----------
+        X, pairs
+            As they were added; the last of equal pairs goes first.
+        margins, weights : array-like of shape (n_pairs,), default=None
+            Those the pairs were added with; not needed, but compared if given.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import RankRLS
+        >>> from rankrls.datasets import make_search
+        >>> data = make_search(20, random_state=0)
+        >>> model = RankRLS(1.0).fit(data.X, data.y, qid=data.qid)
+        >>> before = model.coef_
+        >>> after = model.add_pairs(data.X, [[3, 5]]).remove_pairs(data.X, [[3, 5]]).coef_
+        >>> bool(np.allclose(before, after))
+        True
+        """
+        gone = self._differences(X, pairs)
+        kept = getattr(self, "pairs_", None) or Preferred.none(gone.difference.shape[1])
+        places = []
+        left = kept
+        stay = np.ones(len(kept), dtype=bool)
+        for p, difference in enumerate(gone.difference):
+            rows = np.flatnonzero(stay)
+            found = left.take(rows).find(difference)
+            if found is None:
+                raise ValueError(
+                    f"pair {tuple(np.asarray(pairs)[p].tolist())} was never added to this model (not with these rows): "
+                    f"it holds {len(kept)} added pairs; the model is unchanged"
+                )
+            places.append(int(rows[found]))
+            stay[rows[found]] = False
+        taken = kept.take(np.array(places, dtype=np.intp))
+        for name, given, have in (("margins", margins, taken.margin), ("weights", weights, taken.weight)):
+            if given is not None and not np.allclose(checks.check_numbers(name, given, len(taken), unit="pair"), have):
+                raise ValueError(f"{name} are not those the pairs were added with, {have.tolist()[:5]}: leave them out")
+        return self._with_pairs(kept.take(stay), taken.added(self.statistics_, -1), X)
+
+    # ---------------------------------------------------------------- inside
+
+    def _differences(self, X: Any, pairs: Any) -> Preferred:
+        """The pairs in the feature space of the model, margins and weights still to be filled in."""
+        check_is_fitted(self, "alpha_")
+        if self.statistics_ is None or (self.kernel is not None and self.basis is None):
+            raise ValueError(
+                "this model keeps no sums to add pairs to: pairs need a linear model with no more features than rows, "
+                "or a kernel with a basis"
+            )
+        if self.statistics_.cross.shape[1] > 1:
+            raise ValueError(f"a pair has one margin, this model has {self.statistics_.cross.shape[1]} targets")
+        X, _ = checks.split_qid_column(X, None)
+        X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], reset=False)
+        pairs = checks.check_pairs(pairs, X.shape[0])
+        rows, place = np.unique(pairs, return_inverse=True)
+        Phi = X[rows] if not hasattr(self, "kernel_") else self.kernel_(X[rows], self.X_fit_)
+        Phi = np.asarray(Phi.toarray() if hasattr(Phi, "toarray") else Phi, dtype=np.float64)
+        i, j = place.reshape(-1, 2).T
+        nothing = np.zeros(len(pairs))
+        return Preferred(Phi[i] - Phi[j], nothing, nothing, nothing.astype(bool))
+
+    def _check_agreement(self, new: Preferred, before: Preferred, pairs: np.ndarray) -> None:
+        known = before + new
+        for p, difference in enumerate(new.difference):
+            if not difference.any():
+                i, j = pairs[p]
+                raise ValueError(f"pair {p} prefers row {i} to row {j}, but the two are equal in every feature")
+            other = known.find(-difference)
+            if other is not None and new.margin[p] > 0 and known.margin[other] > 0:
+                where = "before" if other < len(before) else f"as pair {other - len(before)}"
+                raise ValueError(
+                    f"pair {p} prefers row {pairs[p][0]} to row {pairs[p][1]}, and the opposite was said {where}: take "
+                    "one of them back (remove_pairs), or leave both out"
+                )
+
+    def _with_pairs(self, pairs: Preferred, sums: Statistics, X: Any):
+        data = Training(
+            np.empty((0, self.n_features_in_), dtype=self._precision()),
+            np.empty((0, 1)),
+            Queries.single(0),
+            kernel=getattr(self, "kernel_", None),
+            points=getattr(self, "X_fit_", None),
+        )
+        self._store(self._solution(sums, data, pairs), data)
+        self.pairs_, self.statistics_, self.n_pairs_ = pairs, sums, sums.n_pairs
+        return self
+
+    def _solution(self, sums: Statistics, data: Training, pairs: Preferred | None) -> Model:
+        """The model of the sums at alpha; an error if pairs contradict each other."""
+        W = features_of(data, data.X.shape[1]).W
+        model, failure = constrained_model(self.alpha_, sums, W, data.dtype, pairs)
+        if failure > TOLERANCE:
+            raise ValueError(
+                "the pairs that are demanded exactly contradict each other: no function of these features meets all "
+                f"of them (off by {failure:.2g} at best); the model is unchanged"
+            )
+        return model
+
+    def _precision(self) -> Any:
+        return (self.coef_ if hasattr(self, "coef_") else self.dual_coef_).dtype

@@ -1,0 +1,74 @@
+"""Ridge regression from sums, with pairs added to them and equalities that hold exactly.
+
+A pair (i over j by d, weight w) adds w (d - a'v)^2 to the loss, a = phi(x_i) - phi(x_j): a rank-one change of the sums.
+Demanded exactly, it is an equation A v = d. With v0 the solution without it and M = gram + alpha I,
+
+    v = v0 + M^-1 A' (A M^-1 A')^-1 (d - A v0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..core.statistics import Statistics
+from .base import Model
+from .solved import model_at
+
+
+@dataclass(frozen=True)
+class Preferred:
+    """Pairs that were added to a model, in its feature space."""
+
+    difference: np.ndarray  # (p, n) phi(preferred) - phi(other)
+    margin: np.ndarray  # (p,)
+    weight: np.ndarray  # (p,)
+    exact: np.ndarray  # (p,) bool: demanded exactly, and not part of the sums
+
+    @classmethod
+    def none(cls, n: int) -> Preferred:
+        return cls(np.empty((0, n)), np.empty(0), np.empty(0), np.empty(0, dtype=bool))
+
+    def __len__(self) -> int:
+        return len(self.margin)
+
+    def __add__(self, other: Preferred) -> Preferred:
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Preferred(*(np.concatenate(pair) for pair in pairs))
+
+    def take(self, rows: np.ndarray) -> Preferred:
+        return Preferred(*(value[rows] for value in vars(self).values()))
+
+    def find(self, difference: np.ndarray) -> int | None:
+        """The last pair with this difference."""
+        same = np.flatnonzero((self.difference == difference).all(axis=1))
+        return int(same[-1]) if len(same) else None
+
+    def added(self, sums: Statistics, sign: int = 1) -> Statistics:
+        """The sums with these pairs, or without them."""
+        soft = self.take(~self.exact)
+        A, d, w = soft.difference, soft.margin, sign * soft.weight
+        return replace(
+            sums,
+            gram=sums.gram + A.T @ (w[:, None] * A),
+            cross=sums.cross + (A.T @ (w * d))[:, None],
+            square=sums.square + w @ d**2,
+            n_pairs=sums.n_pairs + sign * len(soft),
+        )
+
+
+def constrained_model(
+    alpha: float, sums: Statistics, W: np.ndarray | None, dtype: Any, pairs: Preferred | None
+) -> tuple[Model, float]:
+    """The model of the sums in which pairs hold that are demanded exactly, and by how much they fail at worst."""
+    model = model_at(alpha, sums, W, dtype)
+    hard = None if pairs is None else pairs.take(pairs.exact)
+    if hard is None or not len(hard):
+        return model, 0.0
+    A, missing = hard.difference, hard.margin[:, None] - hard.difference @ model.coef
+    B = model_at(alpha, replace(sums, cross=A.T, target_mean=np.zeros(len(A))), W, dtype).coef  # M^-1 A'
+    coef = model.coef + B @ np.linalg.lstsq(A @ B, missing, rcond=1e-10)[0]
+    failure = float(np.abs(hard.margin[:, None] - A @ coef).max() / max(1.0, np.abs(hard.margin).max()))
+    return Model.of(coef, sums), failure

@@ -1,0 +1,134 @@
+"""Labels and preferences together: pairs added to and taken from fitted models, exactly."""
+
+import time
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import oracles
+from cases import problem
+from rankrls import RankRLS, load, save
+
+X, y, qid = problem(m=60)
+PAIRS, MARGINS, WEIGHTS = np.array([[4, 8], [10, 2], [30, 31]]), np.array([1.0, 0.5, 2.0]), np.array([1.0, 3.0, 0.5])
+MODELS = {
+    "linear": {},
+    "intercept": {"regression": 0.3},
+    "ties": {"tied_pairs": True, "weighting": "queries"},
+    "kernel": {"kernel": "rbf", "basis": [1, 5, 9, 20, 40, 41, 50]},
+}
+
+
+def expected(params, pairs, margins, weights, exact=()):
+    """From one dense system: labels, weighted pairs and equations."""
+    return oracles.labels_and_pairs(X, y, qid, pairs, margins, weights, exact, alpha=0.7, **params)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_pairs_are_terms_of_the_loss(name):
+    params = MODELS[name]
+    model = RankRLS(0.7, **params).fit(X, y, qid=qid)
+    before = model.predict(X)
+    model.add_pairs(X, PAIRS, MARGINS, WEIGHTS)
+    assert_allclose(model.predict(X), expected(params, PAIRS, MARGINS, WEIGHTS), rtol=1e-7, atol=1e-8)
+    together = RankRLS(0.7, **params).fit(X, y, qid=qid, pairs=PAIRS, margins=MARGINS, pair_weights=WEIGHTS)
+    assert_allclose(together.predict(X), model.predict(X), atol=1e-9)
+    model.remove_pairs(X, PAIRS[1:2]).remove_pairs(X, PAIRS[[2, 0]])
+    assert_allclose(model.predict(X), before, atol=1e-8)
+    assert len(model.pairs_) == 0
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_pairs_demanded_exactly(name):
+    params = MODELS[name]
+    model = RankRLS(0.7, **params).fit(X, y, qid=qid).add_pairs(X, PAIRS[:2], MARGINS[:2], exact=True)
+    scores = model.predict(X)
+    assert_allclose(scores[[4, 10]] - scores[[8, 2]], MARGINS[:2], atol=1e-7)
+    assert_allclose(scores, expected(params, PAIRS[:2], MARGINS[:2], None, exact=(0, 1)), rtol=1e-6, atol=1e-7)
+    model.add_pairs(X, PAIRS[2:], MARGINS[2:])  # they hold whatever comes after
+    scores = model.predict(X)
+    assert_allclose(scores[[4, 10]] - scores[[8, 2]], MARGINS[:2], atol=1e-7)
+
+
+def test_a_pair_that_is_right_is_not_pulled_back():
+    model = RankRLS(1e-3).fit(X, 10 * y, qid=qid)
+    scores = model.predict(X)
+    high, low = np.argmax(scores), np.argmin(scores)
+    assert scores[high] - scores[low] > 1
+    assert_allclose(model.add_pairs(X, [[high, low]]).predict(X), scores, atol=1e-8)
+    model.add_pairs(X, [[low, np.argsort(scores)[20]]])
+    assert model.pairs_.margin[1] == 1
+
+
+def test_queries_come_and_go_after_pairs():
+    early = qid < 4
+    model = RankRLS(0.7).fit(X[early], y[early], qid=qid[early]).add_pairs(X, PAIRS, MARGINS, WEIGHTS)
+    model.partial_fit(X[~early], y[~early], qid=qid[~early])
+    assert_allclose(model.predict(X), expected({}, PAIRS, MARGINS, WEIGHTS), atol=1e-8)
+    model.forget(X[~early], y[~early], qid=qid[~early])
+    again = RankRLS(0.7).fit(X[early], y[early], qid=qid[early]).add_pairs(X, PAIRS, MARGINS, WEIGHTS)
+    assert_allclose(model.predict(X), again.predict(X), atol=1e-8)
+    hard = RankRLS(0.7).fit(X[early], y[early], qid=qid[early]).add_pairs(X, PAIRS, MARGINS, exact=True)
+    hard.partial_fit(X[~early], y[~early], qid=qid[~early])
+    assert_allclose(hard.predict(X), expected({}, PAIRS, MARGINS, None, exact=(0, 1, 2)), atol=1e-7)
+
+
+@pytest.mark.parametrize("params", [{}, {"regression": 0.3}, {"kernel": "rbf", "basis": [1, 5, 9, 20, 40]}])
+def test_queries_after_fit_pairs(params):
+    model = RankRLS(0.7, **params).fit_pairs(X, PAIRS, MARGINS, WEIGHTS).partial_fit(X, y, qid=qid)
+    assert_allclose(model.predict(X), expected(params, PAIRS, MARGINS, WEIGHTS), rtol=1e-7, atol=1e-8)
+    model.forget(X, y, qid=qid)
+    alone = RankRLS(0.7, **params).fit_pairs(X, PAIRS, MARGINS, WEIGHTS)
+    differences = lambda m: m.predict(X)[PAIRS[:, 0]] - m.predict(X)[PAIRS[:, 1]]
+    assert_allclose(differences(model), differences(alone), atol=1e-7)
+
+
+def test_model_files_keep_pairs(tmp_path):
+    model = RankRLS(0.7).fit(X, y, qid=qid, pairs=PAIRS)
+    save(model, tmp_path / "model.rankrls")
+    again = load(tmp_path / "model.rankrls").remove_pairs(X, PAIRS)
+    assert_allclose(again.coef_, RankRLS(0.7).fit(X, y, qid=qid).coef_, atol=1e-9)
+
+
+def test_frames_are_known_by_their_columns():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(qid=qid)
+    model = RankRLS(0.7).fit(frame, y, pairs=PAIRS, margins=MARGINS, pair_weights=WEIGHTS)
+    assert_allclose(model.predict(frame), expected({}, PAIRS, MARGINS, WEIGHTS), atol=1e-8)
+    with pytest.raises(ValueError, match="feature names"):
+        model.add_pairs(frame[list("fedcba")], PAIRS)
+
+
+def test_a_pair_costs_less_than_a_small_part_of_a_fit():
+    rng = np.random.default_rng(0)
+    Z, labels, queries = rng.normal(size=(4000, 136)), rng.integers(0, 3, 4000), np.repeat(np.arange(200), 20)
+    start = time.process_time()
+    model = RankRLS(1.0).fit(Z, labels, qid=queries)
+    fit = time.process_time() - start
+    start = time.process_time()
+    for i in range(20):
+        model.add_pairs(Z[i : i + 2], [[0, 1]])
+    assert (time.process_time() - start) / 20 < fit
+
+
+def test_errors_leave_the_model_as_it_was():
+    model = RankRLS(0.7).fit(X, y, qid=qid).add_pairs(X, PAIRS)
+    before = model.predict(X)
+    for call, message in (
+        (lambda: model.add_pairs(X, [[8, 4]]), "pair 0 prefers row 8 to row 4, and the opposite was said before"),
+        (lambda: model.add_pairs(X, [[1, 2], [2, 1]]), "pair 0 .* the opposite was said as pair 1"),
+        (lambda: model.add_pairs(X, [[4, 4]]), "equal in every feature"),
+        (lambda: model.add_pairs(X, [[0, 99]]), "pair 0 is"),
+        (lambda: model.add_pairs(X, PAIRS, margins=[1.0]), "margins must hold one number per pair"),
+        (lambda: model.remove_pairs(X, [[0, 1]]), r"pair \(0, 1\) was never added"),
+        (lambda: model.remove_pairs(X, PAIRS[:1], margins=[7.0]), "margins are not those the pairs were added with"),
+        (lambda: model.add_pairs(X, [[4, 9], [9, 10], [4, 10]], [1, 1, 5], exact=True), "contradict each other"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+        assert_allclose(model.predict(X), before, rtol=0, atol=0)
+    with pytest.raises(ValueError, match="keeps no sums to add pairs to"):
+        RankRLS(1.0, kernel="rbf").fit(X, y, qid=qid).add_pairs(X, PAIRS)
+    with pytest.raises(ValueError, match="this model has 2 targets"):
+        RankRLS(1.0, tied_pairs=True).fit(X, np.column_stack([y, -y]), qid=qid).add_pairs(X, PAIRS)
