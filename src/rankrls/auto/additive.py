@@ -92,9 +92,13 @@ def _products(functions, pairs: np.ndarray, N: np.ndarray) -> np.ndarray:
     if not len(pairs):
         return np.empty((len(N), 0), N.dtype)
     columns, place = np.unique(pairs, return_inverse=True)
-    A = functions(columns)
-    i, j = place.reshape(pairs.shape).T
-    return (A[:, i, :, None] * A[:, j, None, :]).reshape(len(N), -1)
+    return products(functions(columns), place.reshape(pairs.shape))
+
+
+def products(A: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """(m, p k^2) products of the functions A (m, n, k) of the two columns of each pair."""
+    i, j = pairs.T
+    return (A[:, i, :, None] * A[:, j, None, :]).reshape(len(A), -1)
 
 
 def spreads(features: AdditiveMap, sums: Statistics, coef: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.statistics import Statistics
-from .additive import AdditiveMap, adapted, column_effects, spreads
+from .additive import PAIR_CURVES, AdditiveMap, adapted, column_effects, products, spreads
 from .effort import Effort
 from .functions import Curves, Ramps
 from .kernelmap import KernelMap
@@ -26,7 +26,8 @@ from .screen import MOST_COLUMNS, best_pairs, pair_lift
 MAIN_ALPHA = 10.0  # of the additive model whose residual is screened for pairs
 PAIR_ALPHA = 1.0
 SCREEN_CURVES = 3
-SAMPLE = 20_000  # rows that variances and medians are taken over
+SAMPLE = 5_000  # rows that variances are taken over
+SCREEN_ROWS = 30_000  # rows that pairs are looked for in
 FINE_SHARE = 0.05  # blocks with a smaller share of the largest spread are left out of the fine model
 FINE_COLUMNS = 12
 
@@ -63,7 +64,7 @@ class Common:
 
     @cached_property
     def sample(self) -> np.ndarray:
-        return self.rows.N[:: -(-len(self.rows) // SAMPLE)]
+        return _spread(self.rows.N, 4 * SAMPLE)
 
     def kernel(self, name: str, N: np.ndarray, weights: np.ndarray, *, l1: bool) -> KernelMap:
         return KernelMap.of(N, weights, self.basis, l1=l1, rng=self.rng(name))
@@ -126,19 +127,18 @@ def additive(split: Split) -> Features:
     """Curves of columns, and the pairs that a screen of what they leave finds in two rounds."""
     common, rows = split.common, split.rows
     columns = _strongest(rows)
-    main = AdditiveMap.of(common.sample, common.curves, common.ramps, columns, ())
-    coef = solve(rows.sums(main), MAIN_ALPHA).astype(np.float32)
-    left = rows.y - in_blocks(lambda N: main(N) @ coef, rows.N)
-    pairs, split.lifts = _found_pairs(split, columns, left)
-    features = AdditiveMap.of(rows.N[:SAMPLE], common.curves, common.ramps, columns, pairs)
+    pairs, split.lifts = _found_pairs(common, rows.sampled(SCREEN_ROWS), columns)
+    features = AdditiveMap.of(_spread(rows.N), common.curves, common.ramps, columns, pairs)
     return Features(features, rows.sums(features))
 
 
-def _found_pairs(split: Split, columns: np.ndarray, left: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs among some columns by two rounds of screening what is left; in between the first pairs are fitted."""
-    common, rows = split.common, split.rows
-    Z = common.curves(rows.N, columns)[:, :, :SCREEN_CURVES]
-    Z /= np.maximum(Z.std(axis=0), 1e-6)
+def _found_pairs(common: Common, rows: Rows, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs among some columns: two rounds of screening what is left by single columns, then by the first pairs."""
+    A = in_blocks(lambda N: common.curves(N, columns), rows.N)
+    main = A.reshape(len(rows), -1)
+    left = rows.y - main @ solve(rows.sums(main), MAIN_ALPHA).astype(np.float32)
+    Z = A[:, :, :SCREEN_CURVES]
+    Z = Z / np.maximum(Z.std(axis=0), 1e-6)
     lift: dict[tuple[int, int], float] = {}
     for _ in range(2):
         lifts = pair_lift(Z, rows.gradient(left))
@@ -147,11 +147,15 @@ def _found_pairs(split: Split, columns: np.ndarray, left: np.ndarray) -> tuple[n
             break
         found = np.sort(columns[places], axis=1)
         lift = {**dict(zip(map(tuple, found.tolist()), values.tolist(), strict=True)), **lift}
-        features = AdditiveMap.of(rows.N[:SAMPLE], common.curves, common.ramps, (), found)
-        Phi = in_blocks(features, rows.N)
+        Phi = products(A[:, :, :PAIR_CURVES], places)
         left = left - Phi @ solve(rows.sums(Phi, left), PAIR_ALPHA).astype(np.float32)
     pairs = sorted(lift)
     return np.array(pairs, dtype=np.intp).reshape(-1, 2), np.array([lift[pair] for pair in pairs])
+
+
+def _spread(N: np.ndarray, m: int = SAMPLE) -> np.ndarray:
+    """At most m rows, evenly spaced."""
+    return N[:: -(-len(N) // m)]
 
 
 def _strongest(rows: Rows) -> np.ndarray:
@@ -164,7 +168,7 @@ def _strongest(rows: Rows) -> np.ndarray:
     return np.sort(np.argsort(-relation, kind="stable")[:MOST_COLUMNS])
 
 
-def again(split: Split) -> Features:
+def adaptive(split: Split) -> Features:
     """The additive model with blocks scaled by their spread: the same features and sums."""
     made = split.made["additive"]
     scale = adapted(made.map, made.sums, split.coef["additive"], split.alpha["additive"], 2)
@@ -173,8 +177,8 @@ def again(split: Split) -> Features:
 
 def fine(split: Split) -> Features:
     """The strongest blocks only, with ramps and steps in place of curves for the strongest of them."""
-    made, rows, common = split.made["again"], split.rows, split.common
-    spread = spreads(made.map, made.sums, split.coef["again"])
+    made, rows, common = split.made["adaptive"], split.rows, split.common
+    spread = spreads(made.map, made.sums, split.coef["adaptive"])
     spread = spread / max(spread.max(initial=0), 1e-30)
     members = made.map.members
     strong = [b for b in np.argsort(-spread, kind="stable") if spread[b] > FINE_SHARE]
@@ -183,8 +187,9 @@ def fine(split: Split) -> Features:
     fine_columns |= {members[b][0] for b in [b for b in strong if len(members[b]) == 1][:FINE_COLUMNS]}
     columns = [members[b][0] for b in strong if len(members[b]) == 1 and members[b][0] not in fine_columns]
     pairs = [members[b] for b in strong if len(members[b]) == 2 and members[b] not in fine_pairs]
-    N = rows.N[:SAMPLE]
-    features = AdditiveMap.of(N, common.curves, common.ramps, columns, pairs, sorted(fine_columns), fine_pairs)
+    features = AdditiveMap.of(
+        _spread(rows.N), common.curves, common.ramps, columns, pairs, sorted(fine_columns), fine_pairs
+    )
     share = dict(zip(members, spread, strict=True))
     scale = np.array([max(share.get(block, 0.0), FINE_SHARE) for block in features.members])[features.block]
     return Features(features, rows.sums(features), scale)
@@ -230,7 +235,7 @@ def effects(split: Split) -> Features:
     blocks = np.argsort(-spread, kind="stable")[:12]
     contributions = Contributions(made.map, coef, blocks)
     rows = split.rows
-    V = in_blocks(contributions, rows.N[:SAMPLE])
+    V = in_blocks(contributions, _spread(rows.N, 4 * SAMPLE))
     kernel = common.kernel("effects", V, np.ones(V.shape[1]) / max(V.std(), 1e-30), l1=False)
     features = EffectKernel(contributions, kernel)
     return Features(features, rows.sums(features))
@@ -246,23 +251,19 @@ def _learned(name: str, by: str, *, l1: bool) -> Callable[[Split], Features]:
 
 MAKE: dict[str, Callable[[Split], Features]] = {
     "linear": linear,
-    "gauss": gauss,
-    "laplace": laplace,
     "additive": additive,
-    "again": again,
+    "adaptive": adaptive,
     "fine": fine,
     "effects": effects,
-    "laplace learned": _learned("laplace learned", "additive", l1=True),
+    "gauss": gauss,
+    "laplace": laplace,
     "gauss learned": _learned("gauss learned", "additive", l1=False),
-    "laplace again": _learned("laplace again", "again", l1=True),
-    "laplace fine": _learned("laplace fine", "fine", l1=True),
+    "laplace learned": _learned("laplace learned", "fine", l1=True),
 }
-NEEDS = {
-    "again": ("additive",),
-    "fine": ("additive", "again"),
-    "effects": ("additive", "again", "fine"),
-    "laplace learned": ("additive",),
+NEEDS = {  # what a candidate builds on
+    "adaptive": ("additive",),
+    "fine": ("additive", "adaptive"),
+    "effects": ("additive", "adaptive", "fine"),
     "gauss learned": ("additive",),
-    "laplace again": ("additive", "again"),
-    "laplace fine": ("additive", "again", "fine"),
+    "laplace learned": ("additive", "adaptive", "fine"),
 }

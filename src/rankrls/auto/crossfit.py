@@ -84,9 +84,9 @@ class Judge:
         return int(np.argmax(total))
 
     def certainty(self, scores: np.ndarray, base: np.ndarray) -> float:
-        """max(0, 1 - (s / d)^2) for the mean gain d of scores over others, s its standard error."""
-        gain = self.values(np.stack([scores, base], axis=1))
-        gain = (gain[..., 0] - gain[..., 1]).sum(axis=0)
+        """max(0, 1 - (s / d)^2) for the mean gain d in pairwise accuracy over others, s its standard error."""
+        accuracy = ACCURACY.per_query(self.y, np.stack([scores, base], axis=1), self.folds.groups)
+        gain = accuracy[:, 0] - accuracy[:, 1]
         gain = gain[~np.isnan(gain)]
         if len(gain) < 2 or gain.mean() <= 0:
             return 0.0
@@ -185,6 +185,8 @@ class Blend:
             return self
         linear = judged[place].honest
         share = judge.certainty(self.held, linear)
+        if share > 0.99:
+            return self
         F = QueryPreferences(judge.folds.groups, rows.y, weighting="items", weights=rows.weights)
         alone = np.zeros(len(judged))
         alone[place] = stack(F, judged[place].held[:, None] / self.spread[place], rows.y)[0]

@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FAST = ("linear", "additive", "again", "fine")
-NORMAL = (
-    "linear",
-    "additive",
-    "again",
-    "fine",
-    "effects",
-    "gauss",
-    "laplace",
-    "laplace learned",
-    "gauss learned",
-    "laplace again",
-    "laplace fine",
-)
+FAST = ("linear", "additive", "adaptive", "fine")
+NORMAL = (*FAST, "effects", "gauss", "laplace", "gauss learned", "laplace learned")
 
 
 @dataclass(frozen=True)
@@ -34,7 +22,7 @@ class Effort:
 
 
 EFFORTS = {
-    "fast": Effort(3, 10_000, 300, 500, 8, 4, FAST),
+    "fast": Effort(3, 5_000, 300, 500, 6, 3, FAST),
     "normal": Effort(3, 15_000, 500, 1000, 8, 4, NORMAL),
     "best": Effort(5, 30_000, 1000, 2000, 12, 8, NORMAL),
 }

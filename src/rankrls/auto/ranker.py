@@ -61,8 +61,8 @@ class AutoRanker(Ranker):
     relative : bool, default=True
         Whether ranks within the query are columns, too. `predict` then wants whole queries, with `qid`.
     candidates : list of str, default=None
-        The candidates to try, instead of those of `effort`: "linear", "gauss", "laplace", "additive", "again", "fine",
-        "effects", "laplace learned", "gauss learned", "laplace again", "laplace fine".
+        The candidates to try, instead of those of `effort`: "linear", "additive", "adaptive", "fine", "effects",
+        "gauss", "laplace", "gauss learned", "laplace learned". Those they build on are tried as well.
     random_state : int, default=0
         Seed of the folds and of the basis points.
     verbose : bool, default=False
@@ -238,7 +238,7 @@ class AutoRanker(Ranker):
         self.cv_predictions_[rows if sample is None else rows[sample]] = blend.held
 
     def _store_effects(self, final: Split) -> None:
-        name = next((name for name in ("fine", "again", "additive") if name in final.made), None)
+        name = next((name for name in ("fine", "adaptive", "additive") if name in final.made), None)
         names = self.columns_.get_feature_names_out(getattr(self, "feature_names_in_", None))
         if name is None:
             self.interactions_, self.feature_effects_ = [], []

@@ -66,6 +66,14 @@ class Rows:
         weights = None if self.weights is None else self.weights[rows]
         return Rows(self.N[rows], self.y[rows], Queries.of(self.queries.codes[rows]), weights)
 
+    def sampled(self, m: int) -> Rows:
+        """The rows of evenly spaced queries, about m of them; all where there are no more."""
+        if len(self) <= m:
+            return self
+        step = -(-len(self) // m)
+        whole = len(self.queries) >= 4 * step
+        return self.part(np.flatnonzero((self.queries.codes if whole else np.arange(len(self))) % step == 0))
+
     def __len__(self) -> int:
         return len(self.y)
 

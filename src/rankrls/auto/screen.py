@@ -46,4 +46,5 @@ def best_pairs(lift: np.ndarray, source: np.ndarray, count: int) -> tuple[np.nda
     _, first, group = np.unique(low * (int(source.max(initial=0)) + 1) + high, return_index=True, return_inverse=True)
     place = np.argsort(np.argsort(first))  # groups in the order of their best pair
     top = top[(place[group] < count) & (value[top] >= VARIANT * value[top][first][group])]
+    top = top[: 2 * count]
     return np.stack([i[top], j[top]], axis=1), value[top]

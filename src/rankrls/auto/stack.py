@@ -8,8 +8,8 @@ from scipy.optimize import nnls
 
 from ..core.preferences import QueryPreferences
 
-RIDGE = 0.05
-LEAST = 0.02  # models with a smaller share of the weights are left out
+RIDGE = 0.02
+LEAST = 0.05  # models with a smaller share of the weights are left out
 
 
 def stack(F: QueryPreferences, H: np.ndarray, y: np.ndarray, ridge: float = RIDGE) -> np.ndarray:
