@@ -35,7 +35,7 @@ def demo() -> Documents:
     >>> len(data.queries), len(data.feature_names)
     (120, 12)
     """
-    data = make_search(120, mean_documents=24, random_state=7)
+    data = make_search(120, mean_documents=24, random_state=39)
     rng = np.random.default_rng(11)
     subjects = list(_KINDS)
     names: dict[str, tuple[str, str, str]] = {}

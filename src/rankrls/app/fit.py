@@ -104,16 +104,9 @@ class Fit:
 
 
 def scales(sums: Statistics, kind: str) -> np.ndarray:
-    """(n,) the unit of each column: its spread within queries, or 1."""
-    n = len(sums.gram)
-    if kind == "none":
-        return np.ones(n)
-    spread = np.sqrt(np.diag(sums.gram).clip(min=0))
-    top = spread.max(initial=0.0)
-    if not top > 0:
-        return np.ones(n)
-    spread = np.where(spread > 1e-12 * top, spread, 0.0)
-    return np.where(spread > 0, spread / np.sqrt(np.mean(spread[spread > 0] ** 2)), 1.0)
+    """(n,) the unit of each column: its standard deviation within queries; 1 where that is zero."""
+    spread = np.sqrt(np.diag(sums.gram).clip(min=0) / max(1, sums.n_rows))
+    return np.where(spread > 0, spread, 1.0) if kind == "auto" else np.ones(len(spread))
 
 
 def with_signs(gram: np.ndarray, cross: np.ndarray, alpha: float, signs: np.ndarray) -> np.ndarray:
@@ -148,11 +141,10 @@ def with_signs(gram: np.ndarray, cross: np.ndarray, alpha: float, signs: np.ndar
     return np.where(passive, w * flip, 0.0)
 
 
-def fitted(sums: Statistics, W: np.ndarray | None, off: Any, signs: Any, scale: str) -> Fit:
+def fitted(sums: Statistics, W: np.ndarray | None, off: Any, signs: Any, units: np.ndarray) -> Fit:
     """The fit of sums under the settings of a state."""
     n = len(sums.gram)
     on = np.setdiff1d(np.arange(n), sorted(off)) if off and W is None else np.arange(n)
-    units = np.ones(n) if W is not None else scales(sums, scale)
     bound = np.zeros(n, dtype=int)
     if W is None:
         for j, sign in signs.items():

@@ -142,7 +142,7 @@ class Judge:
         for batch in queries.batches(MOST_ROWS):
             for part in self._with_pairs(batch, queries):
                 V = np.array(read(rows[np.arange(len(rows))[part.rows]]), dtype=np.float64)
-                mean = F.centre(V, part)
+                mean = F.means.centre(V, part)
                 V, mean = V @ path.basis, (mean - sums.mean) @ path.basis
                 B, goal = self._loss_rows(F, part, V, mean, loss_target, path.basis, float(sums.weight))
                 C = held_out(B, goal, D, z, complete=False)

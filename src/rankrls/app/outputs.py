@@ -20,7 +20,7 @@ from ..datasets import to_qrels, to_trec_run
 from ..estimators import RankRLS
 from ..estimators.pipelines import scalers_of
 from .session import Session
-from .state import State, as_record
+from .state import State
 
 Output = tuple[str, str, bytes]  # file name, media type, content
 
@@ -153,7 +153,7 @@ def report(session: Session) -> Output:
 
 def script(session: Session) -> Output:
     """A Python program that carries out the session again, from the data to the model."""
-    state, data = session.state, session.documents
+    data = session.documents
     actions = [{k: v for k, v in action.items() if k != "time"} for action in session.journal.actions]
     lines = [
         f'"""The session on {_plain(data.name)}: the same decisions on the same data give the same model."""',
@@ -168,8 +168,14 @@ def script(session: Session) -> Output:
         "    return session",
         "",
         "",
-        f"# in the end: {as_record(state)['weighting']} weighted equally, alpha = {state.alpha:.6g}",
-        "# model = decide(data).estimator()",
+        'if __name__ == "__main__":',
+        "    import sys",
+        "",
+        "    import rankrls",
+        "    from rankrls.app.outputs import estimator",
+        "",
+        "    source, target = sys.argv[1:]  # the data, and where the model goes",
+        "    rankrls.save(estimator(decide(source)), target)",
         "",
     ]
     return "session.py", "text/x-python", "\n".join(lines).encode()

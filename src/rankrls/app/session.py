@@ -22,7 +22,7 @@ from ..estimators import RankRLS
 from ..estimators.pipelines import predicted, ranker_of, scaled, scalers_of
 from ..metrics import get_metric
 from .documents import Documents
-from .fit import DIRECT, Fit, fitted
+from .fit import DIRECT, Fit, fitted, scales
 from .holdout import Judge, Quality
 from .journal import Journal, fingerprint
 from .state import ActionError, Limits, Snapshot, State, Step, change, check_setting, describe
@@ -207,8 +207,9 @@ class Session:
             if key in self._fits:
                 self._fits.move_to_end(key)
                 return self._fits[key]
-        sums = self.sums.of(state, self.learned_labels(state))
-        made = fitted(sums, self.features.W, state.off, state.signs, state.scale)
+        judged, sums = self.sums.of(state, self.learned_labels(state))
+        units = scales(judged if judged.n_rows else sums, state.scale)
+        made = fitted(sums, self.features.W, state.off, state.signs, units)
         return self._remember(self._fits, key, made)
 
     def coef(self, state: State) -> np.ndarray:

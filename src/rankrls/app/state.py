@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..core.weighting import WEIGHTINGS
@@ -350,9 +350,3 @@ _CHANGES: dict[str, Callable[[Step, Action, Limits], Step]] = {
     "discard": _discard,
     "restore": _restore,
 }
-
-
-def as_record(state: State) -> dict[str, Any]:
-    """A state as JSON values."""
-    record = asdict(state)
-    return record | {"off": sorted(state.off), "forgotten": sorted(state.forgotten), "metrics": list(state.metrics)}

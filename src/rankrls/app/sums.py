@@ -73,8 +73,8 @@ class Sums:
             self._kept[key] = kept
             return kept.sums
 
-    def of(self, state: State, y: np.ndarray) -> Statistics:
-        """The sums of a state whose labels are y: losses mixed, preferences added, one target."""
+    def of(self, state: State, y: np.ndarray) -> tuple[Statistics, Statistics]:
+        """The sums of a state whose labels are y: losses mixed, one target; and the same with preferences added."""
         beta = state.regression
         rank = None if beta == 1 else self.loss((state.weighting, state.tied_pairs), y)
         plain = None if beta == 0 else self.loss(REGRESSION, y)
@@ -87,7 +87,7 @@ class Sums:
             target_mean=sums.target_mean[[target]],
         )
         pairs = self.pairs([p for p in state.preferences if self.queries.codes[p.above] not in state.forgotten])
-        return sums if pairs is None else sums + replace(pairs, beta=beta)
+        return sums, sums if pairs is None else sums + replace(pairs, beta=beta)
 
     def pairs(self, preferences: Sequence[Preference]) -> Statistics | None:
         """The sums of explicit preferences."""

@@ -325,7 +325,7 @@ export class App {
         h("span", { class: "wb-metric-name" }, one.name.replaceAll("_", " ")),
         h("span", { class: "wb-metric-value" }, about && finite(mean) ? h("small", {}, "≈") : null, fixed(mean, 4),
           finite(one.error) && number === 0 && this.alpha === null ? h("small", {}, ` ± ${fixed(one.error, 3)}`) : null),
-        number === 0 ? h("span", { class: `wb-delta${good}` }, change === null ? "" : signed(change, 4)) : null);
+        number === 0 ? h("span", { class: `wb-delta${good}` }, change === null || Math.abs(change) < 5e-5 ? "" : signed(change, 4)) : null);
     });
     replace(this.headline, items);
   }

@@ -191,7 +191,7 @@ export class DocumentList {
     const spread = list.spread?.[index];
     const [low, high] = this.range;
     const at = (value) => `${(100 * (value - low)) / (high - low)}%`;
-    parts.score.textContent = view.hidden ? "" : fixed(score, 2);
+    replace(parts.score, view.hidden ? "" : fixed(score, 2), finite(spread) && !view.hidden ? h("small", {}, `± ${fixed(LEVEL * spread, 2)}`) : null);
     parts.dot.style.left = at(score);
     parts.whisker.hidden = !finite(spread);
     if (finite(spread)) {
@@ -402,5 +402,3 @@ export function chipClass(grade, [low, high]) {
   const share = Math.max(0, Math.min(1, (grade - Math.min(0, low)) / (top - Math.min(0, low))));
   return `wb-grade-${Math.round(share * 4)}`;
 }
-
-export { replace };
