@@ -527,3 +527,81 @@ def test_what_is_chosen_besides_alpha_is_what_memory_chooses(params, seed, tmp_p
         model = RankRLS(**choice, **params).fit(path)
         assert model.tied_pairs_ == expected.tied_pairs_ and model.alpha_ == pytest.approx(expected.alpha_)
         assert_allclose(model.predict(frame(X, y, qid).drop(columns="y")), expected.predict(X), rtol=1e-5, atol=1e-6)
+
+
+# ---------------------------------------------------------------- nothing silently wrong
+
+
+def two_files(tmp_path, **changes):
+    X, y, qid, _ = rows(400)
+    first, second = frame(X[:200], y[:200], qid[:200]), frame(X[200:], y[200:], qid[200:] + "x").assign(**changes)
+    for name, table in (("first", first), ("second", second)):
+        table.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    return first, second
+
+
+def test_columns_of_further_files_must_have_the_same_names(tmp_path):
+    _, second = two_files(tmp_path)
+    second[["f1", "f0", "f2", "f3", "f4", "y", "qid"]].to_parquet(tmp_path / "second.parquet", index=False)
+    model = RankRLS(1.0).partial_fit(tmp_path / "first.parquet")
+    before = model.coef_.copy()
+    for call in (model.partial_fit, model.forget):
+        with pytest.raises(ValueError, match="feature 0 of the model is 'f0', of these rows 'f1'"):
+            call(tmp_path / "second.parquet")
+    assert_allclose(model.coef_, before, rtol=0)
+
+
+def test_targets_of_further_rows_must_be_as_many():
+    rng = np.random.default_rng(0)
+    X, Y, qid = rng.normal(size=(40, 3)), rng.normal(size=(40, 2)), np.repeat(np.arange(8), 5)
+    whole = RankRLS(1.0, tied_pairs=True).fit(X, Y, qid=qid)
+    model = RankRLS(1.0, tied_pairs=True).partial_fit(iter([(X[:20], Y[:20], qid[:20])]))
+    with pytest.raises(ValueError, match="the model has 2 targets, these rows have 1"):
+        model.partial_fit(iter([(X[20:], Y[20:, 0], qid[20:])]))
+    with pytest.raises(ValueError, match="the model has 2 targets, these rows have 1"):
+        model.partial_fit(X[20:], Y[20:, 0], qid=qid[20:])
+    model.partial_fit(iter([(X[20:], Y[20:], qid[20:])]))
+    assert_allclose(model.coef_, whole.coef_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("change", [{"weighting": "pairs"}, {"regression": 0.5}, {"tied_pairs": True}])
+def test_another_loss_between_calls_is_refused(change):
+    X, y, qid, _ = rows(100)
+    for model in (RankRLS(1.0).partial_fit(X, y, qid=qid), RankRLS(1.0).fit(X, y, qid=qid)):
+        before = model.coef_.copy()
+        model.set_params(**change)
+        for call in (model.partial_fit, model.forget):
+            with pytest.raises(ValueError, match=f"fitted with {next(iter(change))}="):
+                call(X, y, qid=qid)
+        assert_allclose(model.coef_, before, rtol=0)
+
+
+def test_sums_that_overflow_are_refused_and_nothing_changes():
+    X, y, qid, _ = rows(100, n_queries=5)
+    model = RankRLS(1.0).partial_fit(X, y, qid=qid)
+    coef, sums = model.coef_.copy(), model.statistics_
+    large = X.copy()
+    large[3, 2] = 1e160
+    with pytest.raises(ValueError, match="feature 2 overflow"):
+        model.partial_fit(large, y, qid=qid)
+    assert model.statistics_ is sums and np.array_equal(model.coef_, coef)
+    for fit in (RankRLS(1.0), RankRLS()):
+        with pytest.raises(ValueError, match="feature 2 overflow"):
+            fit.fit(large, y, qid=qid)
+    with pytest.raises(ValueError, match="overflow"):
+        RankRLS(1.0).fit(X.astype(np.float32), y * 1e40, qid=qid)
+    with pytest.raises(ValueError, match="overflow"):
+        RankRLS(1.0, weighting="pairs").fit(X, y, qid=qid, sample_weight=np.full(len(y), 1e200))
+
+
+@pytest.mark.parametrize("scale", [1e8, 1e12])
+def test_forgetting_rows_that_swamp_the_others_is_refused(scale):
+    X, y, qid, _ = rows(200)
+    gone = np.arange(200) < 100
+    qid = qid + np.where(gone, "a", "b")
+    large = np.where(gone[:, None], X * scale, X)
+    model = RankRLS(1.0).fit(large, y, qid=qid)
+    before = model.coef_.copy()
+    with pytest.raises(ValueError, match="fit again without them"):
+        model.forget(large[gone], y[gone], qid=qid[gone])
+    assert np.array_equal(model.coef_, before)

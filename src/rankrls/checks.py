@@ -241,6 +241,30 @@ def check_sums(sums: Statistics, before: Statistics) -> None:
         )
 
 
+def check_no_overflow(sums: Statistics) -> None:
+    """Sums of finite numbers may still be too large for floating point."""
+    if all(np.isfinite(part).all() for part in (sums.gram, sums.cross, sums.square)):
+        return
+    column = np.flatnonzero(~np.isfinite(np.diag(sums.gram)))
+    what = f"feature {column[0]}" if len(column) else "y"
+    raise ValueError(
+        f"the squares of {what} overflow when they are added up: it has very large values, or sample_weight has. "
+        "Look for wrong values, divide by a constant, or use float64 instead of float32"
+    )
+
+
+def check_forgettable(after: Statistics, before: Statistics, alpha: float) -> None:
+    """Subtraction must leave enough digits: what is forgotten must not be vastly larger than what stays."""
+    left, gone = np.diag(after.gram), np.diag(before.gram)
+    lost = 4 * np.finfo(np.float64).eps * gone > 1e-6 * (np.abs(left) + alpha)
+    if lost.any():
+        j = int(np.argmax(gone / (np.abs(left) + alpha)))
+        raise ValueError(
+            f"the rows to forget are so much larger in feature {j} than the others that subtracting them would leave "
+            "rounding errors: fit again without them; the model is unchanged"
+        )
+
+
 def check_kernel_matrix(K: np.ndarray) -> None:
     """Square and symmetric to rounding."""
     if K.shape[0] != K.shape[1]:

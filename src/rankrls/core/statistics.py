@@ -69,6 +69,7 @@ class Statistics:
         )
 
 
+@np.errstate(over="ignore", invalid="ignore")  # callers check that the sums are finite
 def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_columns: int, dtype: Any) -> Statistics:
     """The sums of [F Phi, F y] in one pass over the rows; O(m n^2) time, O(n^2) memory.
 
@@ -87,11 +88,12 @@ def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_colu
     def accumulate(batches: Sequence[Any]) -> np.ndarray:
         read = reader() if isinstance(F, PairPreferences) else _appended(reader(), T.astype(dtype))
         total, product = np.zeros((width, width)), np.empty((width, width), dtype=dtype)
-        for batch in batches:
-            for A in F.factor(batch, read, shift):
-                if isinstance(F, PairPreferences):  # margins belong to pairs, not to rows
-                    A = np.hstack([A, (F.s[batch, None] * T[batch]).astype(dtype)])
-                total += np.matmul(A.T, A, out=product)
+        with np.errstate(over="ignore", invalid="ignore"):  # callers check the sums
+            for batch in batches:
+                for A in F.factor(batch, read, shift):
+                    if isinstance(F, PairPreferences):  # margins belong to pairs, not to rows
+                        A = np.hstack([A, (F.s[batch, None] * T[batch]).astype(dtype)])
+                    total += np.matmul(A.T, A, out=product)
         return total
 
     total = sum(

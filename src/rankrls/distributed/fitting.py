@@ -15,7 +15,7 @@ from ..core.queries import Queries
 from ..core.views import FittedView, View, as_views, fitted_views
 from ..estimators import CoRankRLS, RankRLS
 from ..estimators.corankrls import Unscored
-from ..estimators.from_blocks import BlockSetup, CountedRows, fit_rows
+from ..estimators.from_blocks import BlockSetup, CountedRows
 from ..estimators.training import Training
 from ..problems.coregularised import Stack
 from ..system.progress import reporting
@@ -32,7 +32,7 @@ def fit(estimator: Any, parts: Partitions) -> Any:
         )
     estimator._check_params()
     with reporting(estimator.verbose):
-        return fit_rows(estimator, parts) if isinstance(estimator, RankRLS) else _coregularised(estimator, parts)
+        return estimator.fit(parts) if isinstance(estimator, RankRLS) else _coregularised(estimator, parts)
 
 
 def _coregularised(model: CoRankRLS, parts: Partitions) -> CoRankRLS:

@@ -1,13 +1,14 @@
-"""RankRLS from rows in parts: a totals of the labels, the sums, and held-out scores where alpha is to be chosen.
+"""RankRLS from rows in blocks: totals of the labels, sums over the rows, and held-out scores where alpha is chosen.
 
-Where the parts are (blocks of a file, partitions of a cluster) is the affair of `Parts`; this is all there is to a fit.
+`BlockedRows` knows where the blocks are (a file, a cluster). Nothing here writes to an estimator: `fit_rows` and
+`more_sums` return what it stores.
 """
 
 from __future__ import annotations
 
 import json
 import operator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from typing import Any
 
@@ -37,28 +38,28 @@ from .training import GRAM_COLUMNS, Training
 
 @dataclass(frozen=True)
 class CountedRows:
-    """Rows in parts, and what has been learned of their queries so far."""
+    """Rows in blocks, and the totals of their queries as far as they are known."""
 
-    parts: BlockedRows
+    blocks: BlockedRows
     counts: dict[bool, Counts] = field(default_factory=dict)
     known: dict[bool, QueryTotals] = field(default_factory=dict)
 
     def totals(self, loss: Loss) -> QueryTotals | None:
-        """What parts must know of each other; None where no query is in two of them."""
-        if self.parts.whole:
+        """What blocks must know of each other; None where no query lies in two of them."""
+        if self.blocks.whole:
             return None
         tied = loss.tied
         if tied not in self.known:
-            self.counts[tied] = self.parts.labels(partial(Counts.of, tied=tied))
-            self.known[tied] = QueryTotals.of(self.counts[tied], loss, split=self.parts.stable)
+            self.counts[tied] = self.blocks.labels(partial(Counts.of, tied=tied))
+            self.known[tied] = QueryTotals.of(self.counts[tied], loss, split=self.blocks.stable)
         return self.known[tied]
 
     def moved(self, loss: Loss, sums: Statistics) -> bool:
-        """Whether parts have changed since the totals: a query was cut where it had been whole, and counted twice.
+        """Whether blocks have changed since the labels were read: then some query was cut anew, and counted twice.
 
-        If so, the totals is of all queries from now on, and right for any parts.
+        If so, the totals list all queries from now on, which is right for any blocks.
         """
-        if self.parts.whole:
+        if self.blocks.whole:
             return False
         counts = self.counts[loss.tied]
         if sums.n_rows != counts.n_rows:
@@ -93,8 +94,8 @@ class BlockSetup:
         totals = self.rows.totals(self.loss)
         sum_rows = SumRows(self.features, totals, self.loss, self.dtype)
         if self.n_folds is None:
-            return [self.rows.parts.sum(sum_rows, "sums over rows").finished(totals, self.loss)]
-        per_fold = self.rows.parts.sum(SumRowsPerFold(sum_rows, self.n_folds), "sums over rows")
+            return [self.rows.blocks.sum(sum_rows, "sums over rows").finished(totals, self.loss)]
+        per_fold = self.rows.blocks.sum(SumRowsPerFold(sum_rows, self.n_folds), "sums over rows")
         return [part.finished(totals, self.loss) for part in per_fold.folds]
 
     @property
@@ -111,7 +112,7 @@ class BlockSetup:
     @property
     def _readable(self) -> BlockSetup | None:
         """These rows, if they can be looked at once more."""
-        return None if self.rows.parts.once else self
+        return None if self.rows.blocks.once else self
 
     def look(self, V: np.ndarray) -> Statistics:
         """The sums in some directions, for directions that rounding of all sums hides: one more pass."""
@@ -122,7 +123,7 @@ class BlockSetup:
         return self._pass(SumRows(self.features, self.rows.totals(self.loss), self.loss, self.dtype, model)).cross
 
     def _pass(self, sum_rows: SumRows) -> Statistics:
-        return self.rows.parts.sum(sum_rows, "refinement").finished(sum_rows.totals, self.loss)
+        return self.rows.blocks.sum(sum_rows, "refinement").finished(sum_rows.totals, self.loss)
 
     @cached_property
     def alphas(self) -> np.ndarray:
@@ -132,7 +133,7 @@ class BlockSetup:
 
     def judge(self, folds: Any, metric: Metric) -> Judged:
         """The mean held-out score of every alpha, and its error over queries."""
-        sums, parts = self.sums, self.rows.parts
+        sums, blocks = self.sums, self.rows.blocks
         _check_sums(sums)
         if sums.n_queries < 2:
             raise ValueError(
@@ -140,7 +141,7 @@ class BlockSetup:
                 "query ids by qid=, or leave nothing to choose"
             )
         settings = [Setting(alpha=float(alpha)) for alpha in self.alphas]
-        if self.n_folds is not None and parts.once:
+        if self.n_folds is not None and blocks.once:
             warn(
                 "the rows can be read only once: alpha is chosen by the held-out loss of the folds, not by "
                 f"{metric.name}; give a function that returns a new iterator to choose by that",
@@ -159,9 +160,9 @@ class BlockSetup:
             rows = self._readable if needs_rows(self.sums, self.features.W, alphas) else None
             solved = Solved.of(self.sums, self.features.W, self.dtype, rows)
             by_query = LeaveQueryOut(solved, self.features, self.loss, metric, alphas, self.dtype)
-            return self.rows.parts.sum_by_query(by_query, totals, "held-out queries")
+            return self.rows.blocks.sum_by_query(by_query, totals, "held-out queries")
         by_fold = LeaveFoldOut(self._fold_models(alphas), self.features, metric, self.dtype)
-        return self.rows.parts.sum_by_query(by_fold, totals, "held-out folds")
+        return self.rows.blocks.sum_by_query(by_fold, totals, "held-out folds")
 
     def held_out_loss(self, alphas: np.ndarray) -> np.ndarray:
         """(k,) the loss of each fold under the model of all others, added up: no second look at the rows."""
@@ -182,68 +183,120 @@ class BlockSetup:
         return found
 
 
-def fit_source(model: Any, source: Source, checkpoint: Any) -> Any:
-    """Fit a model to a source that is read in blocks."""
+@dataclass(frozen=True)
+class BlockFit:
+    """What a fit found."""
+
+    model: Model
+    data: Training  # kernel and basis points; no rows
+    sums: Statistics
+    alpha: float
+    tied: bool
+    names: list[str] | None  # of the features
+    alphas: np.ndarray | None = None  # the grid alpha was chosen from, if it was
+    cv_scores: np.ndarray | None = None  # (k,)
+    cv_errors: np.ndarray | None = None  # (k,)
+    cv_criterion: str | None = None  # what the scores are, where they are not the metric
+
+
+def fit_source(model: Any, source: Source, checkpoint: Any) -> BlockFit:
+    """Fit to a source that is read in blocks; an interrupted fit resumes from the file `checkpoint`."""
     about = {"source": source.describe(), "model": repr(model), **{k: repr(v) for k, v in model.get_params().items()}}
     state = Checkpoint(checkpoint, json.dumps(about))
-    fit_rows(model, SourceRows(source, state))
+    found = fit_rows(model, SourceRows(source, state))
     state.remove()
-    return model
+    return found
 
 
-def fit_rows(model: Any, parts: BlockedRows) -> Any:
-    """Fit a model to rows in parts."""
-    if parts.n_targets > 1 and model.tied_pairs is not True:
-        checks.check_targets(np.empty((1, parts.n_targets)), tied_pairs=model.tied_pairs)
+def fit_rows(model: Any, blocks: BlockedRows) -> BlockFit:
+    """Fit to rows in blocks; `model` has the parameters."""
+    if blocks.n_targets > 1 and model.tied_pairs is not True:
+        checks.check_targets(np.empty((1, blocks.n_targets)), tied_pairs=model.tied_pairs)
+    auto = isinstance(model.alpha, str)
     ties = (True, False) if model.tied_pairs == "auto" else (bool(model.tied_pairs),)
-    kernels = _with_kernels(model, parts)
-    to_choose = model._auto or len(kernels) * len(ties) > 1
-    rows, n_folds = CountedRows(parts), _n_folds(model.cv) if to_choose else None
+    kernels = _with_kernels(model, blocks)
+    to_choose = auto or len(kernels) * len(ties) > 1
+    rows, n_folds = CountedRows(blocks), _n_folds(model.cv) if to_choose else None
     metric = get_metric(model.scoring)
-    given = model.alphas if model._auto else [model.alpha]
-    losses = [Loss(model.weighting, float(model.regression), tied) for tied in ties]
     candidates = (
-        BlockSetup(rows, data, features_of(data, parts.n_columns), loss, n_folds, given)
+        BlockSetup(
+            rows,
+            data,
+            features_of(data, blocks.n_columns),
+            Loss(model.weighting, float(model.regression), tied),
+            n_folds,
+            model.alphas if auto else [model.alpha],
+        )
         for data in kernels
-        for loss in losses
+        for tied in ties
     )
     if to_choose:
         chosen = choice.choose(candidates, n_folds, metric)
     else:
         chosen = Choice.only(next(candidates), Setting(alpha=float(model.alpha)))
-    candidate = chosen.candidate
-    _check_sums(candidate.sums)
-    _store(model, candidate, parts, chosen.setting.alpha)
-    if model._auto:
-        model.alphas_, model.cv_scores_, model.cv_errors_ = candidate.alphas, chosen.scores, chosen.errors
-        if parts.once:
-            model.cv_criterion_ = "minus the loss" if metric.greater_is_better else "loss"
-    return model
-
-
-def _store(model: Any, candidate: BlockSetup, parts: BlockedRows, alpha: float) -> None:
-    """The fitted attributes."""
-    sums = candidate.sums
-    model.n_features_in_ = parts.n_columns
-    model.__dict__.pop("feature_names_in_", None)
-    if parts.names is not None:
-        model.feature_names_in_ = np.array(parts.names, dtype=object)
-    model._store(candidate.model(alpha), candidate.data)
-    model.alpha_, model.tied_pairs_, model.statistics_ = alpha, candidate.loss.tied, sums
-    model.n_queries_, model.n_pairs_ = sums.n_queries, sums.n_pairs
-    model._forget_selection()
+    setup, alpha = chosen.candidate, chosen.setting.alpha
+    _check_sums(setup.sums)
+    found = BlockFit(setup.model(alpha), setup.data, setup.sums, alpha, setup.loss.tied, blocks.names)
+    if not auto:
+        return found
+    criterion = ("minus the loss" if metric.greater_is_better else "loss") if blocks.once else None
+    found = replace(found, alphas=setup.alphas, cv_criterion=criterion)
+    return replace(found, cv_scores=chosen.scores, cv_errors=chosen.errors)
 
 
 def more_sums(model: Any, source: Source) -> tuple[Statistics, Training]:
-    """The sums of further rows for a model that is fitted, and where its points are."""
-    data = Training(np.empty((0, source.n_columns), dtype=source.dtype), *_no_rows(source.n_targets))
+    """The sums of further rows for a fitted model, and its kernel and points."""
+    _check_same_features(model, source)
+    none = np.empty((0, source.n_columns), dtype=source.dtype)
+    data = Training(none, *_no_rows(source.n_targets), flat=source.n_targets == 1)
     if model.kernel is not None:
-        data = Training(data.X, *_no_rows(source.n_targets), kernel=model.kernel_, points=model.X_fit_)
-    if source.n_columns != model.n_features_in_:
-        raise ValueError(f"the model has {model.n_features_in_} features, these rows have {source.n_columns}")
+        data = replace(data, kernel=model.kernel_, points=model.X_fit_)
     loss = Loss(model.weighting, float(model.regression), model.tied_pairs_)
     rows = CountedRows(SourceRows(source))
     return BlockSetup(rows, data, features_of(data, source.n_columns), loss, None).sums, data
+
+
+def combined(before: Statistics | None, sums: Statistics, alpha: float, *, learn: bool) -> Statistics:
+    """The sums so far and those of more rows, or less those of rows to forget; refused where digits would be lost."""
+    checks.check_no_overflow(sums)
+    if before is None:
+        return sums
+    if sums.cross.shape[1] != before.cross.shape[1]:
+        raise ValueError(f"the model has {before.cross.shape[1]} targets, these rows have {sums.cross.shape[1]}")
+    after = before + sums if learn else before - sums
+    checks.check_no_overflow(after)
+    if not learn:
+        checks.check_sums(after, before)
+        checks.check_forgettable(after, before, alpha)
+    return after
+
+
+def check_same_loss(model: Any) -> None:
+    """Sums of different losses cannot be added."""
+    before = {"weighting": getattr(model, "weighting_", model.weighting), "tied_pairs": model.tied_pairs_}
+    if model.statistics_ is not None:
+        before["regression"] = model.statistics_.beta
+    for name, value in before.items():
+        now = getattr(model, name)
+        if now != value and not (name == "tied_pairs" and now == "auto"):
+            raise ValueError(
+                f"the model was fitted with {name}={value!r}, and now it is {now!r}: queries can be added and "
+                "forgotten only under the same loss. Set it back, or call fit with all rows"
+            )
+
+
+def _check_same_features(model: Any, source: Source) -> None:
+    if source.n_columns != model.n_features_in_:
+        raise ValueError(f"the model has {model.n_features_in_} features, these rows have {source.n_columns}")
+    known = getattr(model, "feature_names_in_", None)
+    if known is None or source.names is None:
+        return
+    for number, (mine, theirs) in enumerate(zip(known, source.names, strict=True)):
+        if mine != theirs:
+            raise ValueError(
+                f"feature {number} of the model is {mine!r}, of these rows {theirs!r}: "
+                "give the columns the model was fitted to, in the same order"
+            )
 
 
 def features_of(data: Training, n_columns: int) -> Features:
@@ -251,30 +304,30 @@ def features_of(data: Training, n_columns: int) -> Features:
     return Identity(n_columns) if data.kernel is None else Nystroem(data.kernel, data.points)
 
 
-def _with_kernels(model: Any, parts: BlockedRows) -> list[Training]:
+def _with_kernels(model: Any, blocks: BlockedRows) -> list[Training]:
     """The kernels to choose from with their basis points, which are drawn from a sample of the rows."""
-    none = _no_rows(parts.n_targets)
+    none = _no_rows(blocks.n_targets)
     if model.kernel is None:
-        if parts.n_columns > GRAM_COLUMNS:
+        if blocks.n_columns > GRAM_COLUMNS:
             memory.check_memory(
-                4 * 8 * parts.n_columns**2, f"a matrix of {parts.n_columns} features", "take fewer of them"
+                4 * 8 * blocks.n_columns**2, f"a matrix of {blocks.n_columns} features", "take fewer of them"
             )
-        return [Training(np.empty((0, parts.n_columns), dtype=parts.dtype), *none, flat=parts.n_targets == 1)]
+        return [Training(np.empty((0, blocks.n_columns), dtype=blocks.dtype), *none, flat=blocks.n_targets == 1)]
     kernel = as_kernel(model.kernel)
     basis = model.basis
     numbers = not isinstance(basis, bases.Basis) and np.ndim(basis) == 1
     if basis is None or isinstance(kernel, Precomputed) or numbers:
         raise ValueError(
-            "a kernel model of rows that are read in parts is expanded in a few points: pass basis= a number, an "
+            "a kernel model of rows that are read in blocks is expanded in a few points: pass basis= a number, an "
             f"object of rankrls.bases or the points themselves; got kernel={model.kernel!r}, basis={basis!r}"
         )
     seed = seed_of(model.random_state)
     drawn = isinstance(basis, bases.Basis) or bases.is_count(basis)
     if not drawn and not isinstance(getattr(kernel, "gamma", None), str):
-        rows = Training(np.empty((0, parts.n_columns), dtype=parts.dtype), *none, flat=parts.n_targets == 1)
+        rows = Training(np.empty((0, blocks.n_columns), dtype=blocks.dtype), *none, flat=blocks.n_targets == 1)
         return rows.with_kernels(kernel, basis, seed)
-    sample = parts.sample(bases.Draw.of(basis, seed))
-    rows = Training(sample.rows.X, *none, sample.rows.weights, flat=parts.n_targets == 1)
+    sample = blocks.sample(bases.Draw.of(basis, seed))
+    rows = Training(sample.rows.X, *none, sample.rows.weights, flat=blocks.n_targets == 1)
     return [rows.with_kernels(one, basis, seed)[0] for one in sample.kernels(kernel)]
 
 
@@ -289,11 +342,14 @@ def _n_folds(cv: Any) -> int | None:
         checks.check_choice("cv", cv, ("leave-query-out",))
         return None
     if isinstance(cv, bool) or not isinstance(cv, (int, np.integer)) or cv < 2:
-        raise ValueError(f'rows read in parts are held out by cv="leave-query-out" or by a number of folds, got {cv!r}')
+        raise ValueError(
+            f'rows read in blocks are held out by cv="leave-query-out" or by a number of folds, got {cv!r}'
+        )
     return int(cv)
 
 
 def _check_sums(sums: Statistics) -> None:
+    checks.check_no_overflow(sums)
     if sums.beta == 0 and not np.any(sums.square > 0):
         raise ValueError(
             f"no comparable pair: none of the {sums.n_queries} queries has two rows with different y among "

@@ -26,7 +26,7 @@ from ..system.frames import as_column, as_frame
 from ..system.progress import reporting
 from .explaining import Explained
 from .feedback import PairFeedback
-from .from_blocks import fit_source, more_sums
+from .from_blocks import BlockFit, check_same_loss, combined, fit_rows, fit_source, more_sums
 from .pairs import PairSetup
 from .serving import is_plain
 from .setup import setups
@@ -116,6 +116,8 @@ class RankRLS(PairFeedback, Explained):
         Held-out scores of the training rows at `alpha_`; NaN for rows of weight zero or in no fold.
     tied_pairs_ : bool
         Whether tied pairs were included.
+    weighting_ : str
+        The `weighting` that was used.
     n_queries_, n_pairs_ : int
         Queries seen, and pairs that counted.
     n_features_in_ : int
@@ -218,7 +220,9 @@ class RankRLS(PairFeedback, Explained):
                 raise ValueError("pairs name rows in memory, and these are read in blocks: fit, then call add_pairs")
             self.__dict__.pop("pairs_", None)
             if source is not None:
-                return fit_source(self, source, checkpoint)
+                return self._store_blocks(fit_source(self, source, checkpoint))
+            if hasattr(X, "sum_by_query"):  # rows in blocks already, on a cluster
+                return self._store_blocks(fit_rows(self, X))
             if checkpoint is not None:
                 raise ValueError("checkpoint is for rows that are read in blocks; these are in memory")
             X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
@@ -239,7 +243,7 @@ class RankRLS(PairFeedback, Explained):
         data = setup.data
         self._store(setup.model(alpha), data)
         self.alpha_, self.tied_pairs_ = alpha, setup.tied
-        self.n_queries_, self.n_pairs_ = len(data.queries), setup.F.n_pairs
+        self.n_queries_, self.n_pairs_, self.weighting_ = len(data.queries), setup.F.n_pairs, self.weighting
         self._forget_selection()
         if self._auto:
             self.alphas_, self.cv_scores_, self.cv_errors_ = setup.alphas, chosen.scores, chosen.errors
@@ -380,10 +384,12 @@ class RankRLS(PairFeedback, Explained):
     def _update(self, X, y, qid, sample_weight, *, learn: bool):
         self._check_params()
         fitted = hasattr(self, "alpha_")
+        if fitted:
+            check_same_loss(self)
         source = source_of(X, y, qid, sample_weight)
         if source is not None:
             if not fitted:
-                return fit_source(self, source, None)
+                return self._store_blocks(fit_source(self, source, None))
             return self._combine(*more_sums(self, source), learn=learn)
         X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
         X = as_frame(X)  # a stream can be read but once
@@ -411,14 +417,27 @@ class RankRLS(PairFeedback, Explained):
 
     def _combine(self, sums: Statistics, data: Training, *, learn: bool):
         """The model of the sums so far and of more, or less."""
-        before = self.statistics_
-        if before is not None:
-            sums = before + sums if learn else before - sums
-            if not learn:
-                checks.check_sums(sums, before)
+        sums = combined(self.statistics_, sums, self.alpha_, learn=learn)
         self._store(self._solution(sums, data, getattr(self, "pairs_", None)), data)
         self.statistics_, self.n_queries_, self.n_pairs_ = sums, sums.n_queries, sums.n_pairs
+        self.weighting_ = self.weighting
         self._forget_selection()
+        return self
+
+    def _store_blocks(self, found: BlockFit):
+        """The fitted attributes of a fit to rows in blocks."""
+        sums = found.sums
+        self.n_features_in_ = found.data.X.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        if found.names is not None:
+            self.feature_names_in_ = np.array(found.names, dtype=object)
+        self._store(found.model, found.data)
+        self.alpha_, self.tied_pairs_, self.statistics_ = found.alpha, found.tied, sums
+        self.n_queries_, self.n_pairs_, self.weighting_ = sums.n_queries, sums.n_pairs, self.weighting
+        self._forget_selection()
+        for name in ("alphas", "cv_scores", "cv_errors", "cv_criterion"):
+            if getattr(found, name) is not None:
+                setattr(self, f"{name}_", getattr(found, name))
         return self
 
     # ---------------------------------------------------------------- using

@@ -58,6 +58,7 @@ class Setup:
 
     def judge(self, cv: object, metric: Metric) -> Judged:
         """The held-out score of every alpha."""
+        self._check_range()
         folds, groups = folds_of(cv, self.data, item_fold=self._item_fold, refits=isinstance(self.problem, Iterative))
         settings = [Setting(alpha=float(alpha)) for alpha in self.alphas]
         leave_out = lambda layer: self.problem.leave_out(layer, self.alphas / self.unit)
@@ -68,7 +69,14 @@ class Setup:
             return Fold(rows, whole=False)
         return Fold(rows, self.unit / choice.item_factor(self.F, rows))
 
+    def _check_range(self) -> None:
+        if isinstance(self.problem, Primal):
+            checks.check_no_overflow(self.problem.sums)
+        elif not np.isfinite(self.problem.mean_eigenvalue):
+            raise ValueError("kernel values overflow: X or sample_weight has very large values; divide by a constant")
+
     def model(self, alpha: float) -> Model:
+        self._check_range()
         return self.problem.model(alpha / self.unit)
 
     def statistics(self) -> Statistics | None:
