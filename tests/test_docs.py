@@ -15,10 +15,12 @@ outputs = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "outputs.py")))
 MODULES = [rankrls, *filter(inspect.ismodule, (getattr(rankrls, name) for name in rankrls.__all__))]
 BLOCKS = [
     pytest.param(block, id=f"{page}-{number}")
-    for page in ("README.md", "CONTRIBUTING.md")
+    for page in ("CONTRIBUTING.md",)
     for number, block in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL))
 ]
-PAGES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if "```python\n" in page.read_text()]
+PAGES = [
+    page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if "```python\n" in page.read_text()
+]
 MODULES += [rankrls.distributed.dask, rankrls.distributed.spark]
 PUBLIC = [(module, name) for module in MODULES for name in module.__all__]
 
@@ -28,7 +30,7 @@ def test_code_block_runs(block, capsys):
     exec(compile(block, "block", "exec"), {"__name__": "block"})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT / "docs").as_posix())
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_page_runs_from_top_to_bottom(page, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # what a page writes
     for block, output in outputs.run(page.read_text(), page.name):

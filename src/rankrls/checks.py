@@ -30,7 +30,7 @@ def split_qid_column(X: MatrixLike, qid: Ids, *, needed: bool = True) -> tuple[A
     return without(X, QID), X[QID]
 
 
-def named_columns(X: MatrixLike, y: ArrayLike, qid: Ids, sample_weight: ArrayLike | None) -> tuple[Any, Any, Any, Any]:
+def named_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) -> tuple[Any, Any, Any, Any]:
     """Labels, query ids and weights by the names of their columns in a data frame: taken out of it."""
     named = {
         name: value

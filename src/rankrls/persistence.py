@@ -35,6 +35,7 @@ from .problems.constrained import Preferred
 from .problems.pursuit import PursuitPath
 from .relations.folds import RelationKFold
 from .system.files import replacing
+from .system.types import Predictor
 from .tables import TableEncoder, maps
 
 MAGIC = b"rankrls model\n\0\0"
@@ -133,7 +134,7 @@ def save(model: BaseEstimator, path: str | os.PathLike) -> None:
         file.write(digest.digest())
 
 
-def load(path: str | os.PathLike) -> Any:
+def load(path: str | os.PathLike[str]) -> Predictor:
     """Read a model written by `save`. Nothing in the file is executed.
 
     Parameters

@@ -35,7 +35,7 @@ def estimator(session: Session, state: State | None = None, *, named: bool = Fal
     state = session.state if state is None else state
     fit, data = session.fit(state), session.documents
     coef = fit.coef(state.alpha)
-    options = {"scale": None} if "scale" in RankRLS().get_params() else {}
+    options: dict[str, Any] = {"scale": None} if "scale" in RankRLS().get_params() else {}
     made = RankRLS(
         state.alpha,
         weighting=state.weighting,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -119,7 +119,7 @@ class AutoRanker(Ranker):
 
     def __init__(
         self, *, scoring="ndcg@10", effort="normal", relative=True, candidates=None, random_state=0, verbose=False
-    ):
+    ) -> None:
         self.scoring = scoring
         self.effort = effort
         self.relative = relative
@@ -127,7 +127,7 @@ class AutoRanker(Ranker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y=None, qid=None, sample_weight=None):
+    def fit(self, X, y=None, qid=None, sample_weight=None) -> Self:
         """Learn from rows with labels, grouped into queries.
 
         Parameters
@@ -263,7 +263,7 @@ class AutoRanker(Ranker):
         self.leaderboard_ = [{**entry, "size": X.shape[1], "seconds": round(time.perf_counter() - start, 3)}]
         return self
 
-    def predict(self, X, qid=None):
+    def predict(self, X, qid=None) -> np.ndarray:
         """Scores: within a query, larger is ranked higher.
 
         Parameters
@@ -293,7 +293,7 @@ class AutoRanker(Ranker):
             total += part(N)
         return total
 
-    def explain(self, x_a, x_b, X=None):
+    def explain(self, x_a, x_b, X=None) -> Any:
         """Why one item is ranked above another: what each column adds to the difference of their scores.
 
         Both items are moved into one another along a straight line of scores, and the change of the model's score is

@@ -20,13 +20,13 @@ from scipy import sparse
 from ..checks import QID, check_numbers, check_weights, split_qid_column
 from ..datasets import RankingData, iter_letor
 from ..system.frames import as_frame, names, without
-from ..system.types import ArrayLike, DTypeLike, Ids, Matrix
+from ..system.types import DTypeLike
 from .block import Block, as_labels
 
 BATCH = 65_536  # rows read at once
 
 
-def source_of(X: Matrix, y: np.ndarray, qid: Ids, sample_weight: ArrayLike | None) -> Source | None:
+def source_of(X: Any, y: object, qid: object, sample_weight: object) -> Source | None:
     """The source that X is, or None if it is rows in memory.
 
     Paths and iterators always are; tables that need not be in memory are when `y` names a column.

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import checks
 from ..metrics import get_metric
 from ..system.frames import as_column
-from ..system.types import ArrayLike
+from ..system.types import ArrayLike, Ids, MatrixLike
 
 
 class Ranker(BaseEstimator):
@@ -27,7 +27,7 @@ class Ranker(BaseEstimator):
     _learned = "alpha_"  # what only a fitted ranker has
     _skips_unscored = False  # whether NaN in the y of `score` are rows without a score to judge
 
-    def rank(self, X, qid=None):
+    def rank(self, X: MatrixLike, qid: Ids | str | None = None) -> np.ndarray:
         """Position of each row in the ranking of its query, 1 for the best; equal scores keep their order.
 
         Parameters
@@ -56,7 +56,7 @@ class Ranker(BaseEstimator):
             )
         return checks.check_queries(qid, len(scores)).ranks(scores)
 
-    def score(self, X, y, qid=None, sample_weight=None):
+    def score(self, X: MatrixLike, y: Any, qid: Any = None, sample_weight: Any = None) -> float:
         """The `scoring` metric of the rankings, averaged over queries.
 
         Parameters
@@ -104,7 +104,7 @@ class Ranker(BaseEstimator):
         of_query = queries.sum(weights) / queries.sizes
         return float(np.mean([_weighted(metric.per_query(*column, queries), of_query) for column in columns]))
 
-    def _scores_of(self, X: Any, qid: Any) -> np.ndarray:
+    def _scores_of(self, X: MatrixLike, qid: Ids) -> np.ndarray:
         """The scores of rows; those of most rankers do not depend on the query."""
         return self.predict(X)
 

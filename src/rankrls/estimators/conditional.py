@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -163,7 +163,7 @@ class ConditionalRankRLS(RelationModel):
         tol=1e-6,
         max_iter=1000,
         verbose=False,
-    ):
+    ) -> None:
         self.alpha = alpha
         self.kernel = kernel
         self.target_kernel = target_kernel
@@ -183,7 +183,7 @@ class ConditionalRankRLS(RelationModel):
         self.max_iter = max_iter
         self.verbose = verbose
 
-    def fit(self, X, Y, Z=None, *, sample_weight=None):
+    def fit(self, X, Y, Z=None, *, sample_weight=None) -> Self:
         """Learn from a matrix of relations.
 
         Parameters
@@ -217,7 +217,7 @@ class ConditionalRankRLS(RelationModel):
     def fit_edges(
         self, X, edges, y=None, Z=None, *, source=None, target=None, sample_weight=None, date=None, half_life=None,
         home=None,
-    ):  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Learn from a list of edges, such as games, in which an edge may occur several times.
 
         Parameters
@@ -277,7 +277,7 @@ class ConditionalRankRLS(RelationModel):
     def evaluate(
         self, X, Y, Z=None, *, settings=None, n_splits=5, random_state=0, y=None, source=None, target=None,
         sample_weight=None, date=None, half_life=None, home=None,
-    ):  # fmt: skip
+    ) -> Any:  # fmt: skip
         """Scores of models with these parameters on what they have not seen, in each of the four settings.
 
         alpha="auto" is chosen by hold-out of what is new in the setting that is judged.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -20,6 +21,7 @@ from ..problems.coregularised import Coregularised, Stack, agreement
 from ..system.frames import as_column
 from ..system.progress import reporting
 from ..system.seeds import seed_of
+from ..system.types import ArrayLike, MatrixLike, Seed
 from ..system.warnings import warn
 from .base import Ranker
 from .folds import folds_of
@@ -47,7 +49,7 @@ class JointSetup:
     def alphas(self) -> np.ndarray:
         return choice.default_alphas(self.problem.mean_eigenvalue) if self.given is None else self.given
 
-    def judge(self, cv: Any, metric: Metric) -> Judged:
+    def judge(self, cv: object, metric: Metric) -> Judged:
         """The held-out score of every nu and alpha."""
         folds, groups = folds_of(cv, self.data)
         settings = [Setting(alpha=float(alpha), nu=float(nu)) for nu in self.problem.nus for alpha in self.alphas]
@@ -154,21 +156,21 @@ class CoRankRLS(Ranker):
 
     def __init__(
         self,
-        alpha="auto",
-        nu="auto",
+        alpha: float | str = "auto",
+        nu: float | str = "auto",
         *,
-        views=2,
-        kernel="rbf",
-        basis=100,
-        weighting="items",
-        tied_pairs=False,
-        alphas=None,
-        nus=None,
-        scoring="pairwise_accuracy",
-        cv="leave-query-out",
-        random_state=None,
-        verbose=False,
-    ):
+        views: object = 2,
+        kernel: object = "rbf",
+        basis: Any = 100,
+        weighting: Any = "items",
+        tied_pairs: Any = False,
+        alphas: ArrayLike | None = None,
+        nus: ArrayLike | None = None,
+        scoring: str | Callable[..., float] = "pairwise_accuracy",
+        cv: object = "leave-query-out",
+        random_state: Seed = None,
+        verbose: bool = False,
+    ) -> None:
         self.alpha = alpha
         self.nu = nu
         self.views = views
@@ -183,7 +185,7 @@ class CoRankRLS(Ranker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y, qid=None, sample_weight=None):
+    def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
         """Learn to rank the rows of each query by y where it is given, with views that agree where it is not.
 
         Parameters
@@ -206,7 +208,7 @@ class CoRankRLS(Ranker):
         with reporting(self.verbose):
             return self._fit(X, y, qid, sample_weight)
 
-    def _fit(self, X, y, qid, sample_weight):
+    def _fit(self, X: Any, y: Any, qid: Any, sample_weight: Any):
         X, qid = checks.split_qid_column(X, qid)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         y = checks.check_scores(_column(y), X.shape[0])
@@ -245,7 +247,7 @@ class CoRankRLS(Ranker):
         self._learn(problems, data, unscored.n_rows)
         return self
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Scores, the mean of the views: within a query, larger is ranked higher.
 
         Parameters
@@ -259,7 +261,7 @@ class CoRankRLS(Ranker):
         """
         return self.predict_views(X).mean(axis=1)
 
-    def predict_views(self, X):
+    def predict_views(self, X: MatrixLike) -> np.ndarray:
         """Scores of each view.
 
         Parameters
@@ -333,7 +335,7 @@ class CoRankRLS(Ranker):
         return tags
 
 
-def _column(y: Any) -> np.ndarray:
+def _column(y: np.ndarray) -> np.ndarray:
     """y as numbers in one dimension."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: NaN marks unscored rows")

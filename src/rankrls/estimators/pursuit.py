@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
@@ -20,6 +21,7 @@ from ..problems import choice
 from ..problems.pursuit import PursuitPath
 from ..system.progress import reporting
 from ..system.seeds import seed_of
+from ..system.types import ArrayLike, MatrixLike, Seed
 from ..system.warnings import warn
 from .base import Ranker
 from .candidates import Candidate, Trial, agreeing, supervised
@@ -128,24 +130,24 @@ class RankingPursuit(Ranker):
 
     def __init__(
         self,
-        n_basis="auto",
+        n_basis: int | str = "auto",
         *,
-        kernel="rbf",
-        basis=None,
-        views=1,
-        nu=0.0,
-        shared_basis=False,
-        backfit=True,
-        regression=0.0,
-        weighting="items",
-        tied_pairs=False,
-        max_basis=100,
-        nus=None,
-        scoring="pairwise_accuracy",
-        cv=None,
-        random_state=None,
-        verbose=False,
-    ):
+        kernel: object = "rbf",
+        basis: Any = None,
+        views: Any = 1,
+        nu: Any = 0.0,
+        shared_basis: bool = False,
+        backfit: bool = True,
+        regression: float = 0.0,
+        weighting: str = "items",
+        tied_pairs: bool | str = False,
+        max_basis: int = 100,
+        nus: ArrayLike | None = None,
+        scoring: str | Callable[..., float] = "pairwise_accuracy",
+        cv: object = None,
+        random_state: Seed = None,
+        verbose: bool = False,
+    ) -> None:
         self.n_basis = n_basis
         self.kernel = kernel
         self.basis = basis
@@ -165,7 +167,7 @@ class RankingPursuit(Ranker):
 
     # ---------------------------------------------------------------- fitting
 
-    def fit(self, X, y, qid=None, sample_weight=None):
+    def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
         """Choose functions by which the rows of each query are ranked like y.
 
         Parameters
@@ -188,7 +190,7 @@ class RankingPursuit(Ranker):
         with reporting(self.verbose):
             return self._fit(X, y, qid, sample_weight)
 
-    def _fit(self, X, y, qid, sample_weight):
+    def _fit(self, X: Any, y: Any, qid: Any, sample_weight: Any):
         X, qid = checks.split_qid_column(X, qid)
         X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], ensure_min_samples=2)
         if self.__sklearn_tags__().input_tags.pairwise and not self._several:
@@ -210,7 +212,7 @@ class RankingPursuit(Ranker):
         self.n_queries_, self.n_pairs_, self.n_unscored_ = len(F.queries), F.n_pairs, len(unscored)
         return self._learn(candidates, data)
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Scores, the mean of the views: within a query, larger is ranked higher.
 
         Parameters
@@ -226,7 +228,7 @@ class RankingPursuit(Ranker):
         scores = self.predict_views(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores.mean(axis=1)
 
-    def predict_views(self, X):
+    def predict_views(self, X: MatrixLike) -> np.ndarray:
         """Scores of each view.
 
         Parameters
@@ -245,7 +247,7 @@ class RankingPursuit(Ranker):
                 scores[i : i + BATCH_ROWS, v] = view(block) @ coef + self.view_intercepts_[v]
         return scores
 
-    def predict_path(self, X):
+    def predict_path(self, X: MatrixLike) -> np.ndarray:
         """Scores of the models of all sizes, the mean of the views each.
 
         Parameters
@@ -276,7 +278,7 @@ class RankingPursuit(Ranker):
             scores[i : i + BATCH_ROWS] = (total + intercepts.sum(axis=1)) / M
         return scores
 
-    def resized(self, n_basis):
+    def resized(self, n_basis: Any) -> Self:
         """The model of another size on the path; nothing is fitted.
 
         Parameters
@@ -305,7 +307,7 @@ class RankingPursuit(Ranker):
         model._settle(int(n_basis))
         return model
 
-    def alternatives(self, k=5, *, tolerance=0.05):
+    def alternatives(self, k: Any = 5, *, tolerance: Any = 0.05) -> Any:
         """Other models of the same size that are nearly as good on the training rows.
 
         Each comes from a pursuit that is forbidden one of the functions of this model (or several, while there are not
@@ -398,7 +400,7 @@ class RankingPursuit(Ranker):
         most = candidate.n_atoms
         if self._auto:
             return min(int(self.max_basis), most)
-        if self.n_basis > most:
+        if int(self.n_basis) > most:
             raise ValueError(
                 f"n_basis={self.n_basis} is more than the {most} functions there are to choose from"
                 + (" in the smallest view" if len(candidate.views) > 1 else "")
@@ -481,7 +483,7 @@ class RankingPursuit(Ranker):
         if view.points is not None:
             self.basis_ = view.points
 
-    def _checked(self, X: Any) -> Any:
+    def _checked(self, X: MatrixLike) -> Any:
         check_is_fitted(self, self._learned)
         X, _ = checks.split_qid_column(X, None)
         return validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], reset=False)
@@ -544,7 +546,7 @@ def _part(view: FittedView, atoms: np.ndarray) -> FittedView:
     return replace(view, points=view.points[atoms])
 
 
-def _column(y: Any) -> np.ndarray:
+def _column(y: np.ndarray) -> np.ndarray:
     """y as numbers in one dimension, NaN where unscored."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: NaN marks unscored rows")

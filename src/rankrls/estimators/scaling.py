@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -9,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import checks
 from ..datasets.scaling import minmax_scale
 from ..system import frames
+from ..system.types import ArrayLike, Ids, MatrixLike
 
 
 class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -54,7 +57,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     __metadata_request__transform = {"qid": True}  # noqa: RUF012
     __metadata_request__fit_transform = {"qid": True}  # noqa: RUF012
 
-    def fit(self, X, y=None, qid=None):
+    def fit(self, X: MatrixLike, y: ArrayLike | str | None = None, qid: Ids | str | None = None) -> Self:
         """Note the number of features and of queries; there is nothing to learn.
 
         Parameters
@@ -76,7 +79,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.n_queries_ = len(checks.check_queries(qid, len(X)))
         return self
 
-    def transform(self, X, qid=None):
+    def transform(self, X: MatrixLike, qid: Ids | str | None = None) -> Any:
         """Scale the rows of each query.
 
         Parameters
@@ -113,7 +116,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return scaled
         return frames.replaced(frame, dict(zip(columns, scaled.T, strict=True)))
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Names of the columns of the result: those of the features, and "qid" where X held it.
 
         Parameters
@@ -128,7 +131,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         names = super().get_feature_names_out(input_features)
         return names if self.qid_column_ is None else np.insert(names, self.qid_column_, checks.QID)
 
-    def fit_transform(self, X, y=None, qid=None):
+    def fit_transform(self, X: MatrixLike, y: ArrayLike | str | None = None, qid: Ids | str | None = None) -> Any:
         """`fit` and `transform` in one.
 
         Parameters
@@ -144,7 +147,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = frames.as_frame(X)  # a stream can be read but once
         return self.fit(X, y, qid).transform(X, qid)
 
-    def _checked(self, X, *, reset: bool) -> np.ndarray:
+    def _checked(self, X: MatrixLike, *, reset: bool) -> np.ndarray:
         dtypes = [np.float64, np.float32]
         return validate_data(self, X, dtype=dtypes, ensure_all_finite="allow-nan", reset=reset)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.model_selection import GroupKFold
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from .. import checks
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
-from ..kernels import Precomputed, is_precomputed
+from ..kernels import Kernel, Precomputed, is_precomputed
 from ..metrics import Metric, get_metric
 from ..problems import choice
 from ..problems.choice import Judged, Setting
@@ -22,6 +22,7 @@ from ..problems.iterative import Iterative
 from ..problems.transduction import Completion, completion
 from ..system.frames import as_column
 from ..system.progress import reporting
+from ..system.types import ArrayLike, MatrixLike, Seed
 from ..system.warnings import warn
 from .base import Ranker
 from .rankrls import RankRLS
@@ -42,7 +43,7 @@ class Inductive:
     def model(self) -> RankRLS:
         return self.fit()
 
-    def judge(self, cv: Any, metric: Metric) -> Judged:
+    def judge(self, cv: object, metric: Metric) -> Judged:
         """The held-out score of every alpha, from the model's own leave-query-out."""
         model = self.model
         return Judged([Setting(alpha=float(a)) for a in model.alphas_], model.cv_scores_, model.cv_errors_)
@@ -142,19 +143,19 @@ class TransductiveRankRLS(Ranker):
 
     def __init__(
         self,
-        alpha="auto",
-        fidelity=1.0,
+        alpha: float | str = "auto",
+        fidelity: float | str = 1.0,
         *,
-        kernel=None,
-        basis=None,
-        weighting="items",
-        alphas=None,
-        fidelities=None,
-        scoring="pairwise_accuracy",
-        cv=5,
-        random_state=None,
-        verbose=False,
-    ):
+        kernel: Kernel | Callable | str | None = None,
+        basis: object = None,
+        weighting: str = "items",
+        alphas: ArrayLike | None = None,
+        fidelities: ArrayLike | None = None,
+        scoring: str | Callable[..., float] = "pairwise_accuracy",
+        cv: object = 5,
+        random_state: Seed = None,
+        verbose: bool = False,
+    ) -> None:
         self.alpha = alpha
         self.fidelity = fidelity
         self.kernel = kernel
@@ -167,7 +168,7 @@ class TransductiveRankRLS(Ranker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y, qid=None):
+    def fit(self, X: Any, y: Any, qid: Any = None) -> Self:
         """Learn from scored and unscored queries.
 
         Parameters
@@ -187,7 +188,7 @@ class TransductiveRankRLS(Ranker):
         with reporting(self.verbose):
             return self._complete(X, y, qid, self._check_params())
 
-    def _complete(self, X, y, qid, fidelity):
+    def _complete(self, X: Any, y: Any, qid: Any, fidelity: Any):
         X, qid = checks.split_qid_column(X, qid)
         X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], ensure_min_samples=2)
         queries, y, unscored = check_partly_scored(y, qid, X.shape[0])
@@ -278,7 +279,7 @@ class TransductiveRankRLS(Ranker):
 
     # ---------------------------------------------------------------- using
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Scores by the model of all queries: within a query, larger is ranked higher.
 
         Parameters
@@ -309,7 +310,9 @@ class TransductiveRankRLS(Ranker):
             raise ValueError(f"cv must be a number of parts of the scored queries, got {self.cv!r}")
         return None
 
-    def _fit(self, data: Training, rows: np.ndarray, y: np.ndarray, alpha: Any = None, alphas: Any = None) -> RankRLS:
+    def _fit(
+        self, data: Training, rows: np.ndarray, y: np.ndarray, alpha: Any = None, alphas: ArrayLike | None = None
+    ) -> RankRLS:
         """RankRLS of some rows, with `alpha_` if no alpha is given."""
         ranker = RankRLS(
             self.alpha_ if alpha is None else alpha,
@@ -333,7 +336,7 @@ class TransductiveRankRLS(Ranker):
         return tags
 
 
-def check_partly_scored(y: Any, qid: Any, m: int) -> tuple[Queries, np.ndarray, np.ndarray]:
+def check_partly_scored(y: np.ndarray, qid: np.ndarray | None, m: int) -> tuple[Queries, np.ndarray, np.ndarray]:
     """Queries, scores y (m,) and which rows have none: all rows of a query, or no row of it."""
     if qid is None:
         raise ValueError(

@@ -6,13 +6,26 @@ SciPy, scikit-learn, pandas and pyarrow ship no type information, so that a type
 from __future__ import annotations
 
 import os
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
-__all__ = ["ArrayLike", "DTypeLike", "Ids", "LazyTable", "Matrix", "MatrixLike", "Path", "Predictor", "Seed", "Table"]
+__all__ = [
+    "ArrayLike",
+    "DTypeLike",
+    "FitInput",
+    "Ids",
+    "LazyTable",
+    "Matrix",
+    "MatrixLike",
+    "Path",
+    "Predictor",
+    "Seed",
+    "Table",
+]
 
 
 class Table(Protocol):
@@ -28,13 +41,16 @@ class LazyTable(Protocol):
 
 
 class Predictor(Protocol):
-    """Anything that scores rows."""
+    """A fitted estimator of this library, or a pipeline that ends in one. `isinstance` tells which."""
 
-    def predict(self, X: MatrixLike, /) -> np.ndarray: ...
+    def predict(self, X: Any, /) -> np.ndarray: ...
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
 
 Path: TypeAlias = str | os.PathLike[str]
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 Matrix: TypeAlias = np.ndarray | sparse.sparray | sparse.spmatrix  # rows that have been checked
 MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix | Table  # one row per item
+FitInput: TypeAlias = MatrixLike | Path | LazyTable | Iterator[Any] | Callable[[], Iterable[Any]]  # in memory or not
 Ids: TypeAlias = ArrayLike | Table | None  # one label of any type per row; None: all rows belong together

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -93,7 +93,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         n_quantiles=100,
         smoothing=10.0,
         n_folds=5,
-    ):
+    ) -> None:
         self.numbers = numbers
         self.max_categories = max_categories
         self.relative = relative
@@ -104,7 +104,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     # ---------------------------------------------------------------- fitting
 
-    def fit(self, X, y=None, qid=None):
+    def fit(self, X, y=None, qid=None) -> Self:
         """Learn how to encode each column.
 
         Parameters
@@ -124,7 +124,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._fit(X, y, qid)
         return self
 
-    def fit_transform(self, X, y=None, qid=None):
+    def fit_transform(self, X, y=None, qid=None) -> Any:
         """Learn how to encode each column, and encode the training rows: target statistics come from other queries.
 
         Parameters
@@ -180,7 +180,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     # ---------------------------------------------------------------- using
 
-    def transform(self, X, qid=None):
+    def transform(self, X, qid=None) -> Any:
         """Encode rows.
 
         Parameters
@@ -210,7 +210,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._check_finite(table, self.kinds_, self.maps_)
         return self._wrapped(X, encode(table, self.kinds_, self.maps_, queries))
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Names of the encoded columns, and "qid" where X held it.
 
         Parameters
