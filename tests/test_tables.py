@@ -338,3 +338,12 @@ def test_a_million_levels():
     frame = pd.DataFrame({"id": np.random.default_rng(0).integers(0, m // 3, m).astype(str)})
     encoded = TableEncoder().fit_transform(frame, np.arange(m) % 3, np.arange(m) // 10)
     assert encoded.shape == (m, 1) and sys.getsizeof(encoded) < 2**24
+
+
+def test_rankers_name_the_columns_they_cannot_read():
+    with pytest.raises(ValueError, match=r"NaN.*'price' \(\d+ missing\), 'count' \(\d+ missing\) hold.*TableEncoder"):
+        RankRLS().fit(FRAME[["price", "count", "same"]].astype(float), Y, qid=QID)
+    with pytest.raises(ValueError, match=r"'brand' \(text\) hold missing values or text: put rankrls.TableEncoder"):
+        RankRLS().fit(FRAME[["same", "brand"]], Y, qid=QID)
+    with pytest.raises(ValueError, match=r"Columns 1 \(1 missing\) hold"):
+        RankRLS().fit(np.array([[1.0, np.nan], [2.0, 3.0]]), [0, 1])

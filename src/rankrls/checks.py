@@ -217,6 +217,57 @@ def check_share(name: str, value: object) -> None:
         raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
 
 
+def unreadable(error: ValueError, X: Any) -> ValueError:
+    """An error about missing values or text in X, with the columns and the way out; any other error as it is."""
+    text = str(error)
+    if "NaN" not in text and "could not convert" not in text:
+        return error
+    labels = names(X) or list(range(np.shape(X)[1] if np.ndim(X) == 2 else 0))
+    column = lambda j: X.iloc[:, j] if hasattr(X, "iloc") else X[labels[j]] if names(X) else np.asarray(X)[:, j]
+    found = []
+    for j, label in enumerate(labels):
+        values = np.asarray(column(j))
+        n = int(is_missing(values).sum())
+        if n or values.dtype.kind in "OUS":
+            found.append(f"{label!r} ({n} missing)" if n else f"{label!r} (text)")
+    if not found:
+        return error
+    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+    return ValueError(
+        f"{text.splitlines()[0]} Columns {', '.join(found[:5])}{more} hold missing values or text: put "
+        "rankrls.TableEncoder() before the ranker in a pipeline, which turns them into numbers"
+    )
+
+
+def check_signs(positive: Any, n: int, names: Any) -> np.ndarray | None:
+    """(n,) the signs that weights must have, 0 where any will do; None if that is all of them."""
+    if positive is None or positive is False:
+        return None
+    if positive is True:
+        return np.ones(n)
+    have = [] if names is None else list(names)
+    signs, given = np.zeros(n), dict[int, int]()
+    for column, sign in positive.items() if isinstance(positive, dict) else ((column, 1) for column in positive):
+        if isinstance(column, str) and column not in have:
+            known = f"it has {', '.join(map(str, have[:20]))}" if have else "the columns have no names: give numbers"
+            raise ValueError(f"positive names the column {column!r}, which X does not have; {known}")
+        j = have.index(column) if isinstance(column, str) else column
+        if isinstance(j, bool) or not isinstance(j, int | np.integer) or not 0 <= j < n:
+            raise ValueError(f"positive names column {column!r}, but X has columns 0 to {n - 1}")
+        if sign not in (1, -1):
+            raise ValueError(f"the sign of a weight is +1 or -1, got {sign!r} for column {column!r}")
+        if given.setdefault(int(j), sign) != sign:
+            raise ValueError(f"positive asks for both signs of column {column!r}")
+        signs[j] = sign
+    return signs
+
+
+def check_unsigned(positive: Any, what: str) -> None:
+    """Signs of weights must not have been asked for."""
+    if positive is not None and positive is not False:
+        raise ValueError(f"positive does not go with {what}: fit a linear model on labels of rows in memory")
+
+
 def check_count(name: str, value: object, least: int = 1) -> int:
     """A whole number that is large enough."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import checks
 from ..core.ridge import primal
 from ..problems import choice
+from ..problems.signed import signed_models
 from .base import Ranker
 from .serving import kernel_scorer, linear_scorer
 
@@ -22,6 +23,8 @@ class Explained(Ranker):
     intercept_: Any
     kernel_: Any
     X_fit_: Any
+    n_features_in_: int
+    positive: Any
     statistics_: Any
 
     def scorer(self):
@@ -119,5 +122,10 @@ class Explained(Ranker):
             gram = self.statistics_.gram
             alphas = getattr(self, "alphas_", choice.default_alphas(float(np.trace(gram)) / len(gram)))
         alphas = checks.check_grid("alphas", alphas)
-        coefs = np.reshape([path.coef(alpha).T for alpha in alphas], (len(alphas), *self.coef_.shape))
+        signs = checks.check_signs(self.positive, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        if signs is None:
+            found = [path.coef(alpha) for alpha in alphas]
+        else:
+            found = [model.coef for model in signed_models(self.statistics_, alphas, signs)]
+        coefs = np.reshape([coef.T for coef in found], (len(alphas), *self.coef_.shape))
         return alphas, coefs.astype(self.coef_.dtype)

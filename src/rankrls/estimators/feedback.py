@@ -13,6 +13,7 @@ from ..core.queries import Queries
 from ..core.statistics import Statistics
 from ..problems.base import Model
 from ..problems.constrained import Preferred, constrained_model
+from ..problems.signed import signed_models
 from .from_blocks import features_of
 from .training import Training
 
@@ -29,6 +30,7 @@ class PairFeedback:
     kernel: Any
     kernel_: Any
     n_features_in_: int
+    positive: Any
     statistics_: Any
     X_fit_: Any
     _accepts: Any
@@ -180,6 +182,11 @@ class PairFeedback:
 
     def _solution(self, sums: Statistics, data: Training, pairs: Preferred | None) -> Model:
         """The model of the sums at alpha; an error if pairs contradict each other."""
+        signs = checks.check_signs(self.positive, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        if signs is not None:
+            if pairs is not None and pairs.exact.any():
+                raise ValueError("pairs that are demanded exactly do not go with positive: give them as weighted pairs")
+            return signed_models(sums, np.array([self.alpha_]), signs)[0]
         W = features_of(data, data.X.shape[1]).W
         model, failure = constrained_model(self.alpha_, sums, W, data.dtype, pairs)
         if failure > TOLERANCE:

@@ -86,6 +86,9 @@ class RankRLS(PairFeedback, Explained):
         Held-out folds, unions of whole queries; all are exact and none refits. A single query is cut into folds of its
         items (10 unless `cv` is a number or gives splits). Data for which the iterative solver is used (many
         thousands of sparse features and of rows) take five folds of queries for "leave-query-out".
+    positive : bool, list of columns, or dict, default=False
+        Signs that weights of a linear model must have: True for none below zero, columns by name or number for these
+        alone, a dict such as `{"bm25": +1, "spam": -1}` for either sign. Exact, and held out exactly.
     random_state : int, Generator or None, default=None
         Used only to choose basis points.
     verbose : bool, default=False
@@ -150,6 +153,7 @@ class RankRLS(PairFeedback, Explained):
         alphas=None,
         scoring="pairwise_accuracy",
         cv="leave-query-out",
+        positive=False,
         random_state=None,
         verbose=False,
     ):
@@ -162,6 +166,7 @@ class RankRLS(PairFeedback, Explained):
         self.alphas = alphas
         self.scoring = scoring
         self.cv = cv
+        self.positive = positive
         self.random_state = random_state
         self.verbose = verbose
 
@@ -219,6 +224,8 @@ class RankRLS(PairFeedback, Explained):
             if source is not None and pairs is not None:
                 raise ValueError("pairs name rows in memory, and these are read in blocks: fit, then call add_pairs")
             self.__dict__.pop("pairs_", None)
+            if source is not None or hasattr(X, "sum_by_query"):
+                checks.check_unsigned(self.positive, "rows that are read in blocks")
             if source is not None:
                 return self._store_blocks(fit_source(self, source, checkpoint))
             if hasattr(X, "sum_by_query"):  # rows in blocks already, on a cluster
@@ -285,6 +292,7 @@ class RankRLS(PairFeedback, Explained):
         array([-0.08,  0.84,  1.83])
         """
         self._check_params()
+        checks.check_unsigned(self.positive, "fit_pairs")
         X = as_frame(X)
         X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], ensure_min_samples=2)
         if self.__sklearn_tags__().input_tags.pairwise:
@@ -485,6 +493,8 @@ class RankRLS(PairFeedback, Explained):
         checks.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
         checks.check_share("regression", self.regression)
         get_metric(self.scoring)
+        if self.kernel is not None:
+            checks.check_unsigned(self.positive, "a kernel model, which has weights of points and not of features,")
         if self.basis is not None and self.kernel is None:
             raise ValueError(
                 'basis needs a kernel, e.g. RankRLS(kernel="rbf", basis=500); a linear model has no use for it'
@@ -493,17 +503,20 @@ class RankRLS(PairFeedback, Explained):
     def _training(self, X, y, qid, sample_weight, *, fresh: bool = True) -> Training:
         """Checked rows; unless `fresh`, further rows for a model that is fitted already."""
         X, qid = checks.split_qid_column(X, qid)
-        X, y = validate_data(
-            self,
-            X,
-            as_column(y),
-            accept_sparse=self._accepts(),
-            dtype=[np.float64, np.float32],
-            y_numeric=True,
-            multi_output=True,
-            ensure_min_samples=2 if fresh else 1,
-            reset=fresh or not hasattr(self, "alpha_"),
-        )
+        try:
+            X, y = validate_data(
+                self,
+                X,
+                as_column(y),
+                accept_sparse=self._accepts(),
+                dtype=[np.float64, np.float32],
+                y_numeric=True,
+                multi_output=True,
+                ensure_min_samples=2 if fresh else 1,
+                reset=fresh or not hasattr(self, "alpha_"),
+            )
+        except ValueError as error:
+            raise checks.unreadable(error, X) from None
         if self.tied_pairs is not True and y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         queries = checks.check_queries(qid, X.shape[0])
@@ -511,7 +524,9 @@ class RankRLS(PairFeedback, Explained):
         targets = checks.check_targets(y, tied_pairs=self.tied_pairs)
         if self.__sklearn_tags__().input_tags.pairwise and fresh:
             checks.check_kernel_matrix(X)
-        data = Training(X, targets, queries, weights, n_given=X.shape[0], flat=y.ndim == 1).without_zero_weights()
+        signs = checks.check_signs(self.positive, X.shape[1], getattr(self, "feature_names_in_", None))
+        rows = Training(X, targets, queries, weights, n_given=X.shape[0], flat=y.ndim == 1, signs=signs)
+        data = rows.without_zero_weights()
         if self.tied_pairs is not False:
             checks.check_query_mass(data.queries, data.weights, self.weighting)
         if fresh and self.regression == 0:

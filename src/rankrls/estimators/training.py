@@ -19,6 +19,7 @@ from ..problems.choice import Problem
 from ..problems.dual import Dual
 from ..problems.iterative import Iterative
 from ..problems.primal import Primal
+from ..problems.signed import SignedPrimal
 from ..system import memory
 from ..system.seeds import seed_of
 
@@ -39,6 +40,7 @@ class Training:
     n_given: int = 0  # rows the caller gave
     given: Any = None  # all of these rows, where some are not kept
     flat: bool = True  # the caller's y has one dimension
+    signs: np.ndarray | None = None  # (n,) of the weights, where they are given
 
     def without_zero_weights(self) -> Training:
         """A row of weight zero is a row not given."""
@@ -97,6 +99,8 @@ class Training:
     def problem(self, F: QueryPreferences) -> Problem:
         """Primal where features are few, dual where items are fewer, iterative where both are many and sparse."""
         m, n = self.X.shape
+        if self.signs is not None:
+            return SignedPrimal(F, Identity(n), self.X, self.y, self.dtype, self.signs)
         if self.points is not None:
             return self.primal(F, self.y)
         if self.kernel is not None:

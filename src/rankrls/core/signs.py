@@ -1,0 +1,40 @@
+"""Ridge regression whose weights have given signs: exact, by pivoting between sets of weights that are zero.
+
+    min v'M v - 2 c'v   subject to   s_j v_j >= 0 where s_j is 1 or -1
+
+At the solution the weights of a set P solve the normal equations among themselves; the others are zero and would get
+the wrong sign. Block pivoting exchanges all weights that violate this at once; where that stops helping, one at a time,
+by which it ends after finitely many steps (Kim and Park 2011, after Murty). M is positive definite.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+PATIENCE = 3  # block exchanges that may fail to help
+
+
+def signed_solution(M: np.ndarray, c: np.ndarray, signs: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+    """(n,) the solution; `start` tells which weights are not zero at a solution nearby."""
+    s = np.where(signs == 0, 1.0, signs)
+    M, c, free = s[:, None] * M * s, s * c, signs == 0
+    P = np.ones(len(c), dtype=bool) if start is None else start | free
+    best, patience = len(c) + 1, PATIENCE
+    tolerance = 1e-12 * (np.abs(c).max(initial=0) or 1.0)
+    while True:
+        v = np.zeros(len(c))
+        if P.any():
+            v[P] = linalg.solve(M[np.ix_(P, P)], c[P], assume_a="pos", check_finite=False)
+        gradient = c - M @ v
+        wrong = (P & ~free & (v < 0)) | (~P & (gradient > tolerance))
+        n_wrong = int(wrong.sum())
+        if not n_wrong:
+            return s * v
+        if n_wrong < best:
+            best, patience = n_wrong, PATIENCE
+        else:
+            patience -= 1
+        if patience < 0:  # the largest index alone: no set comes twice
+            wrong = np.arange(len(c)) == np.flatnonzero(wrong)[-1]
+        P = P ^ wrong

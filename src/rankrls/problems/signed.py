@@ -1,0 +1,58 @@
+"""RankRLS with signs of weights given, from the same sums; held out exactly, fold by fold from down-dated sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..core.preferences import QueryPreferences
+from ..core.signs import signed_solution
+from ..core.statistics import Statistics
+from .base import Fold, Model
+from .primal import Primal
+
+
+@dataclass(frozen=True)
+class SignedPrimal(Primal):
+    """Ridge regression on (F X, F y) with s_j w_j >= 0."""
+
+    signs: np.ndarray = field(default_factory=lambda: np.empty(0))  # (n,) 1, -1, or 0 for any sign
+
+    def model(self, alpha: float) -> Model:
+        return signed_models(self.sums, np.array([alpha]), self.signs)[0]
+
+    def leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
+        """(m, k, t) scores of every row by models that never saw its fold: each starts from the weights of all rows."""
+        if folds is None:
+            assert isinstance(self.F, QueryPreferences)
+            queries = self.F.queries
+            folds = [Fold(queries.rows(q)) for q in range(len(queries))]
+        scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan, dtype=self.dtype)
+        near = signed_models(self.sums, alphas, self.signs)
+        for fold in folds:
+            if fold.whole:
+                sums = self.sums - self.restrict(fold.rows).sums
+            else:
+                sums = self.restrict(fold.rest(self.F.shape[0])).sums
+            scores[fold.rows] = self.scores(fold.rows, signed_models(sums, alphas * fold.factor, self.signs, near))
+        return scores
+
+
+def signed_models(
+    sums: Statistics, alphas: np.ndarray, signs: np.ndarray, near: Sequence[Model] | None = None
+) -> list[Model]:
+    """The models at every alpha, each started from `near`, or from the next larger alpha."""
+    models: list[Model | None] = [None] * len(alphas)
+    eye = np.eye(len(sums.gram))
+    before: Model | None = None
+    for k in np.argsort(-alphas):
+        start = before if near is None else near[k]
+        M = sums.gram + alphas[k] * eye
+        columns = [
+            signed_solution(M, c, signs, None if start is None else start.coef[:, t] != 0)
+            for t, c in enumerate(sums.cross.T)
+        ]
+        models[k] = before = Model.of(np.column_stack(columns), sums)
+    return [model for model in models if model is not None]
