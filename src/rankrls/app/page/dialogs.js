@@ -4,7 +4,7 @@ import { button, finite, fixed, h, replace, short, signed, whole } from "./dom.j
 import { chipClass } from "./documents.js";
 
 function dialog(app, title, wide = false) {
-  const body = h("div", { class: "wb-dialog-body" });
+  const body = h("div", { class: "wb-dialog-body", tabindex: -1 });
   const element = h("dialog", { class: `wb-dialog${wide ? " wb-dialog-wide" : ""}`, "aria-label": title },
     h("div", { class: "wb-dialog-head" }, h("h2", {}, title), button("Close", { name: "close", class: "wb-ghost", onclick: () => element.close() })), body);
   element.addEventListener("close", () => element.remove());
@@ -13,6 +13,7 @@ function dialog(app, title, wide = false) {
   });
   app.root.append(element);
   element.showModal();
+  body.focus();
   return { element, body };
 }
 
@@ -86,7 +87,7 @@ function drawCompare(app, box, found, body) {
       h("div", { class: "wb-wins", role: "img", "aria-label": `${pair.wins} queries better, ${pair.same} the same, ${pair.losses} worse` },
         part(pair.wins, "wb-win", "better"), part(pair.same, "wb-same", "the same"), part(pair.losses, "wb-loss", "worse")),
       h("p", { class: "wb-facts" },
-        h("span", {}, h("b", {}, whole(pair.wins)), " queries better, ", h("b", {}, whole(pair.losses)), " worse", finite(pair.p) ? `, p = ${pair.p < 0.001 ? "< 0.001" : fixed(pair.p, 3)}` : ""),
+        h("span", {}, h("b", {}, whole(pair.wins)), " queries better, ", h("b", {}, whole(pair.losses)), " worse", finite(pair.p) ? `, p ${pair.p < 0.001 ? "< 0.001" : `= ${fixed(pair.p, 3)}`}` : ""),
         h("span", {}, "Jaccard@10 ", h("b", {}, fixed(pair.jaccard, 3))), h("span", {}, "RBO ", h("b", {}, fixed(pair.rbo, 3))), h("span", {}, "reversals in top 10 ", h("b", {}, fixed(pair.reversals, 2)))),
       h("div", { class: "wb-columns" }, listed("Gained most", pair.gained, line), listed("Lost most", pair.lost, line), listed("Biggest movers", pair.movers, mover)));
   }));
