@@ -10,16 +10,17 @@ from scipy.stats import norm, rankdata
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankrls import AutoRanker, ColumnMaps, RankRLS, load, save
+from rankrls import AutoRanker, ColumnMaps, RankRLS, export, load, save
 from rankrls.auto.candidates import Common, linear
 from rankrls.auto.crossfit import CrossFit, Folds, Judge
 from rankrls.auto.effort import EFFORTS
 from rankrls.auto.rows import ALPHAS, Rows, solve, unit
 from rankrls.auto.screen import best_pairs, pair_lift
 from rankrls.auto.stack import stack
+from rankrls.cli import main
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
-from rankrls.datasets import make_search
+from rankrls.datasets import RankingData, dump_letor, make_search
 from rankrls.metrics import get_metric
 
 ORDER = "ranks within the query depend on all rows of it"
@@ -282,3 +283,38 @@ def failures(estimator):
 )
 def test_common_checks(estimator, check):
     check(estimator)
+
+
+def test_tables_with_text_and_missing_values(tmp_path):
+    frames = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    brand, price = rng.choice(["a", "b", "c"], 400), rng.normal(size=400)
+    X = frames.DataFrame(
+        {"brand": brand, "price": np.where(rng.random(400) < 0.1, np.nan, price), "qid": np.arange(400) // 10}
+    )
+    y = (brand == "a") * 2.0 + (price > 0)
+    model = AutoRanker(effort="fast").fit(X, y)
+    assert model.score(X, y) > 0.9
+    save(model, tmp_path / "model.rankrls")
+    assert_array_equal(load(tmp_path / "model.rankrls").predict(X), model.predict(X))
+    assert {effect["column"].split("=")[0].split(" in ")[0] for effect in model.feature_effects_} >= {"price", "brand"}
+
+
+def test_exports_are_refused_with_a_reason(fitted):
+    pytest.importorskip("onnx")
+    with pytest.raises(ValueError, match="ranks within the query"):
+        export.to_onnx(fitted[0])
+
+
+def test_command_line(tmp_path, capsys):
+    X, y, qid = interactions(20, documents=10)
+    dump_letor(RankingData(X, y, qid), tmp_path / "data.txt")
+    model, scores = str(tmp_path / "model.rankrls"), tmp_path / "scores.txt"
+    assert (
+        main(["train", str(tmp_path / "data.txt"), "-o", model, "--method", "auto", "--effort", "fast", "--quiet"]) == 0
+    )
+    assert "4 candidates stacked" in capsys.readouterr().out
+    assert main(["predict", model, str(tmp_path / "data.txt"), "-o", str(scores), "--quiet"]) == 0
+    assert_allclose(np.loadtxt(scores), load(model).predict(X, qid), atol=1e-4)
+    assert main(["cv", str(tmp_path / "data.txt"), "--method", "auto", "--effort", "fast", "--quiet"]) == 0
+    assert "the stack" in capsys.readouterr().out

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from ..tables.columns import ColumnMaps
 from .additive import spreads
@@ -34,25 +35,32 @@ def feature_effects(made: Features, coef: np.ndarray, maps: ColumnMaps, names: A
     for columns, value in zip(made.map.members, spreads(made.map, made.sums, coef), strict=True):
         if len(columns) == 1:
             spread[columns[0]] = float(np.hypot(spread.get(columns[0], 0.0), value))
-    n = len(maps.columns_)
     found = []
     for i, value in sorted(spread.items(), key=lambda item: -item[1]):
         if value <= 0:
             continue
-        values = _values(maps, i)
         N = np.zeros((len(GRID), len(maps.source_)), np.float32)
         N[:, i] = GRID
         own = np.array([columns == (i,) for columns in made.map.members])
         effect = made.map.outputs(N, coef)[:, own].sum(axis=1).astype(float)
-        entry = {"column": str(names[i]), "relative": bool(n <= i < 2 * n and maps.relative), "spread": value}
-        found.append({**entry, "values": values, "effect": effect - effect.mean()})
+        found.append(_effect(maps, names, i, value, effect))
     return found
+
+
+def linear_effects(coef: np.ndarray, maps: ColumnMaps, names: Any) -> list[dict]:
+    """The same for a linear model of the scores."""
+    order = np.argsort(-np.abs(coef), kind="stable")
+    return [_effect(maps, names, int(i), float(abs(coef[i])), coef[i] * GRID) for i in order]
+
+
+def _effect(maps: ColumnMaps, names: Any, i: int, spread: float, effect: np.ndarray) -> dict:
+    n = len(maps.columns_)
+    entry = {"column": str(names[i]), "relative": bool(n <= i < 2 * n and maps.relative), "spread": spread}
+    return {**entry, "values": _values(maps, i), "effect": effect - effect.mean()}
 
 
 def _values(maps: ColumnMaps, i: int) -> np.ndarray:
     """The values of a column at the grid of scores: values of X, ranks within the query (0 to 1), or the scores."""
-    from scipy.special import ndtr
-
     n, scale = len(maps.columns_), maps.scale_[i]
     if i < n:
         return np.interp(GRID * scale, maps.scores_[i], maps.values_[i])

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from .. import checks
@@ -15,10 +16,11 @@ from ..core.queries import Queries
 from ..estimators import RankRLS
 from ..estimators.base import Ranker
 from ..metrics import get_metric
+from ..system import frames
 from ..system.frames import as_frame
 from ..system.progress import Progress
 from ..system.warnings import warn
-from ..tables.columns import ColumnMaps
+from ..tables import ColumnMaps, TableEncoder
 from . import glassbox
 from .candidates import MAKE, NEEDS, Common, Split
 from .crossfit import Blend, CrossFit, Folds, Judge, fit_on_all, scores_of
@@ -86,6 +88,8 @@ class AutoRanker(Ranker):
         For each column of scores: "column", "relative", "spread", "values" and "effect", the curve of its contribution.
     parts_ : list
         The candidates of the final model with their weights.
+    encoder_ : TableEncoder or None
+        What turned text, categories and dates of a data frame into numbers, where there were any.
     columns_ : ColumnMaps
         The scores of columns; None for sparse rows.
     scoring_ : str or callable
@@ -133,7 +137,8 @@ class AutoRanker(Ranker):
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
-            Items, with NaN for missing values. A data frame may hold the query ids in a column named "qid".
+            Items, with NaN for missing values. A data frame may hold the query ids in a column named "qid", and
+            text, categories and dates, which `TableEncoder` turns into numbers.
         y : array-like of shape (n_samples,), or the name of a column of X
             Relevance, larger is better.
         qid : array-like of shape (n_samples,), or the name of a column of X, default=None
@@ -148,7 +153,12 @@ class AutoRanker(Ranker):
         effort = self._checked_effort()
         X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
         X, qid = checks.split_qid_column(as_frame(X), qid)
+        self.encoder_ = TableEncoder() if _has_text(X) else None
+        if self.encoder_ is not None:
+            X = self._encoded(X, y, qid)
         X, y = validate_data(self, X, y, y_numeric=True, ensure_min_samples=2, **_INPUT)
+        if self.encoder_ is not None:
+            self.n_features_in_, self.feature_names_in_ = self.encoder_.n_features_in_, self.encoder_.feature_names_in_
         y = np.asarray(column_or_1d(y), dtype=np.float64)
         queries = checks.check_queries(qid, len(y))
         weights = checks.check_weights(sample_weight, len(y))
@@ -157,6 +167,25 @@ class AutoRanker(Ranker):
         if sparse.issparse(X):
             return self._fit_sparse(X, y, queries, weights)
         return self._fit_dense(X, y, queries, weights, effort)
+
+    def _encoded(self, X, y, qid) -> np.ndarray:
+        """Text, categories, dates and truth values as numbers."""
+        encoded = self.encoder_.fit_transform(X, y, qid=qid)  # type: ignore[union-attr]
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
+        return encoded.toarray() if sparse.issparse(encoded) else encoded
+
+    @property
+    def needs_queries(self) -> bool:
+        """Whether scores depend on the other rows of the query."""
+        return bool(self.relative)
+
+    def _names(self) -> list[str]:
+        """Names of the columns that scores are made of."""
+        if self.encoder_ is not None:
+            return [str(name) for name in self.encoder_.get_feature_names_out()]
+        given = getattr(self, "feature_names_in_", None)
+        return [f"x{i}" for i in range(self.n_features_in_)] if given is None else [str(name) for name in given]
 
     def _fit_dense(self, X, y, queries: Queries, weights, effort: Effort):
         kept = slice(None) if weights is None else np.flatnonzero(weights > 0)
@@ -239,9 +268,11 @@ class AutoRanker(Ranker):
 
     def _store_effects(self, final: Split) -> None:
         name = next((name for name in ("fine", "adaptive", "additive") if name in final.made), None)
-        names = self.columns_.get_feature_names_out(getattr(self, "feature_names_in_", None))
+        names = self.columns_.get_feature_names_out(self._names())
         if name is None:
-            self.interactions_, self.feature_effects_ = [], []
+            self.interactions_ = []
+            coef = final.coef["linear"] if "linear" in final.made and not final.made["linear"].map.projects else ()
+            self.feature_effects_ = glassbox.linear_effects(np.asarray(coef), self.columns_, names)
             return
         made, coef = final.made[name], final.coef[name]
         lifts = {}
@@ -279,7 +310,10 @@ class AutoRanker(Ranker):
         """
         check_is_fitted(self, "parts_")
         X, qid = checks.split_qid_column(as_frame(X), qid)
-        X = validate_data(self, X, reset=False, **_INPUT)
+        if self.encoder_ is not None:
+            X = check_array(self.encoder_.transform(X, qid=qid), dtype=_INPUT["dtype"])
+        else:
+            X = validate_data(self, X, reset=False, **_INPUT)
         if self.columns_ is None:
             return self.parts_[0].predict(X)
         queries = checks.check_queries(qid, X.shape[0])
@@ -315,12 +349,13 @@ class AutoRanker(Ranker):
         check_is_fitted(self, "parts_")
         if self.columns_ is None:
             raise ValueError("explain is for dense rows; the weights of a sparse model are parts_[0].coef_")
+        if self.encoder_ is not None:
+            raise ValueError("explain takes rows of numbers; this model was fitted on a table with text")
         pair = np.stack([np.asarray(x, dtype=np.float64).ravel() for x in (x_a, x_b)])
         rows = pair if X is None else np.concatenate([pair, np.asarray(X, dtype=np.float64)])
         rows = validate_data(self, rows, reset=False, **_INPUT)
         N = self.columns_.scores(rows, Queries.single(len(rows)), np.float32)[:2]
-        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
-        return glassbox.explanation(self._scores, N, pair, self.columns_.source_, names)
+        return glassbox.explanation(self._scores, N, pair, self.columns_.source_, self._names())
 
     def _scores_of(self, X: Any, qid: Any) -> np.ndarray:
         return self.predict(X, qid)
@@ -350,6 +385,11 @@ _INPUT: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
     "ensure_all_finite": "allow-nan",
 }
+
+
+def _has_text(X: Any) -> bool:
+    """Whether a frame has columns that are not numbers."""
+    return any(np.asarray(X[name]).dtype.kind not in "iuf" for name in frames.names(X))
 
 
 def folded(features: Map, coef: np.ndarray) -> tuple[Map, np.ndarray]:

@@ -48,6 +48,11 @@ class Scores:
         directions = np.linalg.qr(N[rows].T.astype(np.float64))[0].astype(np.float32)
         return cls(directions.shape[1], directions)
 
+    @property
+    def projects(self) -> bool:
+        """Whether features are not the scores themselves."""
+        return self.directions is not None
+
     def __call__(self, N: np.ndarray) -> np.ndarray:
         return N if self.directions is None else N @ self.directions
 

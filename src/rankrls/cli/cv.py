@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import PurePath
+from typing import Any
 
 from sklearn.base import BaseEstimator
 
@@ -23,6 +24,9 @@ def run(args: Namespace) -> None:
     with learning.stopwatch() as seconds:
         model = learning.fit(learning.make(args, data), data)
     curve, ranker = curve_of(model), ranker_of(model)
+    if hasattr(ranker, "leaderboard_"):
+        _leaderboard(args, data, ranker, seconds[0])
+        return
     if curve is None:
         raise ValueError("with --alpha (or --n-basis) given there is no curve: leave it out, or give --alphas")
     if args.plot:
@@ -38,6 +42,21 @@ def run(args: Namespace) -> None:
     }
     head = f"{learning.described(data)}; {type(ranker).__name__} in {seconds[0]:.2f} s"
     say(args, record, f"{head}\n\n{text(curve, name)}\n\nchose {learning.settled(record['chosen'])}")
+
+
+def _leaderboard(args: Namespace, data: Any, ranker: Any, seconds: float) -> None:
+    """The candidates of AutoRanker, best first."""
+    if args.plot:
+        raise ValueError("--plot draws the curve of alpha; --method auto has a leaderboard instead")
+    stack = {"candidate": "the stack", "score": ranker.cv_score_, "error": ranker.cv_error_, "weight": 1.0}
+    rows = [
+        [entry["candidate"], *(number(entry[key]) for key in ("score", "error", "weight"))]
+        for entry in [stack, *ranker.leaderboard_]
+    ]
+    record = {"data": args.data, "scoring": str(ranker.scoring_), "held_out": ranker.cv_score_}
+    record |= {"leaderboard": ranker.leaderboard_, "seconds": round(seconds, 3)}
+    head = f"{learning.described(data)}; {type(ranker).__name__} in {seconds:.2f} s"
+    say(args, record, f"{head}\n\n{table(['candidate', str(ranker.scoring_), 's.e.', 'weight'], rows)}")
 
 
 def text(curve: Curve, name: str) -> str:

@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from .. import bases, estimators, persistence
+from ..auto import AutoRanker
 from ..core.views import View
 from ..datasets import RankingData
 from ..estimators.pipelines import learned, ranker_of
@@ -41,9 +42,10 @@ STREAMED = RankingData(np.empty((SPARSE_POINTS, 0)), np.empty(SPARSE_POINTS))  #
 def make(args: Namespace, data: RankingData) -> Any:
     """The estimator, not fitted, that the options describe, behind its scaler."""
     name = METHODS[args.method]
-    if name not in estimators.__all__:
+    known_methods = {AutoRanker.__name__: AutoRanker, **{n: getattr(estimators, n) for n in estimators.__all__}}
+    if name not in known_methods:
         raise ValueError(f"--method {args.method} needs {name}, which this version of rankrls does not have")
-    cls = getattr(estimators, name)
+    cls = known_methods[name]
     known = inspect.signature(cls).parameters
     given = {key: getattr(args, key) for key, _, _ in PARAMETERS if getattr(args, key) is not None}
     if args.method == "sparse":
@@ -178,6 +180,8 @@ def chosen(model: BaseEstimator) -> dict[str, Any]:
         value = getattr(ranker, f"{name}_", None)
         if value is not None:
             found[name] = bool(value) if name == "tied_pairs" else value
+    if hasattr(ranker, "leaderboard_"):
+        found["candidates"] = [entry["candidate"] for entry in ranker.leaderboard_ if entry["weight"] > 0]
     gamma = getattr(getattr(ranker, "kernel_", None), "gamma", None)
     return found if gamma is None else {**found, "gamma": float(gamma)}
 

@@ -12,6 +12,7 @@ METHODS = {  # the estimator of each --method
     "co": "CoRankRLS",
     "transductive": "TransductiveRankRLS",
     "pursuit": "RankingPursuit",
+    "auto": "AutoRanker",
 }
 FORMATS = ("letor", "csv", "tsv", "parquet")
 SCALES = ("none", "standard", "minmax", "query-minmax")
@@ -147,6 +148,8 @@ PARAMETERS: list[tuple[str, Callable[[str], Any], str]] = [
     ("max_basis", int, "the most that n-basis auto tries"),
     ("shared_basis", yes_or_no, "whether views choose together: yes or no"),
     ("backfit", yes_or_no, "whether coefficients are fitted anew in every step: yes or no"),
+    ("effort", str, "work that --method auto spends: fast, normal or best"),
+    ("relative", yes_or_no, "whether --method auto looks at ranks within the query: yes or no"),
     ("random_state", int, "seed for what is drawn at random"),
 ]
 

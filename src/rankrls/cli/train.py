@@ -29,7 +29,7 @@ def run(args: Namespace) -> None:
         **size,
         "chosen": learning.chosen(model),
         "scoring": scoring,
-        "held_out": None if curve is None else curve.score,
+        "held_out": getattr(ranker, "cv_score_", None) if curve is None else curve.score,
         "seconds": {what: round(taken, 3) for what, taken in seconds.items()},
     }
     rows = f"{size['rows']:,} rows, {size['queries']:,} {'query' if size['queries'] == 1 else 'queries'}"
@@ -37,13 +37,21 @@ def run(args: Namespace) -> None:
         f"read     {rows}, {size['features']:,} features "
         + ("in blocks" if args.stream else f"in {seconds['reading']:.2f} s"),
         f"fitted   {type(ranker).__name__} in {seconds['fitting']:.2f} s: {learning.settled(record['chosen'])}",
-        f"held out {scoring} {curve.score:.4f}, best of {len(curve.values)} values of {curve.over}"
-        if curve is not None
-        else "held out nothing, since nothing was to be chosen"
-        + ("; --alphas with one value tells how good it is" if hasattr(ranker, "alphas") else ""),
+        _held_out(ranker, curve),
         f"wrote    {args.output}",
     ]
     say(args, record, "\n".join(lines), file=learning.out(args.output))
+
+
+def _held_out(ranker: Any, curve: Any) -> str:
+    """What hold-out said, in a line."""
+    if hasattr(ranker, "leaderboard_"):
+        n = len(ranker.leaderboard_)
+        return f"held out {ranker.scoring_} {ranker.cv_score_:.4f} ± {ranker.cv_error_:.4f}, {n} candidates stacked"
+    if curve is not None:
+        return f"held out {ranker.scoring} {curve.score:.4f}, best of {len(curve.values)} values of {curve.over}"
+    hint = "; --alphas with one value tells how good it is" if hasattr(ranker, "alphas") else ""
+    return f"held out nothing, since nothing was to be chosen{hint}"
 
 
 def _in_memory(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:

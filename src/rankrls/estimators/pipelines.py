@@ -28,7 +28,8 @@ def scalers_of(model: BaseEstimator) -> list[Any]:
 
 def needs_queries(model: BaseEstimator) -> bool:
     """Whether scores depend on the other rows of the query, so that whole queries and their ids have to be given."""
-    return any(isinstance(step, PerQueryMinMax) or getattr(step, "needs_queries", False) for step in scalers_of(model))
+    steps = [*scalers_of(model), ranker_of(model)]
+    return any(isinstance(step, PerQueryMinMax) or getattr(step, "needs_queries", False) for step in steps)
 
 
 def learned(model: BaseEstimator, X: MatrixLike, y: ArrayLike, qid: Ids = None) -> Any:

@@ -15,6 +15,7 @@ from scipy import sparse
 from sklearn import preprocessing
 from sklearn.base import BaseEstimator
 
+from ..auto import AutoRanker
 from ..estimators import ConditionalRankRLS, PerQueryMinMax, pipelines
 from ..kernels import Function, Kernel, Linear, Precomputed
 
@@ -44,6 +45,8 @@ def terms_of(ranker: BaseEstimator) -> tuple[list[Term], Any]:
     """The terms of a fitted ranker in double precision, and its intercept; an error if there are none."""
     if isinstance(ranker, ConditionalRankRLS):
         raise ValueError("a model of pairs of objects (ConditionalRankRLS) is no function of one document's features")
+    if isinstance(ranker, AutoRanker):
+        ranker = _linear_part(ranker)
     ranker = getattr(ranker, "ranker_", ranker)  # of a transduction
     intercept: Any = getattr(ranker, "intercept_", 0.0)
     if hasattr(ranker, "views_"):
@@ -64,6 +67,17 @@ def terms_of(ranker: BaseEstimator) -> tuple[list[Term], Any]:
     nothing = Term(slice(None), None, None, np.zeros(ranker.n_features_in_))  # a pursuit that found no function of use
     found = [term.folded() for term in found if len(term.coef)] or [nothing]
     return found, np.asarray(intercept, dtype=np.float64)
+
+
+def _linear_part(ranker: AutoRanker) -> BaseEstimator:
+    """The linear model that AutoRanker is for sparse rows; others are no sums of kernels of the columns."""
+    if getattr(ranker, "columns_", ranker) is None:
+        return ranker.parts_[0]
+    why = "ranks within the query" if ranker.relative else "functions and pairs of columns"
+    raise ValueError(
+        f"this AutoRanker uses {why}, which the formats here cannot hold: serve it from its model file (rankrls.load), "
+        "or fit RankRLS for an export"
+    )
 
 
 def _check(term: Term) -> None:

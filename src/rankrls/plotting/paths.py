@@ -43,7 +43,7 @@ def curve_of(model: BaseEstimator) -> Curve | None:
         size = int(ranker.n_basis_)
         return Curve("n_basis", sizes, path.scores, size - 1, path.score_errors) if 0 < size <= len(sizes) else None
     ranker = getattr(ranker, "inductive_", ranker)
-    if not hasattr(ranker, "cv_scores_"):
+    if not hasattr(ranker, "cv_scores_") or not hasattr(ranker, "alphas_"):
         return None
     scores, errors = ranker.cv_scores_, getattr(ranker, "cv_errors_", None)  # none in older model files
     if scores.ndim == 2:
