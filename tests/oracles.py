@@ -139,6 +139,38 @@ def conditional_scores(G, K, edges, y, test, alpha, *, ranking, parity=0):
     return edge_kernel(G, K, test, edges, parity) @ a
 
 
+def pair_kernel(G, K, edges, others, parity=0, product=1.0, source=0.0, target=0.0):
+    """product G kron K + source G kron 1 + target 1 kron K between two lists of edges, one entry at a time."""
+    kernel = lambda h, i, g, j: product * G[h, g] * K[i, j] + source * G[h, g] + target * K[i, j]
+    M = np.empty((len(edges), len(others)))
+    for a, (h, i) in enumerate(edges):
+        for b, (g, j) in enumerate(others):
+            M[a, b] = kernel(h, i, g, j)
+            if parity:
+                M[a, b] = (M[a, b] + parity * kernel(h, i, j, g)) / 2
+    return M
+
+
+def relation_model(M, y, rows, alpha, *, ranking, weights=None, weighting="items", free=None):
+    """Coefficients (q,) and those of free columns (k,) of min (y - M a - H b)' L (y - M a - H b) + alpha a'M a."""
+    q = len(y)
+    u = np.ones(q) if weights is None else np.asarray(weights, float)
+    L = laplacian(np.arange(q), rows, weighting=weighting, u=u) if ranking else np.diag(u)
+    H = np.zeros((q, 0)) if free is None else np.asarray(free, float)
+    A = np.block([[L @ M + alpha * np.eye(q), L @ H], [H.T @ L @ M, H.T @ L @ H]])
+    solution = np.linalg.lstsq(A, np.concatenate([L @ y, H.T @ L @ y]), rcond=None)[0]
+    return solution[:q], solution[q:]
+
+
+def top_of(scores, top, excluded=()):
+    """[(column, score), ...] of each row, best first, ties by column, by plain sorting."""
+    found = []
+    for i, row in enumerate(scores):
+        left = [(j, v) for j, v in enumerate(row) if (i, j) not in excluded]
+        found.append(sorted(left, key=lambda item: (-item[1], item[0]))[:top])
+    return found
+
+
 def letor_rows(text):
     """(label, qid, {feature: value}, comment) of each line of LETOR text, by str methods and float() alone."""
     rows = []

@@ -22,3 +22,10 @@ def unpacked(name):
     with tarfile.open(archive) as tar:
         tar.extractall(target, filter="data")
     return target
+
+
+def folder(name):
+    """The folder of a data set as it lies there; skips the test where there is none."""
+    if not (FOLDER / name).is_dir():
+        pytest.skip(f"no {name}: set RANKRLS_SHARED_DATA to a folder that holds it")
+    return FOLDER / name

@@ -1,0 +1,238 @@
+"""Games: winners and losers by name, dates, home advantage, ratings and probabilities, against explicit kernels."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import oracles
+from rankrls import ConditionalRankRLS, load, save
+from rankrls.kernels import Gaussian
+from rankrls.relations.games import as_duration, as_time
+from shared import folder
+
+pd = pytest.importorskip("pandas")
+ALPHA = 0.4
+
+
+def league(n=8, q=40, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    strength = X @ [1.0, 0.5, 0.0]
+    a = rng.integers(n, size=q)
+    b = (a + rng.integers(1, n, size=q)) % n
+    home = rng.integers(-1, 2, size=q)
+    margin = strength[a] - strength[b] + 0.7 * home + 0.5 * rng.normal(size=q)
+    won = margin > 0
+    teams = pd.DataFrame(X, index=[f"team {i}" for i in range(n)], columns=list("abc"))
+    names = np.array(teams.index)
+    games = pd.DataFrame(
+        {
+            "winner": names[np.where(won, a, b)],
+            "loser": names[np.where(won, b, a)],
+            "margin": np.abs(margin),
+            "at_home": np.where(won, home, -home),
+            "date": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(q) * 10, unit="D"),
+            "recency": rng.random(q) + 0.1,
+        }
+    )
+    return teams, games
+
+
+def expected(teams, games, y, *, weights=None, home=None, loss="ranking", pairwise=None):
+    """Scores between all teams, and the home advantage, from games seen from both ends at half their weight."""
+    number = {name: i for i, name in enumerate(teams.index)}
+    ends = [(number[w], number[b]) for w, b in zip(games["winner"], games["loser"], strict=True)]
+    edges = ends + [e[::-1] for e in ends]
+    u = np.tile(np.ones(len(ends)) if weights is None else weights, 2) / 2
+    y = np.concatenate([y, -y])
+    free = None if home is None else np.concatenate([home, -home])[:, None]
+    K = Gaussian(0.3)(teams.to_numpy(), teams.to_numpy())
+    kernel = lambda e, o: oracles.pair_kernel(K, K, e, o, -1, **(pairwise or {}))
+    a, b = oracles.relation_model(
+        kernel(edges, edges), y, [e[0] for e in edges], ALPHA, ranking=loss == "ranking", weights=u, free=free
+    )
+    n = len(teams)
+    every = [(i, j) for i in range(n) for j in range(n)]
+    return (kernel(every, edges) @ a).reshape(n, n), b
+
+
+def model(**params):
+    return ConditionalRankRLS(ALPHA, kernel=Gaussian(0.3), relation="reciprocal", tol=1e-12, **params)
+
+
+@pytest.mark.parametrize("loss", ["ranking", "regression"])
+@pytest.mark.parametrize("y", [None, "margin"])
+def test_winners_and_losers_equal_the_explicit_kernel_of_games(loss, y):
+    teams, games = league()
+    found = model(loss=loss).fit_edges(teams, games, y, source="winner", target="loser")
+    scores, _ = expected(teams, games, np.ones(40) if y is None else games["margin"].to_numpy(), loss=loss)
+    assert_allclose(found.predict(teams), scores, atol=1e-8)
+    if y is None:
+        guessed = ConditionalRankRLS(ALPHA, kernel=Gaussian(0.3), loss=loss, tol=1e-12)
+        guessed.fit_edges(teams, games, source="winner", target="loser")
+        assert guessed.relation_ == "reciprocal"
+        assert_allclose(guessed.predict(teams), scores, atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", ["ranking", "regression"])
+def test_weights_half_life_and_home_advantage(loss):
+    teams, games = league()
+    age = (games["date"].max() - games["date"]).dt.days.to_numpy()
+    weights = games["recency"].to_numpy() * 0.5 ** (age / 100)
+    found = model(loss=loss).fit_edges(
+        teams, games, "margin", source="winner", target="loser", sample_weight="recency", date="date",
+        half_life="100d", home="at_home",
+    )  # fmt: skip
+    scores, home = expected(
+        teams, games, games["margin"].to_numpy(), weights=weights, home=games["at_home"].to_numpy(), loss=loss
+    )
+    assert_allclose(found.predict(teams), scores, atol=1e-8)
+    assert_allclose(found.home_advantage_, home[0], atol=1e-8)
+    assert found.home_advantage_ > 0.2
+    at_home, away = (found.probability("team 0", "team 1", home=h) for h in (1, -1))
+    assert away < found.probability("team 0", "team 1") < at_home
+
+
+@pytest.mark.parametrize("weighting", ["queries", "pairs"])
+def test_weightings_of_lists(weighting):
+    teams = league()[0]
+    K = Gaussian(0.3)(teams.to_numpy(), teams.to_numpy())
+    edges = [(int(a), int(b)) for a, b in np.random.default_rng(1).integers(0, 8, (50, 2))]
+    rng = np.random.default_rng(2)
+    y, u = rng.normal(size=50), 1 + rng.random(50)
+    found = ConditionalRankRLS(ALPHA, kernel=Gaussian(0.3), weighting=weighting, tol=1e-12)
+    found.fit_edges(teams.to_numpy(), edges, y, sample_weight=u)
+    M = oracles.pair_kernel(K, K, edges, edges)
+    a, _ = oracles.relation_model(M, y, [e[0] for e in edges], ALPHA, ranking=True, weights=u, weighting=weighting)
+    assert_allclose(found.predict_edges(teams.to_numpy(), edges), M @ a, atol=1e-7)
+
+
+@pytest.mark.parametrize("pairwise", ["sum", ["kronecker", "sum"]])
+def test_sums_of_pairwise_kernels(pairwise):
+    teams, games = league()
+    found = model(pairwise=pairwise).fit_edges(teams, games, "margin", source="winner", target="loser")
+    scores = found.predict(teams)
+    weights = {"product": 0.0, "source": 1.0, "target": 1.0}
+    if pairwise == "sum":
+        exact, _ = expected(teams, games, games["margin"].to_numpy(), pairwise=weights)
+        assert_allclose(scores, exact, atol=1e-8)
+        rating = found.rating()[teams.index].to_numpy()
+        assert_allclose(scores, rating[:, None] - rating, atol=1e-8)  # additive and nothing else
+    assert_allclose(scores, -scores.T, atol=1e-10)
+
+
+def test_ratings_have_error_bars_that_shrink_with_games(tmp_path):
+    teams, games = league(q=60)
+    games = games[(games[["winner", "loser"]] != "team 7").all(axis=1)]
+    one_hot = pd.DataFrame(np.eye(8), index=teams.index)
+    one_hot.columns = list("abcdefgh")
+    plain = ConditionalRankRLS(ALPHA, relation="reciprocal", pairwise="sum", loss="regression", tol=1e-12)
+    with pytest.warns(UserWarning, match="1 of 8 objects of X have no edge"):
+        plain.fit_edges(one_hot, games, "margin", source="winner", target="loser")
+    table = plain.rating(return_std=True)
+    assert table["std"].idxmax() == "team 7" and list(table.columns) == ["rating", "std"]
+    assert table["rating"].is_monotonic_decreasing
+    # the posterior of Bayesian linear regression on differences of one-hot rows, prior variance s^2 / (2 alpha)
+    number = {name: i for i, name in enumerate(teams.index)}
+    A = np.zeros((len(games), 8))
+    A[np.arange(len(games)), games["winner"].map(number)] = 1
+    A[np.arange(len(games)), games["loser"].map(number)] = -1
+    C = np.eye(8) - 1 / 8
+    r = plain.rating()[teams.index].to_numpy()
+    noise = np.mean((games["margin"].to_numpy() - A @ r) ** 2)
+    P = C / 2
+    cov = noise * P @ np.linalg.inv(ALPHA * np.eye(8) + A.T @ A @ P)
+    assert_allclose(table["std"][teams.index], np.sqrt(np.diag(cov)), rtol=1e-8)
+    save(plain, tmp_path / "games.rankrls")
+    pd.testing.assert_frame_equal(load(tmp_path / "games.rankrls").rating(return_std=True), table)
+
+
+def test_probabilities_are_calibrated_and_complementary():
+    rng = np.random.default_rng(0)
+    n, q = 30, 4000
+    strength = rng.normal(size=n)
+    a = rng.integers(n, size=q)
+    b = (a + rng.integers(1, n, size=q)) % n
+    chance = 1 / (1 + np.exp(strength[b] - strength[a]))
+    win = rng.random(q) < chance
+    edges = np.where(win[:, None], np.column_stack([a, b]), np.column_stack([b, a]))
+    found = ConditionalRankRLS(1.0, relation="reciprocal", pairwise="sum").fit_edges(np.eye(n), edges)
+    p = found.probability(np.eye(n)[a], np.eye(n)[b])
+    assert_allclose(p + found.probability(np.eye(n)[b], np.eye(n)[a]), 1)
+    assert np.abs(p - chance).mean() < 0.04
+    assert isinstance(found.probability(0, 1), float)
+    assert_allclose(found.probability(0, 1), found.probability(np.eye(n)[0], np.eye(n)[1]))
+
+
+def test_evaluate_learns_from_the_past():
+    teams, games = league(n=12, q=300)
+    found = ConditionalRankRLS(relation="reciprocal", pairwise="sum").evaluate(
+        teams, games, source="winner", target="loser", date="date", n_splits=3
+    )
+    assert list(found) == ["time"] and found["time"].shape == (3,)
+    assert found.means()["time"]["winner"] > 0.7
+    assert found.errors()["time"]["winner"] > 0
+    assert "winner" in str(found)
+    by_hand = games.sort_values("date", kind="stable")
+    cuts = np.array_split(np.arange(300), 4)
+    fitted = ConditionalRankRLS(1.0, relation="reciprocal").fit_edges(
+        teams, by_hand.iloc[: cuts[1][0]], source="winner", target="loser"
+    )
+    held = by_hand.iloc[cuts[1]]
+    scores = fitted.predict_edges(teams, held, source="winner", target="loser")
+    fixed = ConditionalRankRLS(1.0, relation="reciprocal").evaluate(
+        teams, games, source="winner", target="loser", date="date", n_splits=3
+    )
+    assert_allclose(fixed.metrics["time"]["winner"][0], np.mean((1 + np.sign(scores)) / 2))
+    settings = ConditionalRankRLS(relation="reciprocal").evaluate(
+        teams, games, y="margin", source="winner", target="loser"
+    )
+    assert list(settings) == [1, 4]
+    with pytest.raises(ValueError, match="pass date="):
+        ConditionalRankRLS(1.0).evaluate(teams, games, source="winner", target="loser", settings=["time"])
+
+
+def test_dates_and_durations_in_many_forms():
+    seconds = as_time(np.array(["2020-01-01", "2020-01-02"]), 2)
+    assert seconds[1] - seconds[0] == 86400
+    for same in (np.array([20200101, 20200102]), pd.to_datetime(["2020-01-01", "2020-01-02"]).to_numpy()):
+        assert_allclose(as_time(same, 2), seconds)
+    assert as_duration("365d") == 365 * 86400 and as_duration("2 weeks") == 2 * as_duration("1w")
+    assert as_duration(pd.Timedelta("1D")) == 86400
+    for words, call in {
+        'such as "365d"': lambda: as_duration("soon"),
+        "dates cannot be read": lambda: as_time(np.array(["yesterday"]), 1),
+        "half_life needs the date": lambda: ConditionalRankRLS().fit_edges(np.eye(3), [(0, 1)], half_life="1d"),
+        "names no column of the edges": lambda: ConditionalRankRLS().fit_edges(
+            np.eye(3), pd.DataFrame({"a": [0], "b": [1]}), source="a", target="c"
+        ),
+        "nothing to learn from them": lambda: ConditionalRankRLS().fit_edges(np.eye(3), [(0, 1)], Z=np.eye(3)),
+        "probabilities need a reciprocal relation": lambda: (
+            ConditionalRankRLS(1.0).fit_edges(np.eye(3), [(0, 1), (0, 2)], [1.0, 2.0]).probability(0, 1)
+        ),
+    }.items():
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+def test_international_football_is_predicted_better_than_by_home_advantage_alone():
+    path = folder("football-international") / "results.csv.xz"
+    games = pd.read_csv(path, parse_dates=["date"]).query("'2015-01-01' <= date < '2019-01-01'")
+    games = games.assign(margin=(games["home_score"] - games["away_score"]).clip(-3, 3), home=1.0 - games["neutral"])
+    teams = np.union1d(games["home_team"], games["away_team"])
+    X = pd.DataFrame(np.eye(len(teams)), index=teams)
+    X.columns = [str(i) for i in range(len(teams))]
+    past, next_year = games[games["date"] < "2018-01-01"], games[games["date"] >= "2018-01-01"]
+    fit = ConditionalRankRLS(3.0, relation="reciprocal", pairwise="sum", loss="regression")
+    with pytest.warns(UserWarning, match="have no edge"):
+        fit.fit_edges(
+            X, past, "margin", source="home_team", target="away_team", date="date", half_life="730d", home="home"
+        )
+    assert 0.3 < fit.home_advantage_ < 1.0
+    scores = fit.predict_edges(X, next_year, source="home_team", target="away_team")
+    scores = scores + fit.home_advantage_ * next_year["home"].to_numpy()
+    decided = (next_year["margin"] != 0).to_numpy()
+    right = np.sign(scores[decided]) == np.sign(next_year["margin"].to_numpy()[decided])
+    at_home = next_year["margin"].to_numpy()[decided] > 0
+    assert right.mean() > 0.7 > at_home.mean()
+    assert {"Germany", "Brazil", "Spain", "Argentina", "France"} & set(fit.rating().index[:10])
