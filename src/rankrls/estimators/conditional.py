@@ -89,6 +89,10 @@ class ConditionalRankRLS(RelationModel):
         A precomputed kernel with negative eigenvalues, as similarities of drugs and proteins often have, is refused,
         loses its negative part (and new similarities theirs), or has a multiple of the identity added. The matrices
         used are `X_fit_` and `Z_fit_`: after "shift", pass rows of these to predict training objects again.
+    basis, target_basis : None, int, Basis or array, default=None
+        Points in which the kernel of X, of Z, is expanded, as in `RankRLS`: features of low rank for many objects.
+    random_state : int, default=0
+        Seed of the basis.
     tol : float, default=1e-6
         Relative residual at which conjugate gradients stop, in folds too.
     max_iter : int, default=1000
@@ -115,10 +119,8 @@ class ConditionalRankRLS(RelationModel):
         was not held out.
     solver_, n_iter_, residuals_
         "closed", "cg" or "pcg"; iterations; the relative residual before the first and after each of them.
-    n_edges_ : int
-        Edges learned from.
-    home_advantage_, probability_scale_, rating_std_
-        Of games: see `fit_edges`, `probability` and `rating`.
+    n_edges_, home_advantage_, probability_scale_, rating_std_
+        Edges learned from; of games, see `fit_edges`, `probability` and `rating`.
 
     References
     ----------
@@ -160,6 +162,9 @@ class ConditionalRankRLS(RelationModel):
         scoring="pairwise_accuracy",
         cv="auto",
         indefinite="error",
+        basis=None,
+        target_basis=None,
+        random_state=0,
         tol=1e-6,
         max_iter=1000,
         verbose=False,
@@ -179,6 +184,9 @@ class ConditionalRankRLS(RelationModel):
         self.scoring = scoring
         self.cv = cv
         self.indefinite = indefinite
+        self.basis = basis
+        self.target_basis = target_basis
+        self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
         self.verbose = verbose
@@ -342,12 +350,7 @@ class ConditionalRankRLS(RelationModel):
         relation_checks.warn_of_lone_objects(edges, (source.name, target.name))
         known = edges
         edges = edges.T if turned else edges
-        relation_checks.check_graph(edges, ranking=ranking, parity=parity)
-        if self.solver == "closed" and not edges.complete:
-            raise ValueError(
-                f'solver="closed" needs every edge: {edges.n_edges} of {edges.shape[0] * edges.shape[1]} are known; '
-                'use solver="auto"'
-            )
+        relation_checks.check_graph(edges, ranking=ranking, parity=parity, closed=self.solver == "closed")
         ends = (target, source) if turned else (source, target)
         loss = Loss(ranking, parity, Pairwise(), self.weighting, self.intercept)
         candidates = [
@@ -385,7 +388,8 @@ class ConditionalRankRLS(RelationModel):
             raise ValueError(f'relation="{self.relation}" relates objects of one kind: leave Z out')
         kernels = kernels_of(self.kernel, self.target_kernel, Z)
         validate = lambda X: validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
-        return sides_of(X, Z, kernels, self.indefinite, validate)
+        of_bases = (self.basis, self.basis if self.target_basis is None else self.target_basis)
+        return sides_of(X, Z, kernels, self.indefinite, validate, of_bases, self.random_state)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

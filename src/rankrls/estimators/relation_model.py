@@ -19,6 +19,7 @@ from ..relations.edges import sampled
 from ..relations.fitting import Fitted
 from ..relations.games import EdgeList
 from ..relations.names import Ids
+from ..relations.relation import dense
 from ..system.frames import as_frame
 from ..system.memory import check_memory
 from .rankings import Ranking, are_ids, by_id, excluded, known_rows, ranking_frame
@@ -53,9 +54,9 @@ class RelationModel(BaseEstimator):
             Larger is ranked higher: within a row if condition="source", within a column if "target".
         """
         left, right = self._ends(X, Z)
-        n, m = len(left), len(right)
+        n, m = left.shape[0], right.shape[0]
         check_memory(left.itemsize * n * m, f"scores between {n} and {m} objects", "use recommend, or fewer at a time")
-        return left @ right.T
+        return np.asarray(left @ right.T)
 
     def predict_edges(self, X, edges, Z=None, *, source=None, target=None):
         """Scores of some edges only.
@@ -228,7 +229,8 @@ class RelationModel(BaseEstimator):
     # ---------------------------------------------------------------- inside
 
     def _store(self, attributes: dict[str, Any]) -> None:
-        for name in [name for name in vars(self) if name.endswith("_") and name not in INPUT]:
+        stale = [name for name in vars(self) if (name.endswith("_") or name == "_cache") and name not in INPUT]
+        for name in stale:
             delattr(self, name)
         for name, value in attributes.items():
             setattr(self, name, value)
@@ -254,6 +256,7 @@ class RelationModel(BaseEstimator):
     def _ratings(self) -> np.ndarray:
         """(n,) in the order of the objects, zero on average."""
         left, right = self._ends(None, None)
+        right = dense(right)
         rows, columns = left @ right.mean(axis=0), right @ left.mean(axis=0)
         parity = {"symmetric": 1, "reciprocal": -1}.get(self.relation_, 0)
         rating = (rows + parity * columns) / 2 if parity else columns
@@ -269,11 +272,11 @@ class RelationModel(BaseEstimator):
             left, right = x, z
         else:
             W, left, right = self.dual_coef_, self.kernel_(x, self.X_fit_), self.target_kernel_(z, self.Z_fit_)
-        half = np.asarray(left @ W)
+        half = dense(left @ W)
         intercept = getattr(self, "intercept_", 0.0)
-        right_dense = right.toarray() if sparse.issparse(right) else np.asarray(right)
         if not hasattr(self, "source_effects_") and not intercept:
-            return half, right_dense
+            return half, right
+        right_dense = dense(right)
         of_left = np.asarray(left @ getattr(self, "source_effects_", np.zeros(W.shape[0])))[:, None] + intercept
         of_right = np.asarray(right @ getattr(self, "target_effects_", np.zeros(W.shape[1])))[:, None]
         return (
@@ -338,7 +341,7 @@ class RelationModel(BaseEstimator):
         known = getattr(self, "Y_fit_", None)
         known = known if source or known is None else known.T
         at = lambda: self._known_ids(mine).rows(own.labels, "condition")
-        out = excluded(exclude, own, ids, (len(left), len(right)), known, at)
+        out = excluded(exclude, own, ids, (left.shape[0], right.shape[0]), known, at)
         if top_ is None:
             check_memory(24 * len(left) * len(right), "all rankings", "set top=, or use fewer objects at a time")
         places, scores = top.best(left, right, len(right) if top_ is None else top_, out)
@@ -350,10 +353,26 @@ class RelationModel(BaseEstimator):
         return Ranking(found[0], scores[0]) if single else Ranking(found, scores)
 
     def _ranked_ends(self, conditions, candidates, source: bool) -> tuple[np.ndarray, np.ndarray]:
-        if source:
-            return self._ends(conditions, self._objects(None, "target") if candidates is None else candidates)
-        right, left = self._ends(candidates, conditions)
-        return left, right
+        if not source:
+            right, left = self._ends(candidates, conditions)
+            return dense(left), dense(right)
+        plain = hasattr(self, "dual_coef_") and not hasattr(self, "source_effects_") and not self.intercept_
+        if candidates is not None or not plain:
+            left, right = self._ends(conditions, self._objects(None, "target") if candidates is None else candidates)
+            return left, dense(right)
+        left = self.kernel_(self._objects(conditions, "source"), self.X_fit_)
+        short = self.dual_coef_.shape[0] <= self.dual_coef_.shape[1]
+        return dense(left if short else left @ self.dual_coef_), self._known_scores(short)
+
+    def _known_scores(self, short: bool) -> np.ndarray:
+        """K (r, m) of the training candidates, or K a' (m, p) if that is `short`; kept between calls."""
+        if "_cache" not in vars(self):
+            K = dense(self.target_kernel_(self._objects(None, "target"), self.Z_fit_))
+            self._cache = dense(self.dual_coef_ @ K.T).T if short else K
+        return self._cache
+
+    def __getstate__(self):
+        return {name: value for name, value in super().__getstate__().items() if name != "_cache"}
 
     def _judged(self, X, Y, Z) -> tuple[Any, np.ndarray]:
         """The known edges of Y as a list, and their scores."""

@@ -10,6 +10,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
+from .. import bases
+from ..core.features import RANK_TOLERANCE
+from ..core.ridge import whitening
 from ..kernels import Function, Kernel, Linear, Precomputed, as_kernel
 from ..relations import checks as relation_checks
 from ..relations import names
@@ -35,17 +38,33 @@ class Side:
     ids: Ids
     kept: np.ndarray | None = None  # basis of what is left of a kernel whose negative part was dropped
     feature_names: list[str] | None = None
+    points: Any = None  # (r, n_features) a basis, and
+    expansion: np.ndarray | None = None  # (r, rank) what makes the kernel to it features
+
+    @property
+    def fit_data(self) -> Any:
+        """What new objects are compared with."""
+        return self.data if self.points is None else self.points
 
     def __len__(self) -> int:
         return len(self.domain)
 
     @classmethod
     def of(
-        cls, name: str, data: Any, kernel: Kernel | None, indefinite: str, ids: Ids, feature_names: Any = None
-    ) -> Side:
+        cls, name: str, data: Any, kernel: Kernel | None, indefinite: str, ids: Ids, feature_names: Any = None,
+        basis: Any = None, seed: int = 0,
+    ) -> Side:  # fmt: skip
         """Objects under a kernel; a linear one with fewer features than objects needs no matrix."""
         n, d = data.shape
         columns = [str(column) for column in feature_names] if feature_names else None
+        if basis is not None:
+            kernel = (Linear() if kernel is None else kernel).fitted(data)
+            if isinstance(kernel, Precomputed):
+                raise ValueError("basis= needs features: a precomputed kernel has no points to choose")
+            points = bases.points(basis, data, kernel, seed, where=f"{name}: ")
+            W = whitening(np.asarray(kernel(points, points), dtype=np.float64), RANK_TOLERANCE)
+            features = np.asarray(kernel(data, points), dtype=np.float64) @ W
+            return cls(name, data, kernel, Domain(features, True), ids, None, columns, points, W)
         if kernel is None and d < n:
             return cls(name, data, Linear(), Domain(_double(data), True), ids, None, columns)
         memory.check_memory(8 * 2 * n * n, f"the kernel matrix of {n} objects of {name}", "use fewer objects")
@@ -81,11 +100,13 @@ def without_ids(objects: Any) -> Any:
 
 
 def sides_of(
-    X: Any, Z: Any, kernels: tuple[Kernel | None, Kernel | None], indefinite: str, validate: Callable[[Any], Any]
-) -> tuple[Side, Side]:
+    X: Any, Z: Any, kernels: tuple[Kernel | None, Kernel | None], indefinite: str, validate: Callable[[Any], Any],
+    of_bases: tuple[Any, Any] = (None, None), seed: int = 0,
+) -> tuple[Side, Side]:  # fmt: skip
     """Both ends of a relation; the same one twice where there is no Z. `validate` checks X and notes its features."""
     found: list[Side] = []
-    for name, objects, kernel in zip(("X", "Z"), (as_frame(X), as_frame(Z)), kernels, strict=True):
+    ends = zip(("X", "Z"), (as_frame(X), as_frame(Z)), kernels, of_bases, strict=True)
+    for name, objects, kernel, basis in ends:
         if objects is None:
             return found[0], found[0]
         ids = Ids.of(objects)
@@ -94,7 +115,7 @@ def sides_of(
             objects = names.similarities(objects, ids.labels if ids.named else None, name)
         data = validate(objects) if name == "X" else as_objects(objects, name)
         columns = None if isinstance(kernel, Precomputed) else frame_names(objects)
-        found.append(Side.of(name, data, kernel, indefinite, ids, columns))
+        found.append(Side.of(name, data, kernel, indefinite, ids, columns, basis, seed))
     return found[0], found[1]
 
 
@@ -123,13 +144,18 @@ def attributes_of(
         "intercept_": found.intercept,
         "kernel_": source.kernel,
         "target_kernel_": target.kernel,
-        "X_fit_": source.data,
-        "Z_fit_": target.data,
+        "X_fit_": source.fit_data,
+        "Z_fit_": target.fit_data,
         "source_ids_": source.ids.labels,
         "target_ids_": target.ids.labels,
         "relation_": relation,
         "_one_domain": source is target,
     }
+    if source.points is not None or target.points is not None:
+        attributes["source_objects_"], attributes["target_objects_"] = source.data, target.data
+        for end, side in (("X_fit_", source), ("Z_fit_", target)):
+            if side.points is None and side.domain.factored:
+                attributes[end] = np.eye(side.domain.array.shape[1])  # its weights are those of unit vectors
     if source.ids.named or target.ids.named:
         attributes["Y_fit_"] = known_values(edges)
     if target.feature_names is not None:
@@ -152,11 +178,16 @@ def model_of(source: Side, target: Side, a: Any, pairwise: Pairwise) -> dict[str
     if pairwise.source or pairwise.target:
         rows, columns = a.sums() if isinstance(a, Coefficients) else (_flat(a.sum(axis=1)), _flat(a.sum(axis=0)))
         rows, columns = pairwise.source * rows, pairwise.target * columns
-        if linear:
-            rows, columns = A.array.T @ rows, B.array.T @ columns
+        rows = A.array.T @ rows if A.factored and (linear or source.points is not None) else rows
+        columns = B.array.T @ columns if B.factored and (linear or target.points is not None) else columns
         effects = {"source_effects_": rows, "target_effects_": columns}
-    if linear:
-        coef = a.between(A.array, B.array) if isinstance(a, Coefficients) else dense(A.array.T @ (a @ B.array))
+    if source.points is not None or target.points is not None:
+        coef = _expanded(source, target, a)
+        effects = {name: _in_basis(side, v) for (name, v), side in zip(effects.items(), (source, target), strict=False)}
+    elif linear:
+        coef = a.between(A.array, B.array) if isinstance(a, Coefficients) else A.array.T @ (a @ B.array)
+        few = sparse.issparse(coef) and sparse.csr_array(coef).nnz < 0.2 * coef.shape[0] * coef.shape[1]
+        coef = coef if few else dense(coef)
     else:
         coef = a.toarray() if isinstance(a, Coefficients) else a
         if source.kept is not None or target.kept is not None:
@@ -164,7 +195,25 @@ def model_of(source: Side, target: Side, a: Any, pairwise: Pairwise) -> dict[str
     coef = coef if pairwise.product == 1 else pairwise.product * coef
     if np.float32 == source.data.dtype == target.data.dtype:
         coef, effects = coef.astype(np.float32), {name: v.astype(np.float32) for name, v in effects.items()}
-    return {"coef_" if linear else "dual_coef_": coef, **effects}
+    expanded = source.points is not None or target.points is not None
+    return {"coef_" if linear and not expanded else "dual_coef_": coef, **effects}
+
+
+def _expanded(source: Side, target: Side, a: Any) -> np.ndarray:
+    """Coefficients of basis points at the ends that have them, of features at linear ones, else of objects."""
+    A, B = (side.domain.array if side.domain.factored else None for side in (source, target))
+    if isinstance(a, Coefficients) and A is not None and B is not None:
+        core = a.between(A, B)
+    else:
+        core = dense(a.toarray() if isinstance(a, Coefficients) else a)
+        core = core if A is None else dense(A.T @ core)
+        core = core if B is None else dense(core @ B)
+    core = core if source.expansion is None else source.expansion @ core
+    return core if target.expansion is None else core @ target.expansion.T
+
+
+def _in_basis(side: Side, effects: np.ndarray) -> np.ndarray:
+    return effects if side.expansion is None else side.expansion @ effects
 
 
 def _flat(v: Any) -> np.ndarray:

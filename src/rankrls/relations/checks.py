@@ -109,8 +109,13 @@ def check_feature_names(name: str, frame: Any, known: Any) -> None:
     raise ValueError(f"the features of {name} are not those of fit: {', '.join(strange[:5])} in one and not the other")
 
 
-def check_graph(edges: EdgeSet, *, ranking: bool, parity: int) -> None:
-    """There is something to learn, and the relation is not the opposite of what is asked."""
+def check_graph(edges: EdgeSet, *, ranking: bool, parity: int, closed: bool = False) -> None:
+    """There is something to learn, the relation is not the opposite of what is asked, and complete if it must be."""
+    if closed and not edges.complete:
+        raise ValueError(
+            f'solver="closed" needs every edge: {edges.n_edges} of {edges.shape[0] * edges.shape[1]} are known; '
+            'use solver="auto"'
+        )
     if parity and not sparse.issparse(edges.Y):
         _check_parity(edges, parity)
     if sparse.issparse(edges.Y):

@@ -23,6 +23,7 @@ from scipy import sparse
 from ..core.krylov import Product, Solution, multishift_cg, preconditioned_cg
 from ..system.parallel import share
 from .loss import EdgeLoss
+from .pairs import LIMIT, PairFeatures
 from .relation import Domain, EdgeSet, dense, part
 
 SPARSE = 8  # a multiplication through the indices of V costs as much as this many in a dense matrix product
@@ -75,6 +76,18 @@ class EdgeKernel:
         self.indices = across[self.order]
         self.start = np.concatenate([[0], np.cumsum(np.bincount(placed, minlength=self.shape[0]))])
 
+    @cached_property
+    def pair_features(self) -> PairFeatures | None:
+        """Products of sparse features of both ends, where that is cheaper than products of matrices."""
+        if not (self.G.sparse and self.K.sparse):
+            return None
+        X, Z = self.G.array, self.K.array
+        products = PairFeatures.count(X, Z, self.rows, self.columns) * (2 if self.parity else 1)
+        by_matrices = (X.nnz + Z.nnz) * Z.shape[1]
+        if products > LIMIT or products > by_matrices:
+            return None
+        return PairFeatures(X, Z, self.rows, self.columns, self.parity)
+
     def matrix(self, v: np.ndarray) -> sparse.csr_array:
         """(p, r) V, numbers of repeated edges not yet added up; its symmetric or skew part if that is wanted."""
         if self.parity:
@@ -105,7 +118,9 @@ class EdgeKernel:
             rows, columns = columns, rows
         V, pairwise = self.matrix(v), self.pairwise
         out = np.zeros(len(rows))
-        if pairwise.product:
+        if pairwise.product and self.pair_features is not None:
+            out += pairwise.product * self.pair_features.at(v, rows, columns)
+        elif pairwise.product:
             out += pairwise.product * self._product(V, rows, columns)
         if pairwise.source:
             out += pairwise.source * self.G.dot(np.asarray(V.sum(axis=1)).ravel())[rows]
@@ -121,6 +136,8 @@ class EdgeKernel:
 
     def __call__(self, v: np.ndarray) -> np.ndarray:
         """Scores of the edges themselves."""
+        if self.pair_features is not None and self.pairwise == Pairwise():
+            return self.pair_features(v)
         return self.at(v, *((self.columns, self.rows) if self.swapped else (self.rows, self.columns)))
 
 
