@@ -92,7 +92,6 @@ class ConditionalRankRLS(RelationModel):
     basis, target_basis : None, int, Basis or array, default=None
         Points in which the kernel of X, of Z, is expanded, as in `RankRLS`: features of low rank for many objects.
     random_state : int, default=0
-        Seed of the basis.
     tol : float, default=1e-6
         Relative residual at which conjugate gradients stop, in folds too.
     max_iter : int, default=1000

@@ -11,8 +11,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from .. import bases
-from ..core.features import RANK_TOLERANCE
-from ..core.ridge import whitening
+from ..core.features import Nystroem
 from ..kernels import Function, Kernel, Linear, Precomputed, as_kernel
 from ..relations import checks as relation_checks
 from ..relations import names
@@ -62,7 +61,7 @@ class Side:
             if isinstance(kernel, Precomputed):
                 raise ValueError("basis= needs features: a precomputed kernel has no points to choose")
             points = bases.points(basis, data, kernel, seed, where=f"{name}: ")
-            W = whitening(np.asarray(kernel(points, points), dtype=np.float64), RANK_TOLERANCE)
+            W = Nystroem(kernel, points).W
             features = np.asarray(kernel(data, points), dtype=np.float64) @ W
             return cls(name, data, kernel, Domain(features, True), ids, None, columns, points, W)
         if kernel is None and d < n:
