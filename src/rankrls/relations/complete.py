@@ -102,8 +102,9 @@ class Kronecker:
         divides its element j by 1 - sum_i H[i, j] V[h, i]^2. A ranking leaves a constant per row open: `constants`
         adds the one that a refit would have.
         """
+        if constants and self.ranking:
+            return np.stack([self._rows_with_means(alpha, rows) for alpha in alphas]).astype(dtype, copy=False)
         V, E, YU, U = (np.ascontiguousarray(M, dtype=dtype) for M in (self.V, self.E, self.YU, self.U))
-        right = U + self._of_mean.astype(dtype) if constants and self.ranking else U
         full = self.V.shape[0] == self.V.shape[1]
         outside = None if full else (self.YU - self.V @ self.E).astype(dtype)
         number = np.arange(len(V))[rows]
@@ -122,7 +123,7 @@ class Kronecker:
                     if self.constant is not None:
                         scores[k, at] = self.constant.held_out(R, stay, alpha, some)
                     else:
-                        np.matmul(np.subtract(YU[some], R / stay), right.T, out=scores[k, at])
+                        np.matmul(np.subtract(YU[some], R / stay), U.T, out=scores[k, at])
                     if self.root is not None:
                         scores[k, at] /= self.root[some, None]
 
@@ -131,10 +132,28 @@ class Kronecker:
         share(leave_out, blocks, cost=scores.size, label="objects left out")
         return scores
 
-    @property
-    def _of_mean(self) -> np.ndarray:
-        """(rank of K,) what turns the coordinates of centred scores into the mean of the scores: U'(K 1 / r) / s."""
-        return (self.U.T @ self.K.mean) / self.s
+    def _rows_with_means(self, alpha: float, rows: slice) -> np.ndarray:
+        """(n, r) held-out scores of a ranking with the constants a refit has.
+
+        Scores are K times the held-out dual coefficients: about their mean by s, and the mean by K's own. In each
+        direction j the coefficient is a difference that is divided by s. Of its two forms, with Hs = H / s and
+        l = V^2 Hs, (YU - R / stay) / s loses no digits where the leverage s l is large, and (V (Hs * E) - YU l) / stay
+        none where it is small.
+        """
+        V, YU, d = self.V[rows], self.YU[rows], np.outer(self.g, self.s)
+        Hs, squares = self.g[:, None] / (d + alpha), V**2
+        stay, R = squares @ (alpha / (d + alpha)), V @ (alpha / (d + alpha) * self.E)
+        if self.V.shape[0] != self.V.shape[1]:  # what V does not reach is left as it is
+            stay += np.maximum(0, 1 - squares.sum(axis=1, keepdims=True))
+            R += YU - V @ self.E
+        leverage = squares @ Hs
+        dual = (V @ (Hs * self.E) - YU * leverage) / stay
+        large = self.s * leverage > 0.5
+        dual[large] = ((YU - R / stay) / np.where(self.s > 0, self.s, 1))[large]
+        a = dual @ self.U.T
+        a -= a.mean(axis=1, keepdims=True)  # a direction of s = 0 may be the constant itself
+        scores = (dual * self.s) @ self.U.T + (a @ self.K.mean)[:, None]
+        return scores if self.root is None else scores / self.root[rows, None]
 
     def leave_edges_out(self, alpha: float) -> np.ndarray:
         """(p, r) each edge by the model that never saw it.
