@@ -103,7 +103,9 @@ def check_numbers(name: str, values: ArrayLike, m: int, *, unit: str = "row", fl
     return array
 
 
-def check_weights(values: ArrayLike, m: int, *, name: str = "sample_weight", unit: str = "row") -> np.ndarray | None:
+def check_weights(
+    values: ArrayLike | None, m: int, *, name: str = "sample_weight", unit: str = "row"
+) -> np.ndarray | None:
     """(m,) non-negative weights; None where all are equal to one."""
     if values is None:
         return None

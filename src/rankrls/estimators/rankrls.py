@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -24,6 +26,7 @@ from ..problems.base import Model
 from ..problems.choice import Choice, Setting
 from ..system.frames import as_column, as_frame
 from ..system.progress import reporting
+from ..system.types import ArrayLike, FitInput, Ids, MatrixLike, Path, Seed
 from .explaining import Explained
 from .feedback import PairFeedback
 from .from_blocks import BlockFit, check_same_loss, combined, fit_rows, fit_source, more_sums
@@ -143,20 +146,20 @@ class RankRLS(PairFeedback, Explained):
 
     def __init__(
         self,
-        alpha="auto",
+        alpha: float | str = "auto",
         *,
-        kernel=None,
-        basis=None,
-        weighting="items",
-        tied_pairs=False,
-        regression=0.0,
-        alphas=None,
-        scoring="pairwise_accuracy",
-        cv="leave-query-out",
-        positive=False,
-        random_state=None,
-        verbose=False,
-    ):
+        kernel: object = None,
+        basis: object = None,
+        weighting: Any = "items",
+        tied_pairs: bool | str = False,
+        regression: float = 0.0,
+        alphas: ArrayLike | None = None,
+        scoring: str | Callable[..., float] = "pairwise_accuracy",
+        cv: object = "leave-query-out",
+        positive: object = False,
+        random_state: Seed = None,
+        verbose: bool = False,
+    ) -> None:
         self.alpha = alpha
         self.kernel = kernel
         self.basis = basis
@@ -174,16 +177,16 @@ class RankRLS(PairFeedback, Explained):
 
     def fit(
         self,
-        X,
-        y=None,
-        qid=None,
-        sample_weight=None,
+        X: FitInput,
+        y: ArrayLike | str | None = None,
+        qid: Ids | str = None,
+        sample_weight: ArrayLike | str | None = None,
         *,
-        pairs=None,
-        margins=None,
-        pair_weights=None,
-        checkpoint=None,
-    ):
+        pairs: ArrayLike | None = None,
+        margins: ArrayLike | None = None,
+        pair_weights: object = None,
+        checkpoint: Path | None = None,
+    ) -> Self:
         """Learn to rank the rows of each query by y.
 
         Parameters
@@ -229,7 +232,7 @@ class RankRLS(PairFeedback, Explained):
             if source is not None:
                 return self._store_blocks(fit_source(self, source, checkpoint))
             if hasattr(X, "sum_by_query"):  # rows in blocks already, on a cluster
-                return self._store_blocks(fit_rows(self, X))
+                return self._store_blocks(fit_rows(self, X))  # type: ignore[arg-type]
             if checkpoint is not None:
                 raise ValueError("checkpoint is for rows that are read in blocks; these are in memory")
             X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
@@ -259,7 +262,9 @@ class RankRLS(PairFeedback, Explained):
         self.statistics_ = setup.statistics()
         return self
 
-    def fit_pairs(self, X, pairs, margins=None, weights=None):
+    def fit_pairs(
+        self, X: MatrixLike, pairs: ArrayLike, margins: ArrayLike | None = None, weights: ArrayLike | None = None
+    ) -> Self:
         """Learn from explicit preferences: minimise sum_p w_p (d_p - (f(x_i) - f(x_j)))^2 + alpha ||f||^2.
 
         Parameters
@@ -331,7 +336,13 @@ class RankRLS(PairFeedback, Explained):
         return self
 
     @available_if(_keeps_sums)
-    def partial_fit(self, X, y=None, qid=None, sample_weight=None):
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | str | None = None,
+        qid: Ids | str | None = None,
+        sample_weight: ArrayLike | str | None = None,
+    ) -> Self:
         """Learn from more queries, exactly as if they had been there from the start.
 
         For linear models and for kernel models with a fixed basis. Every call brings whole queries: a query id that
@@ -362,7 +373,13 @@ class RankRLS(PairFeedback, Explained):
         return self._update(X, y, qid, sample_weight, learn=True)
 
     @available_if(_keeps_sums)
-    def forget(self, X, y=None, qid=None, sample_weight=None):
+    def forget(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | str | None = None,
+        qid: Ids | str | None = None,
+        sample_weight: ArrayLike | str | None = None,
+    ) -> Self:
         """Un-learn queries: afterwards the model equals, to rounding, one that never saw them.
 
         Parameters
@@ -389,7 +406,7 @@ class RankRLS(PairFeedback, Explained):
         check_is_fitted(self, "alpha_")
         return self._update(X, y, qid, sample_weight, learn=False)
 
-    def _update(self, X, y, qid, sample_weight, *, learn: bool):
+    def _update(self, X: Any, y: Any, qid: Any, sample_weight: Any, *, learn: bool):
         self._check_params()
         fitted = hasattr(self, "alpha_")
         if fitted:
@@ -407,7 +424,7 @@ class RankRLS(PairFeedback, Explained):
             first = clone(self).fit(X, y, qid=qid, sample_weight=sample_weight)
             alpha, tied = first.alpha_, first.tied_pairs_
         else:
-            alpha, tied = self.alpha, self.tied_pairs
+            alpha, tied = float(self.alpha), self.tied_pairs
         data = self._training(X, y, qid, sample_weight, fresh=False)
         if self.kernel is not None:
             known = self if fitted else first
@@ -450,7 +467,7 @@ class RankRLS(PairFeedback, Explained):
 
     # ---------------------------------------------------------------- using
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """Scores: within a query, larger is ranked higher.
 
         Parameters
@@ -500,7 +517,7 @@ class RankRLS(PairFeedback, Explained):
                 'basis needs a kernel, e.g. RankRLS(kernel="rbf", basis=500); a linear model has no use for it'
             )
 
-    def _training(self, X, y, qid, sample_weight, *, fresh: bool = True) -> Training:
+    def _training(self, X: Any, y: Any, qid: Any, sample_weight: Any, *, fresh: bool = True) -> Training:
         """Checked rows; unless `fresh`, further rows for a model that is fitted already."""
         X, qid = checks.split_qid_column(X, qid)
         try:
