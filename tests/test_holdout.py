@@ -303,3 +303,55 @@ def test_scores_equal_up_to_rounding_go_to_the_most_regularised_setting():
     assert choose([first, Given([0.9, 0.7, 0.7], alphas)], None, get_metric("disagreement_error")).best == 2
     with pytest.raises(ValueError, match="'ndcg' returned NaN for 1 of 3 settings"):
         choose([Given([0.8, np.nan, 0.7], alphas)], None, metric)
+
+
+@pytest.mark.parametrize(
+    ("peak", "ends"), [(1e4, (0.1, 1e5)), (1e-3, (1e-4, 100)), (1.0, (0.1, 100)), (1e9, (0.1, 1e8))]
+)
+def test_a_grid_whose_best_alpha_is_at_its_end_is_extended_and_says_so(peak, ends):
+    from rankrls.metrics import get_metric
+    from rankrls.problems.choice import Judged, Setting, choose
+
+    class Peaked:
+        extends = True
+
+        def judge(self, folds, metric, alphas=(0.1, 1.0, 10.0, 100.0)):
+            scores = np.array([0.9 - 0.01 * abs(np.log10(a / peak)) for a in alphas])
+            return Judged([Setting(alpha=float(a)) for a in alphas], scores, 0.01 + 0 * scores, scores[None, :, None])
+
+    if peak == 1.0:
+        found = choose([Peaked()], None, get_metric("ndcg"))
+    else:
+        with pytest.warns(
+            UserWarning, match=r"best alpha was at the end of the grid \(0.1 to 1e\+02\), which was extended"
+        ):
+            found = choose([Peaked()], None, get_metric("ndcg"))
+    assert_allclose((found.alphas[0], found.alphas[-1]), ends, rtol=1e-9)
+    assert_allclose(found.setting.alpha, min(peak, 1e8), rtol=1e-9)
+    assert np.all(np.diff(found.alphas) > 0) and found.predictions[0, 0] == found.scores.max()
+
+
+def test_a_grid_of_the_callers_stays_as_it_is():
+    X, y, qid = problem()
+    assert_allclose(RankRLS(alphas=[1.0, 10.0]).fit(X, y, qid=qid).alphas_, [1.0, 10.0])
+
+
+def test_held_out_scores_at_chance_level_are_reported():
+    rng = np.random.default_rng(1)
+    X, qid = rng.normal(size=(300, 3)), np.repeat(np.arange(30), 10)
+    for scoring in ("pairwise_accuracy", "ndcg@5"):
+        with pytest.warns(UserWarning, match=f"nothing was learned: on held-out queries {scoring}"):
+            RankRLS(scoring=scoring, alphas=[1.0, 100.0]).fit(X, rng.integers(3, size=300), qid=qid)
+
+
+def test_a_small_component_of_pairs_does_not_decide_alpha():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(40, 5)), rng.normal(size=(3, 5))])
+    i, j = rng.integers(40, size=(2, 400))
+    pairs = np.column_stack([i, j])[i != j]
+    f = X @ [1, 1, 0, 0, 0] + 0.3 * rng.normal(size=43)
+    pairs = np.where((f[pairs[:, 0]] > f[pairs[:, 1]])[:, None], pairs, pairs[:, ::-1])
+    model = RankRLS().fit_pairs(X, np.vstack([pairs, [[41, 40], [42, 41]]]))
+    linked = RankRLS(alphas=model.alphas_).fit_pairs(X, pairs)
+    assert_allclose(model.cv_scores_, linked.cv_scores_, atol=0.02)
+    assert model.cv_scores_.max() > 0.8

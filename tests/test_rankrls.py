@@ -216,7 +216,7 @@ BAD = {
         "2 columns.*tied_pairs=True",
     ),
     "basis alone": (lambda: RankRLS(basis=3).fit(X, Y, qid=QID), "basis needs a kernel"),
-    "basis large": (lambda: RankRLS(kernel="rbf", basis=99).fit(X, Y, qid=QID), "99 points cannot be drawn from 40"),
+    "no basis": (lambda: RankRLS(kernel="rbf", basis=0).fit(X, Y, qid=QID), "at least one point"),
     "basis shape": (lambda: RankRLS(kernel="rbf", basis=np.ones((3, 2))).fit(X, Y, qid=QID), "points with 6 features"),
     "kernel not square": (lambda: RankRLS(kernel="precomputed").fit(X, Y, qid=QID), "must be square"),
     "kernel not symmetric": (

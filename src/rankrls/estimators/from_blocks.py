@@ -131,8 +131,14 @@ class BlockSetup:
             return checks.check_grid("alphas", self.given)
         return choice.default_alphas(mean_eigenvalue(self.sums, self.features.W))
 
-    def judge(self, folds: Any, metric: Metric) -> Judged:
+    @property
+    def extends(self) -> bool:
+        """Whether the grid of alphas is ours to extend."""
+        return self.given is None
+
+    def judge(self, folds: object, metric: Metric, alphas: np.ndarray | None = None) -> Judged:
         """The mean held-out score of every alpha, and its error over queries."""
+        alphas = self.alphas if alphas is None else alphas
         sums, blocks = self.sums, self.rows.blocks
         _check_sums(sums)
         if sums.n_queries < 2:
@@ -140,15 +146,15 @@ class BlockSetup:
                 'what is "auto" is chosen by holding out whole queries, and there is only one: name the column of '
                 "query ids by qid=, or leave nothing to choose"
             )
-        settings = [Setting(alpha=float(alpha)) for alpha in self.alphas]
+        settings = [Setting(alpha=float(alpha)) for alpha in alphas]
         if self.n_folds is not None and blocks.once:
             warn(
                 "the rows can be read only once: alpha is chosen by the held-out loss of the folds, not by "
                 f"{metric.name}; give a function that returns a new iterator to choose by that",
             )
-            loss = self.held_out_loss(self.alphas) / sums.n_queries
+            loss = self.held_out_loss(alphas) / sums.n_queries
             return Judged(settings, -loss if metric.greater_is_better else loss, np.full(len(loss), np.nan))
-        held = self.held_out(self.alphas, metric)
+        held = self.held_out(alphas, metric)
         if not held.count:
             raise ValueError(f"no query defines {metric.name}: it needs two rows of different y in a query")
         return Judged(settings, held.mean, held.error)
@@ -240,7 +246,7 @@ def fit_rows(model: Any, blocks: BlockedRows) -> BlockFit:
     if not auto:
         return found
     criterion = ("minus the loss" if metric.greater_is_better else "loss") if blocks.once else None
-    found = replace(found, alphas=setup.alphas, cv_criterion=criterion)
+    found = replace(found, alphas=chosen.alphas, cv_criterion=criterion)
     return replace(found, cv_scores=chosen.scores, cv_errors=chosen.errors)
 
 

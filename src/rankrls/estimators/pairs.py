@@ -40,8 +40,14 @@ class PairSetup:
             return checks.check_grid("alphas", self.given)
         return choice.default_alphas(self.problem.mean_eigenvalue)
 
-    def judge(self, folds: object, metric: Metric) -> Judged:
+    @property
+    def extends(self) -> bool:
+        """Whether the grid of alphas is ours to extend."""
+        return self.given is None
+
+    def judge(self, folds: object, metric: Metric, alphas: np.ndarray | None = None) -> Judged:
         """The share of held-out pairs in the right order, for every alpha."""
-        settings = [Setting(alpha=float(alpha)) for alpha in self.alphas]
-        scores = choice.pair_scores(self.problem, self.alphas)
+        alphas = self.alphas if alphas is None else alphas
+        settings = [Setting(alpha=float(alpha)) for alpha in alphas]
+        scores = choice.pair_scores(self.problem, alphas)
         return Judged(settings, scores, np.full(len(scores), np.nan))

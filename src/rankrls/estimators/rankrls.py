@@ -81,7 +81,8 @@ class RankRLS(PairFeedback, Explained):
         Share of the plain squared error of each item in the loss; above zero there is an unpenalised intercept, and
         scores are calibrated towards y. 1 is ridge regression.
     alphas : array-like of float, default=None
-        Values to choose from. None takes 15 values over seven decades around the mean eigenvalue of the loss.
+        Values to choose from. None takes 15 values over seven decades around the mean eigenvalue of the loss,
+        and more, with a warning, while the best one lies at an end.
     scoring : str or callable, default="pairwise_accuracy"
         A metric of `rankrls.metrics` by name, such as `"ndcg@10"`, or a callable (y, scores, qid) -> float, larger
         better. It chooses alpha and is what `score` returns.
@@ -256,7 +257,7 @@ class RankRLS(PairFeedback, Explained):
         self.n_queries_, self.n_pairs_, self.weighting_ = len(data.queries), setup.F.n_pairs, self.weighting
         self._forget_selection()
         if self._auto:
-            self.alphas_, self.cv_scores_, self.cv_errors_ = setup.alphas, chosen.scores, chosen.errors
+            self.alphas_, self.cv_scores_, self.cv_errors_ = chosen.alphas, chosen.scores, chosen.errors
             predictions = data.all_rows(chosen.predictions).astype(data.dtype, copy=False)
             self.cv_predictions_ = predictions[:, 0] if data.flat else predictions
         self.statistics_ = setup.statistics()
@@ -284,9 +285,10 @@ class RankRLS(PairFeedback, Explained):
 
         Notes
         -----
-        alpha="auto" leaves out, exactly, each connected component of the preference graph (items that no chain of
-        pairs links share nothing, as queries do), or each single pair where all pairs are linked, and counts
-        correctly ordered held-out pairs. `weighting`, `tied_pairs`, `regression`, `scoring` and `cv` are not used.
+        alpha="auto" leaves out each pair, exactly, and counts held-out pairs in the right order. Where the preference
+        graph falls into at least four components and none holds more than half of the pairs, whole components are left
+        out instead: items that no chain of pairs links share nothing, as queries do. `weighting`, `tied_pairs`,
+        `regression`, `scoring` and `cv` are not used.
 
         Examples
         --------
@@ -327,7 +329,7 @@ class RankRLS(PairFeedback, Explained):
         self._store(model, data)
         self._forget_selection()
         if self._auto:
-            self.alphas_, self.cv_scores_, self.cv_errors_ = setup.alphas, chosen.scores, chosen.errors
+            self.alphas_, self.cv_scores_, self.cv_errors_ = chosen.alphas, chosen.scores, chosen.errors
         self.alpha_, self.tied_pairs_ = alpha, False
         self.n_queries_, self.n_pairs_ = 0, len(pairs)
         self.__dict__.pop("pairs_", None)

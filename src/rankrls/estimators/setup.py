@@ -56,12 +56,18 @@ class Setup:
             return checks.check_grid("alphas", self.given)
         return choice.default_alphas(self.problem.mean_eigenvalue * self.unit)
 
-    def judge(self, cv: object, metric: Metric) -> Judged:
+    @property
+    def extends(self) -> bool:
+        """Whether the grid of alphas is ours to extend."""
+        return self.given is None
+
+    def judge(self, cv: object, metric: Metric, alphas: np.ndarray | None = None) -> Judged:
         """The held-out score of every alpha."""
         self._check_range()
+        alphas = self.alphas if alphas is None else alphas
         folds, groups = folds_of(cv, self.data, item_fold=self._item_fold, refits=isinstance(self.problem, Iterative))
-        settings = [Setting(alpha=float(alpha)) for alpha in self.alphas]
-        leave_out = lambda layer: self.problem.leave_out(layer, self.alphas / self.unit)
+        settings = [Setting(alpha=float(alpha)) for alpha in alphas]
+        leave_out = lambda layer: self.problem.leave_out(layer, alphas / self.unit)
         return choice.judge(leave_out, settings, self.problem.y, folds, groups, metric)
 
     def _item_fold(self, rows: np.ndarray) -> Fold:

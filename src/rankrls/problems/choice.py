@@ -14,7 +14,7 @@ ranking m items of one query is ridge regression with a free intercept::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -24,6 +24,7 @@ from ..core.pairs import PairPreferences
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..metrics import Metric, standard_error
+from ..system.warnings import warn
 from .base import Fold
 from .dual import Dual
 from .iterative import Iterative
@@ -35,6 +36,9 @@ ALPHA_RANGE = (-5.0, 2.0)  # decades around the mean eigenvalue of the loss: doc
 N_ALPHAS = 15
 ITEM_FOLDS = 10
 ITERATIVE_FOLDS = 5
+EXTENSIONS, DECADES = 2, 3  # how often, and how far, a grid grows whose best alpha is at its end
+ENOUGH_GROUPS = 20  # held-out queries, to tell a score from chance
+MANY_COMPONENTS, LARGEST_COMPONENT = 4, 0.5  # of explicit pairs, to be left out like queries
 ROUNDING = 1e-10  # scores that differ by less than this share are equal
 
 
@@ -60,13 +64,42 @@ class Judged:
     scores: np.ndarray  # (k,) mean score over held-out queries
     errors: np.ndarray  # (k,) its standard error over them; NaN where the metric is not a mean over queries
     predictions: np.ndarray | None = None  # (m, k, t) held-out scores, NaN outside the folds
+    chance: float = np.nan  # the score of a model that ties everything
+    n_groups: int = 0  # held-out queries behind the scores
+
+    def joined(self, other: Judged) -> Judged:
+        """The settings of both, sorted by how strongly they regularise."""
+        settings = [*self.settings, *other.settings]
+        order = sorted(range(len(settings)), key=lambda k: settings[k].strength)
+        scores = np.concatenate([self.scores, other.scores])[order]
+        errors = np.concatenate([self.errors, other.errors])[order]
+        predictions = None
+        if self.predictions is not None and other.predictions is not None:
+            predictions = np.concatenate([self.predictions, other.predictions], axis=1)[:, order]
+        return Judged([settings[k] for k in order], scores, errors, predictions, self.chance, self.n_groups)
+
+    def first(self, n: int) -> Judged:
+        """The first n settings."""
+        predictions = None if self.predictions is None else self.predictions[:, :n]
+        return replace(
+            self, settings=self.settings[:n], scores=self.scores[:n], errors=self.errors[:n], predictions=predictions
+        )
+
+    @property
+    def learned_nothing(self) -> bool:
+        """Whether no setting differs from chance by two standard errors, over enough queries to tell."""
+        far = np.abs(self.scores - self.chance) > 2 * self.errors
+        return self.n_groups >= ENOUGH_GROUPS and bool(np.all(np.isfinite(self.errors))) and not far.any()
 
 
 class Candidate(Protocol):
     """A way to set up the problem."""
 
     def judge(self, folds: object, metric: Metric) -> Judged:
-        """What hold-out says of each setting; `folds` is what the caller asked for (`cv`)."""
+        """What hold-out says of each setting; `folds` is what the caller asked for (`cv`).
+
+        A candidate whose grid of alphas was fitted to the data (`extends`) also takes `alphas` to judge instead.
+        """
 
 
 @dataclass(frozen=True)
@@ -89,20 +122,58 @@ class Choice:
     def setting(self) -> Setting:
         return self.settings[self.best]
 
+    @property
+    def alphas(self) -> np.ndarray:
+        """(k,) the alphas that were tried."""
+        return np.array([setting.alpha for setting in self.settings])
+
 
 def choose(candidates: Iterable[Any], folds: object, metric: Metric) -> Choice:
     """The best setting of the best candidate; among equals the most regularised setting of the first candidate."""
     sign = 1 if metric.greater_is_better else -1
     found: Choice | None = None
+    hopeless = False
     for candidate in candidates:
-        judged = candidate.judge(folds, metric)
-        checks.check_held_out(judged.scores, metric.name)
+        judged = _judged_beyond(candidate, candidate.judge(folds, metric), folds, metric, sign)
         winner = best(sign * judged.scores, [setting.strength for setting in judged.settings])
         if found is None or _exceeds(sign * judged.scores[winner], sign * found.scores[found.best]):
             predictions = None if judged.predictions is None else judged.predictions[:, winner].copy()
             found = Choice(candidate, judged.settings, judged.scores, judged.errors, predictions, winner)
+            hopeless = judged.learned_nothing
     assert found is not None
+    if hopeless:
+        warn(
+            f"nothing was learned: on held-out queries {metric.name} is {found.scores[found.best]:.3f} at best, no "
+            "better than chance; are the labels, the features and qid of the same rows?"
+        )
     return found
+
+
+def _judged_beyond(candidate: Any, judged: Judged, folds: object, metric: Metric, sign: int) -> Judged:
+    """More alphas, while the best one is at an end of a grid fitted to the data and better than the one beside it."""
+    checks.check_held_out(judged.scores, metric.name)
+    ends = [judged.settings[0].alpha, judged.settings[-1].alpha]
+    for _ in range(EXTENSIONS if getattr(candidate, "extends", False) else 0):
+        scores, k = sign * judged.scores, len(judged.scores)
+        winner = best(scores, [setting.strength for setting in judged.settings])
+        beside = {0: 1, k - 1: k - 2}.get(winner)
+        if beside is None or not _exceeds(scores[winner], scores[beside]):
+            break
+        direction = -1 if winner == 0 else 1
+        more = judged.settings[winner].alpha * 10.0 ** (direction * np.arange(1, 2 * DECADES + 1) / 2)
+        judged = judged.joined(candidate.judge(folds, metric, np.sort(more)))
+        checks.check_held_out(judged.scores, metric.name)
+        scores, n = sign * judged.scores, len(judged.scores)
+        while direction > 0 and n > k and not _exceeds(np.max(scores), np.min(scores[n - 2 : n])):
+            n -= 1  # the curve is flat here: nothing is to be found further up
+        judged = judged.first(n)
+    new = [judged.settings[0].alpha, judged.settings[-1].alpha]
+    if new != ends:
+        warn(
+            f"the best alpha was at the end of the grid ({ends[0]:.2g} to {ends[1]:.2g}), which was extended to "
+            f"{new[0]:.2g} to {new[1]:.2g}; pass alphas= for a grid of your own"
+        )
+    return judged
 
 
 def best(scores: np.ndarray, strengths: Sequence[Any] | np.ndarray) -> int:
@@ -156,7 +227,17 @@ def judge(
         of_groups += [(codes, values) for _, values in judged]
     if undefined is not None and not scores:
         raise undefined
-    return Judged(settings, np.mean(scores, axis=0), _errors(of_groups), predictions)
+    n_groups = len({code for codes, _ in of_groups for code in codes.tolist()})
+    chance = _chance(metric, y, groups)
+    return Judged(settings, np.mean(scores, axis=0), _errors(of_groups), predictions, chance, n_groups)
+
+
+def _chance(metric: Metric, y: np.ndarray, groups: Queries) -> float:
+    """The score of a model that ties all rows of a query; NaN for a function of the caller."""
+    if not metric.averages:
+        return np.nan
+    ties = np.zeros(len(y))
+    return float(np.mean([metric.judge(y[:, t], ties, groups)[0] for t in range(y.shape[1])]))
 
 
 def _errors(of_groups: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
@@ -175,12 +256,14 @@ def _errors(of_groups: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 def pair_scores(problem: Primal, alphas: np.ndarray) -> np.ndarray:
     """(k,) the share of explicit pairs in the right order by models that never saw them.
 
-    Connected components of the preference graph are left out as queries are; where all pairs are linked, each pair.
+    Each pair is left out by itself. Only where the preference graph falls into many components of comparable size are
+    these left out as a whole, as queries are: a few small ones would say nothing of the rest.
     """
     F = problem.F
     assert isinstance(F, PairPreferences)
     components = F.components()
-    if len(components) > 1:
+    largest = max(len(rows) for rows in components)
+    if len(components) >= MANY_COMPONENTS and largest <= LARGEST_COMPONENT * F.shape[0]:
         predicted = problem.leave_out([Fold(rows) for rows in components], alphas)[:, :, 0]
     else:
         predicted = problem.leave_pairs_out(alphas)[:, :, 0]
