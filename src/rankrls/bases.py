@@ -21,14 +21,14 @@ Examples
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from .kernels import MEDIAN_ROWS, Kernel, Moments
+from .kernels import MEDIAN_ROWS, Kernel, Moments, Scaled, divided
 from .system import memory
 from .system.rows import DistinctRows
 
@@ -284,7 +284,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Sample:
-    """Distinct rows to draw from, others to take kernel widths from, and the moments of all entries."""
+    """Distinct rows to draw from, others to take kernel widths from, and the moments of the columns."""
 
     rows: DistinctRows
     for_widths: DistinctRows
@@ -302,13 +302,21 @@ class Sample:
         """Whether nothing was missed for being left out."""
         return draw.below == 2**64 or (len(self.rows) >= draw.size and len(self.for_widths) >= MEDIAN_ROWS)
 
-    def kernels(self, kernel: Kernel) -> list[Kernel]:
-        """The kernels to choose from, as if all rows were here."""
+    def kernels(self, kernel: Kernel, *, scaled: bool) -> list[Kernel]:
+        """The kernels to choose from, as if all rows were here; `scaled` puts columns in units of their spread."""
+        if scaled:
+            scale = self.moments.deviation
+            of_scaled = replace(self, moments=self.moments.divided(scale))
+            found = of_scaled._kernels(kernel, lambda X: divided(X, scale))
+            return [Scaled(one, scale) for one in found]
+        return self._kernels(kernel, lambda X: X)
+
+    def _kernels(self, kernel: Kernel, seen: Callable[[Any], Any]) -> list[Kernel]:
         if getattr(kernel, "gamma", None) == "scale":
             return [replace(kernel, gamma=self.moments.gamma)]  # type: ignore[type-var]
         if getattr(kernel, "gamma", None) == "auto":
-            return kernel.candidates(self.for_widths.X)
-        return kernel.candidates(self.rows.X, self.rows.weights)
+            return kernel.candidates(seen(self.for_widths.X))
+        return kernel.candidates(seen(self.rows.X), self.rows.weights)
 
 
 def _key_seed(rng: np.random.Generator) -> int:

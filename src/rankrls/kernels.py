@@ -37,6 +37,7 @@ __all__ = [
     "Linear",
     "Polynomial",
     "Precomputed",
+    "Scaled",
     "as_kernel",
 ]
 
@@ -239,6 +240,31 @@ class Function(Kernel):
         return K
 
 
+@dataclass(eq=False)
+class Scaled(Kernel):
+    """k(x / s, z / s) of another kernel: every column in units of its own spread s.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Scaled(Linear(), np.array([1.0, 1000.0]))(np.array([[2.0, 3000.0]]), np.array([[1.0, 1000.0]]))
+    array([[5.]])
+    """
+
+    kernel: Kernel
+    scale: np.ndarray  # (n_features,) positive
+
+    def __call__(self, X: Array, Z: Array) -> np.ndarray:
+        return self.kernel(divided(X, self.scale), divided(Z, self.scale))
+
+
+def divided(X: Array, scale: np.ndarray) -> Array:
+    """The columns of X divided by positive numbers, in the precision of X."""
+    if sparse.issparse(X):
+        return sparse.csr_array(X @ sparse.diags_array((1 / scale).astype(X.dtype)))
+    return X / scale.astype(X.dtype)
+
+
 SHORTHANDS: dict[str, type[Kernel]] = {
     "linear": Linear,
     "rbf": Gaussian,
@@ -317,44 +343,54 @@ def _median_gamma(X: Array) -> float:
 
 @dataclass(frozen=True)
 class Moments:
-    """Count, mean and sum of squares about the mean of all entries of some rows; a row counts by its weight."""
+    """The weight of some rows, and of each column the mean and the sum of squares about it."""
 
     count: float
-    mean: float
-    square: float
-    n_columns: int
+    mean: np.ndarray  # (n,)
+    square: np.ndarray  # (n,)
+    eps: float  # the relative precision of the entries
 
     @classmethod
     def of(cls, X: Array, weights: np.ndarray | None = None) -> Moments:
-        total = Moments(0.0, 0.0, 0.0, X.shape[1])
+        n = X.shape[1]
+        total = Moments(0.0, np.zeros(n), np.zeros(n), float(np.finfo(X.dtype).eps))
         for i in range(0, X.shape[0], 4096):
             total += cls._of_block(X[i : i + 4096], None if weights is None else weights[i : i + 4096])
         return total
 
     @classmethod
     def _of_block(cls, X: Array, weights: np.ndarray | None) -> Moments:
-        u, n = np.ones(X.shape[0]) if weights is None else weights, X.shape[1]
-        count = n * float(u.sum())
-        X = X.astype(np.float64)
-        mean = float(u @ np.asarray(X.sum(axis=1)).ravel()) / count if count else 0.0
-        if sparse.issparse(X):
-            stored, X = np.diff(X.indptr), X.copy()
-            X.data -= mean
-            square = float(u @ (_square_norms(X) + (n - stored) * mean**2))
-        else:
-            square = float(u @ _square_norms(X - mean))
-        return cls(count, mean, square, n)
+        u, eps = np.ones(X.shape[0]) if weights is None else weights, float(np.finfo(X.dtype).eps)
+        count, X = float(u.sum()), X.astype(np.float64)
+        mean = np.asarray(X.T @ u) / count if count else np.zeros(X.shape[1])
+        if not sparse.issparse(X):
+            return cls(count, mean, u @ (X - mean) ** 2, eps)
+        stored, about = X.copy(), X.copy()
+        stored.data[:] = 1.0
+        about.data = (about.data - mean[about.indices]) ** 2
+        return cls(count, mean, about.T @ u + (count - stored.T @ u) * mean**2, eps)
 
     def __add__(self, other: Moments) -> Moments:
         count = self.count + other.count
         if not count:
             return self
         apart = other.mean - self.mean
-        square = self.square + other.square + apart**2 * self.count * other.count / count
-        return Moments(count, self.mean + apart * other.count / count, square, self.n_columns)
+        square = self.square + other.square + apart**2 * (self.count * other.count / count)
+        return Moments(count, self.mean + apart * (other.count / count), square, max(self.eps, other.eps))
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """(n,) the standard deviation of each column, 1 where it does not vary."""
+        deviation = np.sqrt(self.square / self.count) if self.count else np.zeros(len(self.mean))
+        return np.where(deviation > 32 * self.eps * np.abs(self.mean), deviation, 1.0)
+
+    def divided(self, scale: np.ndarray) -> Moments:
+        """Those of the columns divided by a scale."""
+        return Moments(self.count, self.mean / scale, self.square / scale**2, self.eps)
 
     @property
     def gamma(self) -> float:
         """1 / (n_features * variance of all entries)."""
-        variance = self.square / self.count if self.count else 0.0
-        return float(1 / (self.n_columns * variance)) if variance > 0 else 1.0
+        n = len(self.mean)
+        variance = float(np.mean(self.square)) / self.count + float(np.var(self.mean)) if self.count else 0.0
+        return float(1 / (n * variance)) if variance > 0 else 1.0

@@ -52,6 +52,7 @@ CLASSES: dict[str, type] = {
     for cls in (
         *(getattr(estimators, name) for name in estimators.__all__),
         *(kernels.Linear, kernels.Gaussian, kernels.Polynomial, kernels.Laplacian, kernels.Cosine, kernels.Precomputed),
+        kernels.Scaled,
         *(bases.RandomRows, bases.KMeansCentres, bases.PivotedCholesky),
         *(views.View, views.FittedView, Statistics, Preferred, PursuitPath, RelationKFold),
         *(auto.AutoRanker, *auto.STORED, tables.ColumnMaps),
@@ -66,6 +67,7 @@ CLASSES: dict[str, type] = {
         *(model_selection.LeaveOneGroupOut, model_selection.GroupShuffleSplit),
     )
 }
+BEFORE: dict[tuple[str, str], Any] = {("RankRLS", "scale"): None}  # what a parameter was before it existed
 _INERT = (*CLASSES.values(), sparse.csr_array, sparse.csc_array, sparse.coo_array, np.dtype)
 _UFUNCS = {name: getattr(np, name) for name in ("log1p", "expm1", "log", "exp", "sqrt", "abs", "square")}
 _METRICS = {function.__name__: function for function, _ in metrics.METRICS.values()}
@@ -408,7 +410,7 @@ def _complete(found: object) -> None:
         if name not in vars(found):
             if default is inspect.Parameter.empty:
                 raise ModelFileError(f"{cls.__name__} without {name}")
-            found.__dict__[name] = default
+            found.__dict__[name] = BEFORE.get((cls.__name__, name), default)
 
 
 @cache

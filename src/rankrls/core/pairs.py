@@ -38,7 +38,9 @@ class PairPreferences(LinearOperator):
         """Slices of pairs to work on."""
         return [slice(i, i + BATCH_ROWS) for i in range(0, self.shape[0], BATCH_ROWS)]
 
-    def factor(self, pairs: slice, read: Read, shift: Any = 0.0) -> Iterator[np.ndarray]:
+    def factor(
+        self, pairs: slice, read: Read, shift: Any = 0.0, level: np.ndarray | None = None
+    ) -> Iterator[np.ndarray]:
         """Rows of F V, sparse if those of V are; a shift cancels in differences."""
         A = read(self.pair[pairs, 0])
         if sparse.issparse(A):

@@ -61,14 +61,13 @@ def primal(
     Rounding of A'A hides directions with d below eps times the largest. `look(V)`, the sums of the rows in some
     directions, shows them: there ||A v||^2 is right to eps^2.
     """
-    gram = sums.gram if W is None else W.T @ sums.gram @ W
-    cross = sums.cross if W is None else W.T @ sums.cross
+    gram, cross = whitened(sums, W)
     d, V = eigh(gram)
     top = max(d[-1], 0) if len(d) else 0.0
     z, share = V.T @ cross, cutoff(len(d), dtype)
     small = d <= UNCLEAR * top
     if look is not None and small.any() and top > 0:
-        part = look(V[:, small])
+        part = look(unwhitened(W, V[:, small]))
         e, U = eigh(part.gram)
         d, V = np.concatenate([e, d[~small]]), np.hstack([V[:, small] @ U, V[:, ~small]])
         z, share = np.concatenate([U.T @ part.cross, z[~small]]), VISIBLE
@@ -76,7 +75,26 @@ def primal(
     if len(d) and not keep.any():  # rows that do not vary: one direction stays, in which nothing is learned
         keep[-1], d, z = True, np.zeros_like(d), np.zeros_like(z)
     d, V = d[keep], V[:, keep]
-    return RidgePath(V if W is None else W @ V, d, z[keep])
+    return RidgePath(unwhitened(W, V), d, z[keep])
+
+
+def whitened(sums: Statistics, W: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """A'A and A'z in the coordinates v of w = W v; a vector W is a diagonal matrix, None the identity."""
+    if W is None:
+        return sums.gram, sums.cross
+    if W.ndim == 1:
+        return sums.gram * W[:, None] * W, sums.cross * W[:, None]
+    return W.T @ sums.gram @ W, W.T @ sums.cross
+
+
+def unwhitened(W: np.ndarray | None, V: np.ndarray) -> np.ndarray:
+    """W V."""
+    return V if W is None else W[:, None] * V if W.ndim == 1 else W @ V
+
+
+def per_spread(spread: np.ndarray) -> np.ndarray:
+    """(n,) the W of a penalty on weights per spread of their column; a column that does not vary has no weight."""
+    return np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
 
 
 def held_out(B: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *, complete: bool) -> np.ndarray:

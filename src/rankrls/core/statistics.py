@@ -25,6 +25,9 @@ from .queries import BATCH_ROWS
 
 Preferences = QueryPreferences | PairPreferences
 
+SPREAD_COLUMNS = 256
+CLEAR = 32.0  # times what rounding leaves of a constant column, from which on a column varies
+
 
 @dataclass(frozen=True)
 class Statistics:
@@ -40,6 +43,14 @@ class Statistics:
     n_rows: int
     n_queries: int
     n_pairs: int
+    rounding: np.ndarray | None = None  # (n,) below it the spread of a column is rounding; None where unknown
+
+    @property
+    def spread(self) -> np.ndarray:
+        """(n,) the root mean square of each column of A: how much it varies within queries, zero where it does not."""
+        weight = self.weight if self.weight > 0 else max(1, self.n_pairs)  # explicit pairs alone have no rows to weigh
+        spread = np.sqrt(np.maximum(0.0, np.diag(self.gram)) / weight)
+        return spread if self.rounding is None else np.where(spread > CLEAR * self.rounding, spread, 0.0)
 
     def __add__(self, other: Statistics) -> Statistics:
         return self._combine(other, +1)
@@ -66,6 +77,7 @@ class Statistics:
             self.n_rows + sign * other.n_rows,
             self.n_queries + sign * other.n_queries,
             self.n_pairs + sign * other.n_pairs,
+            _largest(self.rounding, other.rounding),
         )
 
 
@@ -85,28 +97,43 @@ def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_colu
     width = n_columns + T.shape[1]
     shift = np.concatenate([centre, np.zeros(T.shape[1])]).astype(dtype)
 
-    def accumulate(batches: Sequence[Any]) -> np.ndarray:
+    def accumulate(batches: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
         read = reader() if isinstance(F, PairPreferences) else _appended(reader(), T.astype(dtype))
-        total, product = np.zeros((width, width)), np.empty((width, width), dtype=dtype)
+        total, product, level = np.zeros((width, width)), np.empty((width, width), dtype=dtype), np.zeros(width)
         with np.errstate(over="ignore", invalid="ignore"):  # callers check the sums
             for batch in batches:
-                for A in F.factor(batch, read, shift):
+                for A in F.factor(batch, read, shift, level):
                     if isinstance(F, PairPreferences):  # margins belong to pairs, not to rows
                         A = np.hstack([A, (F.s[batch, None] * T[batch]).astype(dtype)])
                     total += np.matmul(A.T, A, out=product)
-        return total
+        return total, level
 
-    total = sum(
-        share(accumulate, F.batches(width), cost=float(F.shape[1]) * width, label="sums over rows"),
-        start=np.zeros((width, width)),
-    )
+    parts = share(accumulate, F.batches(width), cost=float(F.shape[1]) * width, label="sums over rows")
+    total = sum((part for part, _ in parts), start=np.zeros((width, width)))
+    rounding = np.finfo(dtype).eps * np.max([level[:n_columns] for _, level in parts], axis=0, initial=0.0)
     t = y.shape[1]
     gram, cross, square = total[:n_columns, :n_columns], total[:n_columns, n_columns:], np.diag(total)[n_columns:]
     if F.beta > 0:
         delta = cross[:, t] / (F.beta * F.weight)
         gram = gram - F.beta * F.weight * np.outer(delta, delta)
         centre = centre + delta
-    return _statistics(F, np.ascontiguousarray(gram), cross[:, :t].copy(), square[:t].copy(), centre, target_mean)
+    gram, cross = np.ascontiguousarray(gram), cross[:, :t].copy()
+    return _statistics(F, gram, cross, square[:t].copy(), centre, target_mean, rounding)
+
+
+def column_spread(F: QueryPreferences, X: Any) -> np.ndarray:
+    """(n,) the spread of each column, as in `Statistics`, without their products: a few columns at a time."""
+    u = np.ones(F.shape[0]) if F.u is None else F.u
+    parts = []
+    for i in range(0, X.shape[1], SPREAD_COLUMNS):
+        V = X[:, i : i + SPREAD_COLUMNS]
+        V = np.asarray(V.toarray() if sparse.issparse(V) else V, dtype=np.float64)
+        if F.beta > 0:
+            V = V - u @ V / F.weight
+        rounding = np.finfo(X.dtype).eps * np.abs(V).max(axis=0) * F.between.max()
+        spread = np.sqrt(np.sum((F @ V) ** 2, axis=0) / F.weight)
+        parts.append(np.where(spread > CLEAR * rounding, spread, 0.0))
+    return np.concatenate(parts)
 
 
 def sparse_terms(F: QueryPreferences, X: sparse.csr_array) -> list[tuple[sparse.csr_array, np.ndarray]]:
@@ -134,12 +161,14 @@ def sparse_statistics(F: QueryPreferences, X: sparse.csr_array, y: np.ndarray) -
     """The same sums for sparse X, without forming F X."""
     z, target_mean = targets(F, y)
     terms = sparse_terms(F, X)
-    gram = sum((_weighted_gram(M, w) for M, w in terms), start=np.zeros((X.shape[1],) * 2))
+    grams = [_weighted_gram(M, w) for M, w in terms]
+    rounding = np.sqrt(np.finfo(np.float64).eps * np.diag(grams[0]) / F.weight)  # of a difference, not of a square
+    gram = sum(grams, start=np.zeros((X.shape[1],) * 2))
     mean = np.zeros(X.shape[1])
     if F.beta > 0:
         mean = F.S @ terms[-1][0] / F.weight
         gram -= F.beta * F.weight * np.outer(mean, mean)
-    return _statistics(F, gram, X.T @ (F.T @ z), np.einsum("it,it->t", z, z), mean, target_mean)
+    return _statistics(F, gram, X.T @ (F.T @ z), np.einsum("it,it->t", z, z), mean, target_mean, rounding)
 
 
 def sparse_pair_statistics(F: PairPreferences, X: sparse.csr_array, y: np.ndarray) -> Statistics:
@@ -177,10 +206,21 @@ def target_mean_of(F: Preferences, y: np.ndarray) -> np.ndarray:
 
 
 def _statistics(
-    F: Preferences, gram: np.ndarray, cross: np.ndarray, square: np.ndarray, mean: np.ndarray, target_mean: np.ndarray
+    F: Preferences,
+    gram: np.ndarray,
+    cross: np.ndarray,
+    square: np.ndarray,
+    mean: np.ndarray,
+    target_mean: np.ndarray,
+    rounding: np.ndarray | None = None,
 ) -> Statistics:
     n_queries = len(F.queries) if isinstance(F, QueryPreferences) else 0
-    return Statistics(gram, cross, square, mean, target_mean, F.weight, F.beta, F.shape[1], n_queries, F.n_pairs)
+    counts = F.weight, F.beta, F.shape[1], n_queries, F.n_pairs
+    return Statistics(gram, cross, square, mean, target_mean, *counts, rounding)
+
+
+def _largest(a: np.ndarray | None, b: np.ndarray | None) -> np.ndarray | None:
+    return (b if a is None else a) if a is None or b is None else np.maximum(a, b)
 
 
 def _weighted_gram(X: sparse.csr_array, weights: np.ndarray) -> np.ndarray:

@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
-from ..core.ridge import primal
+from ..core.ridge import per_spread, primal
 from ..problems import choice
 from ..problems.signed import signed_models
+from ..problems.solved import mean_eigenvalue
 from .base import Ranker
 from .serving import kernel_scorer, linear_scorer
 
@@ -117,15 +118,16 @@ class Explained(Ranker):
                 "this model keeps no sums to solve again for other alphas (it was fitted in dual or iterative form): "
                 "fit it for each alpha"
             )
-        path = primal(self.statistics_, None, self.coef_.dtype)
+        sums = self.statistics_
+        W = None if self.scale is None else per_spread(sums.spread)
         if alphas is None:
-            gram = self.statistics_.gram
-            alphas = getattr(self, "alphas_", choice.default_alphas(float(np.trace(gram)) / len(gram)))
+            alphas = getattr(self, "alphas_", choice.default_alphas(mean_eigenvalue(sums, W)))
         alphas = checks.check_grid("alphas", alphas)
         signs = checks.check_signs(self.positive, self.n_features_in_, getattr(self, "feature_names_in_", None))
         if signs is None:
+            path = primal(sums, W, self.coef_.dtype)
             found = [path.coef(alpha) for alpha in alphas]
         else:
-            found = [model.coef for model in signed_models(self.statistics_, alphas, signs)]
+            found = [model.coef for model in signed_models(sums, alphas, signs, W=W)]
         coefs = np.reshape([coef.T for coef in found], (len(alphas), *self.coef_.shape))
         return alphas, coefs.astype(self.coef_.dtype)

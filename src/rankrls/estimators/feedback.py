@@ -10,11 +10,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import checks
 from ..core.queries import Queries
+from ..core.ridge import per_spread
 from ..core.statistics import Statistics
 from ..problems.base import Model
 from ..problems.constrained import Preferred, constrained_model
 from ..problems.signed import signed_models
-from .from_blocks import features_of
+from .from_blocks import features_of, penalty
 from .training import Training
 
 TOLERANCE = 1e-6  # what is demanded exactly must hold up to this
@@ -31,6 +32,7 @@ class PairFeedback:
     kernel_: Any
     n_features_in_: int
     positive: Any
+    scale: Any
     statistics_: Any
     X_fit_: Any
     _accepts: Any
@@ -186,8 +188,9 @@ class PairFeedback:
         if signs is not None:
             if pairs is not None and pairs.exact.any():
                 raise ValueError("pairs that are demanded exactly do not go with positive: give them as weighted pairs")
-            return signed_models(sums, np.array([self.alpha_]), signs)[0]
-        W = features_of(data, data.X.shape[1]).W
+            W = None if self.scale is None else per_spread(sums.spread)
+            return signed_models(sums, np.array([self.alpha_]), signs, W=W)[0]
+        W = penalty(data, sums, features_of(data, data.X.shape[1]))
         model, failure = constrained_model(self.alpha_, sums, W, data.dtype, pairs)
         if failure > TOLERANCE:
             raise ValueError(

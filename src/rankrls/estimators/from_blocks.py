@@ -23,6 +23,7 @@ from ..blocks.sums import BlockedRows, SumRows, SumRowsPerFold
 from ..blocks.totals import Counts, Loss, QueryTotals
 from ..core.features import Features, Identity, Nystroem, Projected
 from ..core.queries import Queries
+from ..core.ridge import per_spread
 from ..core.statistics import Statistics
 from ..kernels import Precomputed, as_kernel
 from ..metrics import Metric, get_metric
@@ -33,7 +34,7 @@ from ..problems.solved import Solved, mean_eigenvalue, model_at, needs_rows
 from ..system import memory
 from ..system.seeds import seed_of
 from ..system.warnings import warn
-from .training import GRAM_COLUMNS, Training
+from .training import GRAM_COLUMNS, Training, is_scalable
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,11 @@ class BlockSetup:
     given: Any = None  # alphas to choose from; None for a grid fitted to the data
 
     @cached_property
+    def W(self) -> np.ndarray | None:
+        """The penalty is ||W^-1 w||^2."""
+        return penalty(self.data, self.sums, self.features)
+
+    @cached_property
     def folds(self) -> list[Statistics]:
         """The sums of each fold, or of all rows."""
         found = self._folds()
@@ -106,8 +112,15 @@ class BlockSetup:
     def sums(self) -> Statistics:
         return reduce(operator.add, self.folds)
 
+    @property
+    def scale(self) -> np.ndarray | None:
+        """The units in which columns are penalised; None for those they have."""
+        if self.data.kernel is not None:
+            return getattr(self.data.kernel, "scale", None)
+        return per_spread(self.W) if self.W is not None else None
+
     def model(self, alpha: float) -> Model:
-        return model_at(alpha, self.sums, self.features.W, self.dtype, self._readable)
+        return model_at(alpha, self.sums, self.W, self.dtype, self._readable)
 
     @property
     def _readable(self) -> BlockSetup | None:
@@ -129,7 +142,7 @@ class BlockSetup:
     def alphas(self) -> np.ndarray:
         if self.given is not None:
             return checks.check_grid("alphas", self.given)
-        return choice.default_alphas(mean_eigenvalue(self.sums, self.features.W))
+        return choice.default_alphas(mean_eigenvalue(self.sums, self.W))
 
     @property
     def extends(self) -> bool:
@@ -163,8 +176,8 @@ class BlockSetup:
         """The metric of every query by models that never saw it, for each alpha."""
         totals = self.rows.totals(self.loss)
         if self.n_folds is None:
-            rows = self._readable if needs_rows(self.sums, self.features.W, alphas) else None
-            solved = Solved.of(self.sums, self.features.W, self.dtype, rows)
+            rows = self._readable if needs_rows(self.sums, self.W, alphas) else None
+            solved = Solved.of(self.sums, self.W, self.dtype, rows)
             by_query = LeaveQueryOut(solved, self.features, self.loss, metric, alphas, self.dtype)
             return self.rows.blocks.sum_by_query(by_query, totals, "held-out queries")
         by_fold = LeaveFoldOut(self._fold_models(alphas), self.features, metric, self.dtype)
@@ -184,7 +197,7 @@ class BlockSetup:
     def _fold_models(self, alphas: np.ndarray) -> list[list[Model]]:
         found = []
         for part in self.folds:
-            solved = Solved.of(self.sums - part, self.features.W, self.dtype)
+            solved = Solved.of(self.sums - part, self.W, self.dtype)
             found.append([solved.model(alpha) for alpha in alphas])
         return found
 
@@ -199,6 +212,7 @@ class BlockFit:
     alpha: float
     tied: bool
     names: list[str] | None  # of the features
+    scale: np.ndarray | None = None  # of the columns
     alphas: np.ndarray | None = None  # the grid alpha was chosen from, if it was
     cv_scores: np.ndarray | None = None  # (k,)
     cv_errors: np.ndarray | None = None  # (k,)
@@ -242,7 +256,7 @@ def fit_rows(model: Any, blocks: BlockedRows) -> BlockFit:
         chosen = Choice.only(next(candidates), Setting(alpha=float(model.alpha)))
     setup, alpha = chosen.candidate, chosen.setting.alpha
     _check_sums(setup.sums)
-    found = BlockFit(setup.model(alpha), setup.data, setup.sums, alpha, setup.loss.tied, blocks.names)
+    found = BlockFit(setup.model(alpha), setup.data, setup.sums, alpha, setup.loss.tied, blocks.names, setup.scale)
     if not auto:
         return found
     criterion = ("minus the loss" if metric.greater_is_better else "loss") if blocks.once else None
@@ -254,7 +268,8 @@ def more_sums(model: Any, source: Source) -> tuple[Statistics, Training]:
     """The sums of further rows for a fitted model, and its kernel and points."""
     _check_same_features(model, source)
     none = np.empty((0, source.n_columns), dtype=source.dtype)
-    data = Training(none, *_no_rows(source.n_targets), flat=source.n_targets == 1)
+    y, queries = _no_rows(source.n_targets)
+    data = Training(none, y, queries, flat=source.n_targets == 1, scaled=model.scale is not None)
     if model.kernel is not None:
         data = replace(data, kernel=model.kernel_, points=model.X_fit_)
     loss = Loss(model.weighting, float(model.regression), model.tied_pairs_)
@@ -305,6 +320,11 @@ def _check_same_features(model: Any, source: Source) -> None:
             )
 
 
+def penalty(data: Training, sums: Statistics, features: Features) -> np.ndarray | None:
+    """W of the penalty ||W^-1 w||^2: columns in units of their spread, or the norm of the features."""
+    return per_spread(sums.spread) if data.scaled and data.kernel is None else features.W
+
+
 def features_of(data: Training, n_columns: int) -> Features:
     """The columns, or the kernel to the basis points."""
     return Identity(n_columns) if data.kernel is None else Nystroem(data.kernel, data.points)
@@ -312,13 +332,12 @@ def features_of(data: Training, n_columns: int) -> Features:
 
 def _with_kernels(model: Any, blocks: BlockedRows) -> list[Training]:
     """The kernels to choose from with their basis points, which are drawn from a sample of the rows."""
-    none = _no_rows(blocks.n_targets)
     if model.kernel is None:
         if blocks.n_columns > GRAM_COLUMNS:
             memory.check_memory(
                 4 * 8 * blocks.n_columns**2, f"a matrix of {blocks.n_columns} features", "take fewer of them"
             )
-        return [Training(np.empty((0, blocks.n_columns), dtype=blocks.dtype), *none, flat=blocks.n_targets == 1)]
+        return [replace(_rows(blocks), scaled=model.scale is not None)]
     kernel = as_kernel(model.kernel)
     basis = model.basis
     numbers = not isinstance(basis, bases.Basis) and np.ndim(basis) == 1
@@ -329,12 +348,18 @@ def _with_kernels(model: Any, blocks: BlockedRows) -> list[Training]:
         )
     seed = seed_of(model.random_state)
     drawn = isinstance(basis, bases.Basis) or bases.is_count(basis)
-    if not drawn and not isinstance(getattr(kernel, "gamma", None), str):
-        rows = Training(np.empty((0, blocks.n_columns), dtype=blocks.dtype), *none, flat=blocks.n_targets == 1)
-        return rows.with_kernels(kernel, basis, seed)
+    scaled = model.scale is not None and is_scalable(kernel)
+    if not (drawn or scaled or isinstance(getattr(kernel, "gamma", None), str)):
+        return _rows(blocks).with_kernels(kernel, basis, seed)
     sample = blocks.sample(bases.Draw.of(basis, seed))
-    rows = Training(sample.rows.X, *none, sample.rows.weights, flat=blocks.n_targets == 1)
-    return [rows.with_kernels(one, basis, seed)[0] for one in sample.kernels(kernel)]
+    rows = replace(_rows(blocks), X=sample.rows.X, weights=sample.rows.weights)
+    return [rows.with_kernels(one, basis, seed)[0] for one in sample.kernels(kernel, scaled=scaled)]
+
+
+def _rows(blocks: BlockedRows) -> Training:
+    """No rows, of the kind that the blocks have."""
+    none = np.empty((0, blocks.n_columns), dtype=blocks.dtype)
+    return Training(none, *_no_rows(blocks.n_targets), flat=blocks.n_targets == 1)
 
 
 def _no_rows(n_targets: int) -> tuple[np.ndarray, Queries]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import checks
 from ..core.pairs import PairPreferences
+from ..core.ridge import per_spread
 from ..metrics import Metric
 from ..problems import choice
 from ..problems.choice import Judged, Setting
@@ -39,6 +40,13 @@ class PairSetup:
         if self.given is not None:
             return checks.check_grid("alphas", self.given)
         return choice.default_alphas(self.problem.mean_eigenvalue)
+
+    @property
+    def scale(self) -> np.ndarray | None:
+        """The units in which columns are penalised; None for those they have."""
+        if self.data.kernel is not None:
+            return getattr(self.data.kernel, "scale", None)
+        return per_spread(self.problem.W) if self.problem.W is not None else None
 
     @property
     def extends(self) -> bool:

@@ -90,6 +90,12 @@ class RankRLS(PairFeedback, Explained):
         Held-out folds, unions of whole queries; all are exact and none refits. A single query is cut into folds of its
         items (10 unless `cv` is a number or gives splits). Data for which the iterative solver is used (many
         thousands of sparse features and of rows) take five folds of queries for "leave-query-out".
+    scale : "auto" or None, default=None
+        "auto" measures columns in units of their own spread, so that their scale does not matter: a linear model is
+        penalised by the sum of (w_j s_j)^2, where s_j is the root mean square of column j within queries over the
+        pairs that count, and the kernels of the library see every column divided by its standard deviation. `coef_`
+        stays in the units of X. None is the papers' penalty, the sum of w_j^2, and the columns as they are. Functions
+        of yours and precomputed kernels are never scaled.
     positive : bool, list of columns, or dict, default=False
         Signs that weights of a linear model must have: True for none below zero, columns by name or number for these
         alone, a dict such as `{"bm25": +1, "spam": -1}` for either sign. Exact, and held out exactly.
@@ -112,6 +118,9 @@ class RankRLS(PairFeedback, Explained):
         Points of a kernel model: the training rows or the basis.
     kernel_ : Kernel
         The kernel with its parameters fixed.
+    scale_ : ndarray of shape (n_features,)
+        With scale="auto", the spread of each column; zero for a column that does not vary within queries, which a
+        linear model leaves out.
     alphas_, cv_scores_ : ndarray of shape (n_alphas,)
         The grid and the mean held-out score of each value (only with alpha="auto", as the next two).
     cv_errors_ : ndarray of shape (n_alphas,)
@@ -157,6 +166,7 @@ class RankRLS(PairFeedback, Explained):
         alphas: ArrayLike | None = None,
         scoring: str | Callable[..., float] = "pairwise_accuracy",
         cv: object = "leave-query-out",
+        scale: str | None = None,
         positive: object = False,
         random_state: Seed = None,
         verbose: bool = False,
@@ -170,6 +180,7 @@ class RankRLS(PairFeedback, Explained):
         self.alphas = alphas
         self.scoring = scoring
         self.cv = cv
+        self.scale = scale
         self.positive = positive
         self.random_state = random_state
         self.verbose = verbose
@@ -261,6 +272,7 @@ class RankRLS(PairFeedback, Explained):
             predictions = data.all_rows(chosen.predictions).astype(data.dtype, copy=False)
             self.cv_predictions_ = predictions[:, 0] if data.flat else predictions
         self.statistics_ = setup.statistics()
+        self._keep_scale(setup.scale)
         return self
 
     def fit_pairs(
@@ -314,7 +326,7 @@ class RankRLS(PairFeedback, Explained):
         if weights is not None:
             pairs, y, weights = (array[weights > 0] for array in (pairs, y, weights))
         F = PairPreferences(pairs, X.shape[0], weights)
-        rows = Training(X, y, Queries.single(X.shape[0]), n_given=X.shape[0])
+        rows = Training(X, y, Queries.single(X.shape[0]), n_given=X.shape[0], scaled=self.scale is not None)
         wide = self.kernel is None and X.shape[1] > min(X.shape[0], GRAM_COLUMNS)  # expand weights in the rows
         options = rows.with_kernels("linear" if wide else self.kernel, self.basis, self.random_state)
         candidates = [PairSetup.of(data, F, y, self.alphas if self._auto else [self.alpha]) for data in options]
@@ -325,7 +337,9 @@ class RankRLS(PairFeedback, Explained):
         setup, alpha = chosen.candidate, chosen.setting.alpha
         model, data = setup.problem.model(alpha), setup.data
         if wide:
-            model, data = Model(X.T @ model.coef, model.intercept), rows
+            coef = X.T @ model.coef
+            scale = getattr(setup.data.kernel, "scale", None)
+            model, data = Model(coef if scale is None else coef / scale[:, None] ** 2, model.intercept), rows
         self._store(model, data)
         self._forget_selection()
         if self._auto:
@@ -335,6 +349,7 @@ class RankRLS(PairFeedback, Explained):
         self.__dict__.pop("pairs_", None)
         sums = None if wide else setup.problem.sums
         self.statistics_ = None if sums is None else replace(sums, weight=0.0, beta=float(self.regression))
+        self._keep_scale(setup.scale)
         return self
 
     @available_if(_keeps_sums)
@@ -445,6 +460,8 @@ class RankRLS(PairFeedback, Explained):
     def _combine(self, sums: Statistics, data: Training, *, learn: bool):
         """The model of the sums so far and of more, or less."""
         sums = combined(self.statistics_, sums, self.alpha_, learn=learn)
+        scaled = self.scale is not None and data.kernel is None
+        self._keep_scale(sums.spread if scaled else getattr(data.kernel, "scale", None))
         self._store(self._solution(sums, data, getattr(self, "pairs_", None)), data)
         self.statistics_, self.n_queries_, self.n_pairs_ = sums, sums.n_queries, sums.n_pairs
         self.weighting_ = self.weighting
@@ -462,6 +479,7 @@ class RankRLS(PairFeedback, Explained):
         self.alpha_, self.tied_pairs_, self.statistics_ = found.alpha, found.tied, sums
         self.n_queries_, self.n_pairs_, self.weighting_ = sums.n_queries, sums.n_pairs, self.weighting
         self._forget_selection()
+        self._keep_scale(found.scale)
         for name in ("alphas", "cv_scores", "cv_errors", "cv_criterion"):
             if getattr(found, name) is not None:
                 setattr(self, f"{name}_", getattr(found, name))
@@ -501,6 +519,11 @@ class RankRLS(PairFeedback, Explained):
         for name in ("alphas_", "cv_scores_", "cv_errors_", "cv_criterion_", "cv_predictions_"):
             self.__dict__.pop(name, None)
 
+    def _keep_scale(self, scale: np.ndarray | None) -> None:
+        self.__dict__.pop("scale_", None)
+        if scale is not None:
+            self.scale_ = scale
+
     def _check_params(self) -> None:
         if self._auto:
             checks.check_choice("alpha", self.alpha, ("auto",))
@@ -511,6 +534,7 @@ class RankRLS(PairFeedback, Explained):
         checks.check_choice("weighting", self.weighting, WEIGHTINGS)
         checks.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
         checks.check_share("regression", self.regression)
+        checks.check_choice("scale", self.scale, ("auto", None))
         get_metric(self.scoring)
         if self.kernel is not None:
             checks.check_unsigned(self.positive, "a kernel model, which has weights of points and not of features,")
@@ -544,7 +568,8 @@ class RankRLS(PairFeedback, Explained):
         if self.__sklearn_tags__().input_tags.pairwise and fresh:
             checks.check_kernel_matrix(X)
         signs = checks.check_signs(self.positive, X.shape[1], getattr(self, "feature_names_in_", None))
-        rows = Training(X, targets, queries, weights, n_given=X.shape[0], flat=y.ndim == 1, signs=signs)
+        kind = {"n_given": X.shape[0], "flat": y.ndim == 1, "signs": signs, "scaled": self.scale is not None}
+        rows = Training(X, targets, queries, weights, **kind)
         data = rows.without_zero_weights()
         if self.tied_pairs is not False:
             checks.check_query_mass(data.queries, data.weights, self.weighting)

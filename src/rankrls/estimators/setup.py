@@ -12,7 +12,8 @@ import numpy as np
 from .. import checks
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
-from ..core.statistics import Statistics
+from ..core.ridge import per_spread
+from ..core.statistics import Statistics, column_spread
 from ..metrics import Metric
 from ..problems import choice
 from ..problems.base import Fold, Model
@@ -20,7 +21,7 @@ from ..problems.choice import Judged, Problem, Setting
 from ..problems.iterative import Iterative
 from ..problems.primal import Primal
 from .folds import folds_of
-from .training import Training
+from .training import Training, multiplied
 
 
 @dataclass(frozen=True)
@@ -38,17 +39,25 @@ class Setup:
     unit: float = 1.0
     items: bool = False
     given: Any = None  # alphas to choose from; None for a grid fitted to the data
+    W: np.ndarray | None = None  # what the columns were multiplied by, where rows are fewer than columns
 
     @classmethod
     def of(cls, data: Training, given: object, *, tied: bool, weighting: str, regression: float) -> Setup:
         """The problem of some rows, tied pairs included or not."""
         y = None if tied else data.y[:, 0]
         F = QueryPreferences(data.queries, y, weighting=weighting, regression=regression, weights=data.weights)
+        rows, W = data, None
+        if data.scaled and data.kernel is None and not data.by_columns:
+            W = per_spread(column_spread(F, data.X))
+            rows = replace(data, X=multiplied(data.X, W))
         if len(data.queries) > 1 or F.within is not None:
-            return cls(data, data.problem(F), F, tied, given=given)
-        items = Queries.singletons(F.shape[0])
+            return cls(data, rows.problem(F), F, tied, given=given, W=W)
+        items, unit = Queries.singletons(F.shape[0]), choice.item_factor(F)
         ridge = QueryPreferences(items, weighting="items", regression=1.0, weights=data.weights)
-        return cls(data, data.problem(ridge), F, tied, choice.item_factor(F), items=True, given=given)
+        problem = rows.problem(ridge)
+        if isinstance(problem, Primal) and problem.scaled:
+            problem = replace(problem, scaled=unit)
+        return cls(data, problem, F, tied, unit, items=True, given=given, W=W)
 
     @cached_property
     def alphas(self) -> np.ndarray:
@@ -83,7 +92,16 @@ class Setup:
 
     def model(self, alpha: float) -> Model:
         self._check_range()
-        return self.problem.model(alpha / self.unit)
+        model = self.problem.model(alpha / self.unit)
+        return model if self.W is None else Model(self.W[:, None] * model.coef, model.intercept)
+
+    @property
+    def scale(self) -> np.ndarray | None:
+        """(n,) the units in which columns are penalised, zero for those that do not vary; None for those they have."""
+        if self.data.kernel is not None:
+            return getattr(self.data.kernel, "scale", None)
+        W = self.problem.W if isinstance(self.problem, Primal) and self.problem.scaled else self.W
+        return None if W is None else per_spread(W)
 
     def statistics(self) -> Statistics | None:
         """The sums of a primal problem in the unit of alpha the caller uses."""
@@ -98,6 +116,7 @@ class Setup:
             gram=sums.gram * self.unit,
             cross=sums.cross * self.unit,
             square=sums.square * self.unit,
+            rounding=None if sums.rounding is None else sums.rounding * np.sqrt(self.unit),
             mean=sums.mean * free,
             target_mean=sums.target_mean * free,
             beta=self.F.beta,

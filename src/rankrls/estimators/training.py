@@ -14,7 +14,20 @@ from ..core.features import Identity, Nystroem
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..core.statistics import Preferences
-from ..kernels import Function, Kernel, Precomputed, as_kernel
+from ..kernels import (
+    Cosine,
+    Function,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Moments,
+    Polynomial,
+    Precomputed,
+    Scaled,
+    as_kernel,
+    divided,
+)
 from ..problems.choice import Problem
 from ..problems.dual import Dual
 from ..problems.iterative import Iterative
@@ -23,6 +36,7 @@ from ..problems.signed import SignedPrimal
 from ..system import memory
 from ..system.seeds import seed_of
 
+SCALABLE = (Linear, Gaussian, Polynomial, Laplacian, Cosine)
 GRAM_COLUMNS = 4000  # sparse data with more columns than this never get a dense Gram matrix
 
 
@@ -41,6 +55,7 @@ class Training:
     given: Any = None  # all of these rows, where some are not kept
     flat: bool = True  # the caller's y has one dimension
     signs: np.ndarray | None = None  # (n,) of the weights, where they are given
+    scaled: bool = False  # columns count in units of their own spread
 
     def without_zero_weights(self) -> Training:
         """A row of weight zero is a row not given."""
@@ -60,8 +75,15 @@ class Training:
             return [self._precomputed(basis, seed)]
         return [
             replace(self, kernel=k, points=bases.points(basis, self.X, k, seed, self.weights, numbered=self.given))
-            for k in kernel.candidates(self.X, self.weights)
+            for k in self._candidates(kernel)
         ]
+
+    def _candidates(self, kernel: Kernel) -> list[Kernel]:
+        """The kernels to choose from; those of the library see scaled columns, a function of the caller's does not."""
+        if not (self.scaled and is_scalable(kernel)):
+            return kernel.candidates(self.X, self.weights)
+        scale = Moments.of(self.X, self.weights).deviation
+        return [Scaled(k, scale) for k in kernel.candidates(divided(self.X, scale), self.weights)]
 
     def _precomputed(self, basis: Any, seed: int) -> Training:
         """Points of a precomputed kernel are rows and columns of the caller's matrix, by number."""
@@ -100,22 +122,29 @@ class Training:
         """Primal where features are few, dual where items are fewer, iterative where both are many and sparse."""
         m, n = self.X.shape
         if self.signs is not None:
-            return SignedPrimal(F, Identity(n), self.X, self.y, self.dtype, self.signs)
+            scaled = float(self.scaled)
+            return SignedPrimal(F, Identity(n), self.X, self.y, self.dtype, scaled, signs=self.signs)
         if self.points is not None:
             return self.primal(F, self.y)
         if self.kernel is not None:
             return Dual(F, self.K, self.y)
-        if n <= m and not (sparse.issparse(self.X) and n > GRAM_COLUMNS):
+        if self.by_columns:
             return self.primal(F, self.y)
         if not sparse.issparse(self.X) or m <= GRAM_COLUMNS:
             memory.check_memory(6 * 8 * m**2, f"a linear model of {m} rows and {n} features", "use fewer rows")
             return Dual(F, self.X, self.y, linear=True)
         return Iterative(F, self.X, self.y)
 
+    @property
+    def by_columns(self) -> bool:
+        """Whether a linear model is solved through the products of its columns."""
+        m, n = self.X.shape
+        return self.signs is not None or (n <= m and not (sparse.issparse(self.X) and n > GRAM_COLUMNS))
+
     def primal(self, F: Preferences, y: np.ndarray) -> Primal:
         """The problem in the space of the features: columns, or kernels to the basis points."""
         if self.kernel is None:
-            return Primal(F, Identity(self.X.shape[1]), self.X, y, self.dtype)
+            return Primal(F, Identity(self.X.shape[1]), self.X, y, self.dtype, scaled=float(self.scaled))
         return Primal(F, Nystroem(self.kernel, self.points), self.X, y, np.float64)
 
     def all_rows(self, V: np.ndarray) -> np.ndarray:
@@ -142,3 +171,15 @@ def preferences_among(
         checks.check_query_mass(part, weights, weighting)
     labels = None if y is None else y[rows]
     return QueryPreferences(part, labels, weighting=weighting, regression=regression, weights=weights)
+
+
+def is_scalable(kernel: Kernel) -> bool:
+    """Whether a kernel is one of the library's functions of columns."""
+    return type(kernel) in SCALABLE
+
+
+def multiplied(X: Any, W: np.ndarray) -> Any:
+    """The columns of X times W, in the precision of X."""
+    if sparse.issparse(X):
+        return sparse.csr_array(X @ sparse.diags_array(W.astype(X.dtype)))
+    return X * W.astype(X.dtype)

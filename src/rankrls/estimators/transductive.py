@@ -322,6 +322,7 @@ class TransductiveRankRLS(Ranker):
             tied_pairs=True,
             alphas=alphas,
             scoring=self.scoring,
+            scale=None,
         )
         everything = len(rows) == data.X.shape[0]
         X = data.X if everything else data.X[rows]

@@ -28,7 +28,7 @@ from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 
 from ..estimators.pipelines import ranker_of
-from ..kernels import Cosine, Gaussian, Laplacian, Polynomial
+from ..kernels import Cosine, Gaussian, Laplacian, Polynomial, Scaled
 from ..tables import TableEncoder
 from . import encoders
 from .graph import Graph
@@ -186,9 +186,13 @@ def _term(graph: Graph, x: str, term: Term) -> str:
         numbers = np.arange(columns.start, columns.stop) if isinstance(columns, slice) else columns
         x = graph.op("Gather", x, graph.constant(numbers, np.int64), axis=1)
     if term.kernel is not None:
-        if type(term.kernel) not in KERNELS:
-            raise ValueError(f"the kernel {term.kernel} cannot be written down: use one of rankrls.kernels")
-        x = KERNELS[type(term.kernel)](graph, x, dense(term.points), term.kernel)
+        kernel, points = term.kernel, dense(term.points)
+        if isinstance(kernel, Scaled):
+            x, points = graph.op("Div", x, graph.constant(kernel.scale)), points / kernel.scale
+            kernel = kernel.kernel
+        if type(kernel) not in KERNELS:
+            raise ValueError(f"the kernel {kernel} cannot be written down: use one of rankrls.kernels")
+        x = KERNELS[type(kernel)](graph, x, points, kernel)
     return graph.op("MatMul", x, graph.constant(term.coef.reshape(len(term.coef), -1)))
 
 

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 
 from ..auto import AutoRanker
 from ..estimators import ConditionalRankRLS, PerQueryMinMax, pipelines
-from ..kernels import Function, Kernel, Linear, Precomputed
+from ..kernels import Function, Kernel, Linear, Precomputed, Scaled
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,13 @@ class Term:
 
     def folded(self) -> Term:
         """The same, a linear kernel multiplied out."""
-        if not isinstance(self.kernel, Linear):
+        kernel, squares = self.kernel, np.ones(1)
+        if isinstance(self.kernel, Scaled):
+            kernel, squares = self.kernel.kernel, self.kernel.scale**2
+        if not isinstance(kernel, Linear):
             return self
-        return Term(self.columns, None, None, np.asarray(self.points.T @ self.coef))
+        coef = np.asarray(self.points.T @ self.coef)
+        return Term(self.columns, None, None, (coef.T / squares).T)
 
 
 def scalers_of(model: BaseEstimator) -> list[Any]:

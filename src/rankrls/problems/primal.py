@@ -15,7 +15,7 @@ from ..core.means import Read, Rows
 from ..core.pairs import PairPreferences
 from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Batch
-from ..core.ridge import RidgePath, held_out
+from ..core.ridge import RidgePath, held_out, per_spread
 from ..core.statistics import (
     Preferences,
     Statistics,
@@ -39,6 +39,7 @@ class Primal:
     X: Any
     y: np.ndarray  # (m, t); margins (p, t) with PairPreferences
     dtype: Any
+    scaled: float = 0.0  # if positive, weights are penalised per spread of their column; this is the unit of alpha
 
     @cached_property
     def sums(self) -> Statistics:
@@ -49,8 +50,13 @@ class Primal:
         return statistics(self.F, self.features.reader(self.X), self.y, self.features.n_columns, self.dtype)
 
     @cached_property
+    def W(self) -> np.ndarray | None:
+        """The penalty is ||W^-1 w||^2."""
+        return per_spread(np.sqrt(self.scaled) * self.sums.spread) if self.scaled else self.features.W
+
+    @cached_property
     def solved(self) -> Solved:
-        return Solved.of(self.sums, self.features.W, self.dtype)
+        return Solved.of(self.sums, self.W, self.dtype)
 
     @property
     def path(self) -> RidgePath:
@@ -58,18 +64,18 @@ class Primal:
 
     @property
     def mean_eigenvalue(self) -> float:
-        return mean_eigenvalue(self.sums, self.features.W)
+        return mean_eigenvalue(self.sums, self.W)
 
     def model(self, alpha: float) -> Model:
-        coef = cholesky_solution(self.sums, alpha, self.features.W)
+        coef = cholesky_solution(self.sums, alpha, self.W)
         return self._solved(alpha).model(alpha, self._rows) if coef is None else Model.of(coef, self.sums)
 
     def _solved(self, alphas: ArrayLike | None) -> Solved:
-        return self._sharpened if needs_rows(self.sums, self.features.W, alphas) else self.solved
+        return self._sharpened if needs_rows(self.sums, self.W, alphas) else self.solved
 
     @cached_property
     def _sharpened(self) -> Solved:
-        return Solved.of(self.sums, None, self.dtype, self._rows)
+        return Solved.of(self.sums, self.W, self.dtype, self._rows)
 
     @property
     def _rows(self) -> Primal | None:
@@ -86,7 +92,7 @@ class Primal:
     def leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
         if folds is None:
             return self.leave_queries_out(self._solved(alphas), alphas)
-        return self._leave_folds_out(folds, self.sums, alphas)
+        return self._leave_folds_out(folds, self.sums, self.W, alphas)
 
     def leave_queries_out(self, solved: Solved, alphas: np.ndarray) -> np.ndarray:
         """(m, k, t) scores of these rows by models that never saw their query; `solved` may be of more rows."""
@@ -95,7 +101,7 @@ class Primal:
         scores = self._leave_short_queries_out([b for b in batches if b.length <= long_rows], solved, alphas)
         long = [Fold(np.arange(self.F.shape[0])[b.rows]) for b in batches if b.length > long_rows]
         if long:
-            held = self._leave_folds_out(long, solved.sums, alphas)
+            held = self._leave_folds_out(long, solved.sums, solved.W, alphas)
             for fold in long:
                 scores[fold.rows] = held[fold.rows]
         return scores
@@ -157,7 +163,9 @@ class Primal:
 
         return dense
 
-    def _leave_folds_out(self, folds: Sequence[Fold], total: Statistics, alphas: np.ndarray) -> np.ndarray:
+    def _leave_folds_out(
+        self, folds: Sequence[Fold], total: Statistics, W: np.ndarray | None, alphas: np.ndarray
+    ) -> np.ndarray:
         """Fold by fold, from the sums of all rows less those of the fold.
 
         A fold that cuts a query changes the pairs among the rest: their sums are computed anew.
@@ -168,7 +176,7 @@ class Primal:
                 sums = total - self.restrict(fold.rows).sums
             else:
                 sums = self.restrict(fold.rest(self.F.shape[0])).sums
-            solved = Solved.of(sums, self.features.W, self.dtype)
+            solved = Solved.of(sums, W, self.dtype)
             models = [solved.model(alpha * fold.factor) for alpha in alphas]
             scores[fold.rows] = self.scores(fold.rows, models)
         return scores

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..core.preferences import QueryPreferences
+from ..core.ridge import per_spread
 from ..core.signs import signed_solution
 from ..core.statistics import Statistics
 from .base import Fold, Model
@@ -21,7 +22,7 @@ class SignedPrimal(Primal):
     signs: np.ndarray = field(default_factory=lambda: np.empty(0))  # (n,) 1, -1, or 0 for any sign
 
     def model(self, alpha: float) -> Model:
-        return signed_models(self.sums, np.array([alpha]), self.signs)[0]
+        return signed_models(self.sums, np.array([alpha]), self.signs, W=self.W)[0]
 
     def leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
         """(m, k, t) scores of every row by models that never saw its fold: each starts from the weights of all rows."""
@@ -30,26 +31,32 @@ class SignedPrimal(Primal):
             queries = self.F.queries
             folds = [Fold(queries.rows(q)) for q in range(len(queries))]
         scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan, dtype=self.dtype)
-        near = signed_models(self.sums, alphas, self.signs)
+        near = signed_models(self.sums, alphas, self.signs, W=self.W)
         for fold in folds:
             if fold.whole:
                 sums = self.sums - self.restrict(fold.rows).sums
             else:
                 sums = self.restrict(fold.rest(self.F.shape[0])).sums
-            scores[fold.rows] = self.scores(fold.rows, signed_models(sums, alphas * fold.factor, self.signs, near))
+            models = signed_models(sums, alphas * fold.factor, self.signs, near, W=self.W)
+            scores[fold.rows] = self.scores(fold.rows, models)
         return scores
 
 
 def signed_models(
-    sums: Statistics, alphas: np.ndarray, signs: np.ndarray, near: Sequence[Model] | None = None
+    sums: Statistics,
+    alphas: np.ndarray,
+    signs: np.ndarray,
+    near: Sequence[Model] | None = None,
+    *,
+    W: np.ndarray | None = None,
 ) -> list[Model]:
-    """The models at every alpha, each started from `near`, or from the next larger alpha."""
+    """The models at every alpha, each started from `near`, or from the next larger alpha; W is a diagonal penalty."""
     models: list[Model | None] = [None] * len(alphas)
-    eye = np.eye(len(sums.gram))
+    penalty = np.diag(np.ones(len(sums.gram)) if W is None else np.where(W > 0, per_spread(W) ** 2, 1.0))
     before: Model | None = None
     for k in np.argsort(-alphas):
         start = before if near is None else near[k]
-        M = sums.gram + alphas[k] * eye
+        M = sums.gram + alphas[k] * penalty
         columns = [
             signed_solution(M, c, signs, None if start is None else start.coef[:, t] != 0)
             for t, c in enumerate(sums.cross.T)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..core.ridge import RidgePath, primal
+from ..core.ridge import RidgePath, primal, unwhitened, whitened
 from ..core.statistics import Statistics
 from ..core.symmetric import UNCLEAR, ill_conditioned, solve_shifted
 from .base import Model
@@ -31,11 +31,15 @@ class Solved:
 
     sums: Statistics
     path: RidgePath
+    W: np.ndarray | None = None  # the penalty is ||W^-1 w||^2
 
     @classmethod
     def of(cls, sums: Statistics, W: np.ndarray | None, dtype: Any, rows: ReadableRows | None = None) -> Solved:
-        """One factorisation; W (n, r) whitens the penalty. Given the rows, directions that rounding hides are found."""
-        return cls(sums, primal(sums, W, dtype, None if rows is None else rows.look))
+        """One factorisation; W (n, r), or a diagonal (n,), whitens the penalty.
+
+        Given the rows, directions that rounding hides are found.
+        """
+        return cls(sums, primal(sums, W, dtype, None if rows is None else rows.look), W)
 
     def model(self, alpha: float, rows: ReadableRows | None = None) -> Model:
         """The model at alpha; given the rows, with the digits that A'A has lost restored."""
@@ -53,7 +57,7 @@ class Solved:
 
 def needs_rows(sums: Statistics, W: np.ndarray | None, alphas: Any) -> bool:
     """Whether the smallest alpha depends on digits that the sums have lost, and the rows have not."""
-    return W is None and ill_conditioned(sums.gram, float(np.min(alphas)))
+    return _by_columns(W) and ill_conditioned(whitened(sums, W)[0], float(np.min(alphas)))
 
 
 def model_at(
@@ -63,21 +67,25 @@ def model_at(
     coef = cholesky_solution(sums, alpha, W)
     if coef is not None:
         return Model.of(coef, sums)
-    rows = rows if W is None else None
+    rows = rows if _by_columns(W) else None
     return Solved.of(sums, W, dtype, rows).model(alpha, rows)
 
 
 def cholesky_solution(sums: Statistics, alpha: float, W: np.ndarray | None = None) -> np.ndarray | None:
     """(n, t) the solution at one alpha; None where a Cholesky factor may lose half of the digits."""
-    gram = sums.gram if W is None else W.T @ sums.gram @ W
+    gram, cross = whitened(sums, W)
     if ill_conditioned(gram, alpha):
         return None
-    v = solve_shifted(gram, alpha, sums.cross if W is None else W.T @ sums.cross)
-    return v if W is None else W @ v
+    return unwhitened(W, solve_shifted(gram, alpha, cross))
 
 
 def mean_eigenvalue(sums: Statistics, W: np.ndarray | None) -> float:
     """The mean eigenvalue of the loss, the natural unit of alpha."""
-    gram = sums.gram
-    trace = np.trace(gram) if W is None else np.einsum("ij,ij->", W, gram @ W)
-    return float(trace) / max(1, gram.shape[0] if W is None else W.shape[1])
+    gram = whitened(sums, W)[0]
+    rank = len(gram) if W is None or W.ndim == 2 else np.count_nonzero(W)
+    return float(np.trace(gram)) / max(1, rank)
+
+
+def _by_columns(W: np.ndarray | None) -> bool:
+    """Whether the features are the columns of the rows, perhaps scaled: kernels to basis points are not."""
+    return W is None or W.ndim == 1
