@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from .krylov import fold_residuals
+from .penalty import unwhitened, whitened
 from .statistics import Statistics
 from .symmetric import UNCLEAR, cutoff, eigh
 
@@ -76,25 +77,6 @@ def primal(
         keep[-1], d, z = True, np.zeros_like(d), np.zeros_like(z)
     d, V = d[keep], V[:, keep]
     return RidgePath(unwhitened(W, V), d, z[keep])
-
-
-def whitened(sums: Statistics, W: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """A'A and A'z in the coordinates v of w = W v; a vector W is a diagonal matrix, None the identity."""
-    if W is None:
-        return sums.gram, sums.cross
-    if W.ndim == 1:
-        return sums.gram * W[:, None] * W, sums.cross * W[:, None]
-    return W.T @ sums.gram @ W, W.T @ sums.cross
-
-
-def unwhitened(W: np.ndarray | None, V: np.ndarray) -> np.ndarray:
-    """W V."""
-    return V if W is None else W[:, None] * V if W.ndim == 1 else W @ V
-
-
-def per_spread(spread: np.ndarray) -> np.ndarray:
-    """(n,) the W of a penalty on weights per spread of their column; a column that does not vary has no weight."""
-    return np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
 
 
 def held_out(B: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *, complete: bool) -> np.ndarray:

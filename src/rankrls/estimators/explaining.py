@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
-from ..core.ridge import per_spread, primal
+from ..core.penalty import per_spread
+from ..core.ridge import primal
 from ..problems import choice
 from ..problems.signed import signed_models
 from ..problems.solved import mean_eigenvalue

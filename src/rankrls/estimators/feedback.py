@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import checks
+from ..core.penalty import per_spread
 from ..core.queries import Queries
-from ..core.ridge import per_spread
 from ..core.statistics import Statistics
 from ..problems.base import Model
 from ..problems.constrained import Preferred, constrained_model

@@ -22,8 +22,8 @@ from ..blocks.sources import Source
 from ..blocks.sums import BlockedRows, SumRows, SumRowsPerFold
 from ..blocks.totals import Counts, Loss, QueryTotals
 from ..core.features import Features, Identity, Nystroem, Projected
+from ..core.penalty import per_spread
 from ..core.queries import Queries
-from ..core.ridge import per_spread
 from ..core.statistics import Statistics
 from ..kernels import Precomputed, as_kernel
 from ..metrics import Metric, get_metric

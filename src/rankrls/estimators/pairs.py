@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import checks
 from ..core.pairs import PairPreferences
-from ..core.ridge import per_spread
+from ..core.penalty import per_spread
 from ..metrics import Metric
 from ..problems import choice
 from ..problems.choice import Judged, Setting

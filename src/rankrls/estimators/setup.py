@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from .. import checks
+from ..core.penalty import per_spread
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
-from ..core.ridge import per_spread
 from ..core.statistics import Statistics, column_spread
 from ..metrics import Metric
 from ..problems import choice

@@ -13,9 +13,10 @@ from scipy import sparse
 from ..core.features import Features, Identity, Projected
 from ..core.means import Read, Rows
 from ..core.pairs import PairPreferences
+from ..core.penalty import per_spread
 from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Batch
-from ..core.ridge import RidgePath, held_out, per_spread
+from ..core.ridge import RidgePath, held_out
 from ..core.statistics import (
     Preferences,
     Statistics,

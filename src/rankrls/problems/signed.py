@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..core.penalty import per_spread
 from ..core.preferences import QueryPreferences
-from ..core.ridge import per_spread
 from ..core.signs import signed_solution
 from ..core.statistics import Statistics
 from .base import Fold, Model

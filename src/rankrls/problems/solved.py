@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..core.ridge import RidgePath, primal, unwhitened, whitened
+from ..core.penalty import unwhitened, whitened
+from ..core.ridge import RidgePath, primal
 from ..core.statistics import Statistics
 from ..core.symmetric import UNCLEAR, ill_conditioned, solve_shifted
 from .base import Model

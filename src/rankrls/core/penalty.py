@@ -1,0 +1,29 @@
+"""Penalties other than ||w||^2: with w = W v they are ||v||^2, so that one factorisation serves them all.
+
+W is a matrix for kernels to basis points, and a diagonal, kept as a vector, for columns in units of their spread.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .statistics import Statistics
+
+
+def whitened(sums: Statistics, W: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """A'A and A'z in the coordinates v of w = W v; a vector W is a diagonal matrix, None the identity."""
+    if W is None:
+        return sums.gram, sums.cross
+    if W.ndim == 1:
+        return sums.gram * W[:, None] * W, sums.cross * W[:, None]
+    return W.T @ sums.gram @ W, W.T @ sums.cross
+
+
+def unwhitened(W: np.ndarray | None, V: np.ndarray) -> np.ndarray:
+    """W V."""
+    return V if W is None else W[:, None] * V if W.ndim == 1 else W @ V
+
+
+def per_spread(spread: np.ndarray) -> np.ndarray:
+    """(n,) the W of a penalty on weights per spread of their column; a column that does not vary has no weight."""
+    return np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
