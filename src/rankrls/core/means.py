@@ -26,6 +26,10 @@ class Piece:
     level_mean: np.ndarray | None  # (levels, n)
     last: bool = True  # no other piece of these queries follows
 
+    def raise_level(self, level: np.ndarray, between: np.ndarray) -> None:
+        """Raise `level` (n,) to the largest of the query means times `between` (q,)."""
+        np.maximum(level, np.max(np.abs(self.mean) * between[self.batch.queries, None], axis=0), out=level)
+
 
 @dataclass(frozen=True)
 class GroupMeans:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -109,19 +110,16 @@ class QueryPreferences(LinearOperator):
 
     # ---------------------------------------------------------------- F'F
 
-    def factor(
-        self, batch: Batch, read: Read, shift: np.ndarray | float = 0.0, level: np.ndarray | None = None
-    ) -> Iterator[np.ndarray]:
+    def factor(self, batch: Batch, read: Read, shift: Any = 0.0, level: Any = None) -> Iterator[np.ndarray]:
         """Blocks R of rows, the sum of R'R being (V - 1 shift')'Lt (V - 1 shift') over the queries of a batch.
 
         Not the rows of F but fewer operations: items about their query's mean by `within`, the means of levels by
-        what `between` adds to that, and the means of queries by beta. `level` (n,) is raised to the largest query mean
-        times `between`: rounding is relative to it.
+        what `between` adds to that, and the means of queries by beta. Rounding is relative to `level` (n,), which is
+        raised to the largest query mean times `between`.
         """
         for piece in self.means.pieces(batch, read):
             if piece.last and level is not None:
-                size = np.abs(piece.mean) * self.between[piece.batch.queries, None]
-                np.maximum(level, size.max(axis=0), out=level)
+                piece.raise_level(level, self.between)
             if piece.last and piece.level_mean is not None:
                 ties = self.ties.of_queries(piece.batch.queries)  # type: ignore[union-attr]
                 yield self.level_scale[ties, None].astype(piece.V.dtype) * piece.level_mean
