@@ -108,14 +108,11 @@ class QueryPreferences(LinearOperator):
             self._batches[rows] = list(self.queries.batches(rows))
         return self._batches[rows]
 
-    # ---------------------------------------------------------------- F'F
-
     def factor(self, batch: Batch, read: Read, shift: Any = 0.0, level: Any = None) -> Iterator[np.ndarray]:
         """Blocks R of rows, the sum of R'R being (V - 1 shift')'Lt (V - 1 shift') over the queries of a batch.
 
         Not the rows of F but fewer operations: items about their query's mean by `within`, the means of levels by
-        what `between` adds to that, and the means of queries by beta. Rounding is relative to `level` (n,), which is
-        raised to the largest query mean times `between`.
+        what `between` adds to that, and the means of queries by beta. `level` is what rounding is relative to.
         """
         for piece in self.means.pieces(batch, read):
             if piece.last and level is not None:

@@ -29,7 +29,6 @@ from .statistics import Statistics
 from .symmetric import UNCLEAR, cutoff, eigh
 
 Look = Callable[[np.ndarray], Statistics]  # V (n, k) -> the sums of A V and z
-
 VISIBLE = 1e-20  # a share of the largest eigenvalue below which a direction is rounding even in the rows themselves
 
 
