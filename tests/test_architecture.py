@@ -70,7 +70,7 @@ FLOORS = [
         },
     ),
     Floor(
-        ("export", "plotting", "distributed", "persistence", "pyterrier", "clicks"),
+        ("export", "plotting", "distributed", "persistence", "pyterrier", "clicks", "fusion"),
         {
             0: "files are written as a whole, tasks of a cluster use one thread each",
             1: "kernels and bases are written to files; workers sum with the core",

@@ -27,7 +27,7 @@ from rankrls.cli import main, options
 from rankrls.datasets import dump_letor, load_letor, make_search
 
 ROOT = Path(__file__).parent.parent
-COMMANDS = ["train", "predict", "evaluate", "cv", "report", "convert", "export", "inspect", "workbench", "demo"]
+COMMANDS = ["train", "predict", "evaluate", "cv", "report", "convert", "export", "fuse", "inspect", "workbench", "demo"]
 
 
 @pytest.fixture

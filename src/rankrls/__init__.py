@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import bases, clicks, datasets, distributed, export, kernels, metrics, plotting, selection
+    from . import bases, clicks, datasets, distributed, export, fusion, kernels, metrics, plotting, selection
     from .app import workbench
     from .auto import AutoRanker
     from .checks import qid_from_group
@@ -46,6 +46,7 @@ __all__ = [
     "datasets",
     "distributed",
     "export",
+    "fusion",
     "kernels",
     "load",
     "metrics",

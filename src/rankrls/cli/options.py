@@ -39,7 +39,7 @@ def parser() -> Parser:
     )
     main.add_argument("--version", action="version", version=f"rankrls {__version__}")
     commands = main.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for add in (_train, _predict, _evaluate, _cv, _report, _convert, _export, _inspect, _workbench, _demo):
+    for add in (_train, _predict, _evaluate, _cv, _report, _convert, _export, _fuse, _inspect, _workbench, _demo):
         add(commands)
     return main
 
@@ -266,6 +266,18 @@ def _export(commands: argparse._SubParsersAction) -> None:
     made.add_argument("--name", default="rankrls", help="of the model in the search engine")
     made.add_argument("--features", type=words, help="names of the features: a,b,c, or @FILE with one a line")
     made.add_argument("--dtype", choices=("float64", "float32"), help="numbers of an ONNX model (default float64)")
+
+
+def _fuse(commands: argparse._SubParsersAction) -> None:
+    made = _command(commands, "fuse", "weights of several retrievers, from their TREC runs and judgments")
+    made.add_argument("runs", nargs="+", metavar="RUN", help="TREC run files, one of each retriever")
+    made.add_argument("--qrels", required=True, metavar="FILE", help="judgments: TREC qrels, or CSV query,docid,rating")
+    made.add_argument("--names", type=words, help="of the retrievers: a,b,c (default: the names of the files)")
+    made.add_argument("--normalise", choices=("minmax", "zscore"), default="minmax", help="scores within a query")
+    made.add_argument("--scoring", default="ndcg@10", metavar="METRIC", help="to choose alpha by and to show")
+    made.add_argument("--to", choices=("elasticsearch", "opensearch", "vespa", "solr"), help="print it for this engine")
+    made.add_argument("-o", "--output", metavar="RUN", help="write the fused run")
+    made.add_argument("--tag", default="rankrls", help="name of the fused run")
 
 
 def _inspect(commands: argparse._SubParsersAction) -> None:

@@ -1,0 +1,211 @@
+"""Fusion: non-negative weights of retrievers, learned from judgments in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .. import checks
+from ..clicks.judgments import Judgments, read_judgments
+from ..estimators import RankRLS
+from ..metrics import get_metric
+from .runs import NORMALISATIONS, Runs
+
+
+@dataclass(frozen=True)
+class Row:
+    """How well one way to rank does."""
+
+    name: str
+    score: float
+    error: float  # standard error over queries
+
+    def __str__(self) -> str:
+        return f"{self.name:30} {self.score:.4f} ± {self.error:.4f}"
+
+
+class Fusion(BaseEstimator):
+    """Weights with which the scores of several retrievers are added up: hybrid search from a few hundred judgments.
+
+    Scores are put on one scale within each query, and non-negative weights are learned by pairwise least squares, with
+    alpha chosen by exact leave-query-out. The comparison with each retriever alone, equal weights and reciprocal rank
+    fusion is part of the result; learned weights are judged on queries they never saw.
+
+    Parameters
+    ----------
+    normalise : {"minmax", "zscore"}, default="minmax"
+        How scores are put on one scale within a query.
+    scoring : str, default="ndcg@10"
+        The metric that chooses alpha and fills the table.
+    alpha : float or "auto", default="auto"
+        Regularisation.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_retrievers,)
+        Non-negative; they add up to 1.
+    weight_errors_ : ndarray of shape (n_retrievers,)
+        Standard errors of the weights over queries (jackknife).
+    names_ : list of str
+        The retrievers.
+    table_ : list of Row
+        The metric of every way to rank, the best first.
+    ranker_ : RankRLS
+        The model of normalised scores.
+    n_judged_, n_unjudged_ : int
+        Documents of the runs with a judgment, and without one (which count as irrelevant).
+
+    Examples
+    --------
+    >>> from rankrls import fusion
+    >>> runs, judgments = fusion.make_runs(50, random_state=0)
+    >>> model = fusion.Fusion().fit(runs, judgments)
+    >>> dict(zip(model.names_, model.weights_.round(1).tolist()))
+    {'title': 0.3, 'body': 0.2, 'dense': 0.5}
+    >>> model.table_[0].name
+    'learned weights, held out'
+    """
+
+    def __init__(self, *, normalise="minmax", scoring="ndcg@10", alpha="auto"):
+        self.normalise = normalise
+        self.scoring = scoring
+        self.alpha = alpha
+
+    def fit(self, runs, judgments):
+        """Learn the weights.
+
+        Parameters
+        ----------
+        runs : Runs, or dict that `Runs.of` takes
+            What the retrievers returned.
+        judgments : Judgments, or anything `rankrls.clicks.read_judgments` reads
+            Ratings of documents. Documents without one count as irrelevant.
+
+        Returns
+        -------
+        self
+        """
+        checks.check_choice("normalise", self.normalise, NORMALISATIONS)
+        runs = runs if isinstance(runs, Runs) else Runs.of(runs)
+        runs.check_overlap()
+        judged = judgments if isinstance(judgments, Judgments) else read_judgments(judgments)
+        runs = _judged_queries(runs, judged)
+        joined = judged.join(runs.query, runs.document)
+        y, qid, S = np.nan_to_num(joined.y), runs.query, runs.normalised(self.normalise)
+        ranker = RankRLS(self.alpha, positive=True, scoring=self.scoring).fit(S, y, qid=qid)
+        if not ranker.coef_.any():
+            raise ValueError(
+                "no retriever ranks relevant documents above others, so that every weight is zero: do the judgments "
+                "belong to these runs?"
+            )
+        held_out = RankRLS(alphas=[ranker.alpha_], positive=True, scoring=self.scoring).fit(S, y, qid=qid)
+        self.names_, self.n_judged_, self.n_unjudged_ = runs.names, joined.n_judged, joined.n_unjudged
+        self.ranker_, self.weights_ = ranker, ranker.coef_ / ranker.coef_.sum()
+        self.weight_errors_ = _jackknife(S, y, qid, ranker.alpha_)
+        self.table_ = self._table(runs, S, y, held_out.cv_predictions_)
+        return self
+
+    def _table(self, runs: Runs, S: np.ndarray, y: np.ndarray, held_out: np.ndarray) -> list[Row]:
+        metric = get_metric(self.scoring)
+        ways = {f"{name} alone": s for name, s in zip(runs.names, S.T, strict=True)}
+        ways |= {"equal weights": S.mean(axis=1), "reciprocal rank fusion": runs.reciprocal_ranks()}
+        ways["learned weights, held out"] = held_out
+        rows = []
+        for name, scores in ways.items():
+            values = metric.per_query(y, scores, runs.query)
+            values = values[~np.isnan(values)]
+            error = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
+            rows.append(Row(name, float(values.mean()), error))
+        return sorted(rows, key=lambda row: -row.score if metric.greater_is_better else row.score)
+
+    def predict(self, runs):
+        """(m,) fused scores of the documents of runs of the same retrievers.
+
+        Parameters
+        ----------
+        runs : Runs, or dict that `Runs.of` takes
+
+        Returns
+        -------
+        scores : ndarray of shape (m,)
+        """
+        check_is_fitted(self, "weights_")
+        runs = runs if isinstance(runs, Runs) else Runs.of(runs)
+        if runs.names != self.names_:
+            raise ValueError(f"the weights are of {', '.join(self.names_)}, got runs of {', '.join(runs.names)}")
+        return runs.normalised(self.normalise) @ self.weights_
+
+    def __str__(self) -> str:
+        if not hasattr(self, "weights_"):
+            return repr(self)
+        parts = zip(self.names_, self.weights_, self.weight_errors_, strict=True)
+        lines = [f"{name:30} {weight:.3f} ± {error:.3f}" for name, weight, error in parts]
+        return "\n".join(["weights", *lines, "", self.scoring, *map(str, self.table_)])
+
+
+def _judged_queries(runs: Runs, judged: Judgments) -> Runs:
+    keep = np.isin(runs.query, judged.query)
+    if not keep.any():
+        raise ValueError(
+            f"no query of the runs has a judgment: the runs have {runs.query[0]!r}, the judgments {judged.query[0]!r}"
+        )
+    return Runs(runs.names, runs.query[keep], runs.document[keep], runs.scores[keep])
+
+
+def _jackknife(S: np.ndarray, y: np.ndarray, qid: np.ndarray, alpha: float) -> np.ndarray:
+    """Standard errors of the weights: each query left out in turn."""
+    found = []
+    for q in np.unique(qid):
+        if len(np.unique(y[qid == q])) < 2:
+            continue  # it has no pair and changes nothing
+        rest = qid != q
+        try:
+            coef = RankRLS(alpha, positive=True).fit(S[rest], y[rest], qid=qid[rest]).coef_
+        except ValueError:  # nothing comparable is left
+            return np.full(S.shape[1], np.nan)
+        found.append(coef / coef.sum() if coef.any() else coef)
+    n = len(found)
+    return np.sqrt((n - 1) / n * ((found - np.mean(found, axis=0)) ** 2).sum(axis=0))
+
+
+def make_runs(n_queries: int = 100, *, top: int = 20, random_state: Any = None) -> tuple[Runs, Judgments]:
+    """Runs of three retrievers on generated documents, and judgments of all of them.
+
+    Parameters
+    ----------
+    n_queries : int, default=100
+        Number of queries, with 40 documents each.
+    top : int, default=20
+        Documents each retriever returns.
+    random_state : int, Generator or None, default=None
+        Seed.
+
+    Returns
+    -------
+    runs : Runs
+        "title", "body" and "dense", each on a scale of its own.
+    judgments : Judgments
+
+    Examples
+    --------
+    >>> from rankrls import fusion
+    >>> fusion.make_runs(10, random_state=0)[0].names
+    ['title', 'body', 'dense']
+    """
+    rng = np.random.default_rng(random_state)
+    rows: dict[str, list[Any]] = {"title": [], "body": [], "dense": []}
+    query, document, rating = [], [], []
+    for q in range(n_queries):
+        relevance = rng.normal(size=40)
+        signals = {"title": (1.2, 5.0, 10.0), "body": (1.6, 8.0, 20.0), "dense": (0.8, 0.1, 0.6)}
+        for name, (noise, scale, shift) in signals.items():
+            s = shift + scale * (relevance + noise * rng.normal(size=40))
+            rows[name] += [(f"q{q}", f"d{i}", float(s[i])) for i in np.argsort(-s)[:top]]
+        query += [f"q{q}"] * 40
+        document += [f"d{i}" for i in range(40)]
+        rating += np.clip(np.floor(relevance + 0.5), 0, 2).tolist()
+    return Runs.of(rows), Judgments(np.array(query), np.array(document), np.array(rating))
