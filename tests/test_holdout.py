@@ -355,3 +355,58 @@ def test_a_small_component_of_pairs_does_not_decide_alpha():
     linked = RankRLS(alphas=model.alphas_).fit_pairs(X, pairs)
     assert_allclose(model.cv_scores_, linked.cv_scores_, atol=0.02)
     assert model.cv_scores_.max() > 0.8
+
+
+# ---------------------------------------------------------------- hard cases
+
+
+@pytest.mark.filterwarnings("ignore:nothing was learned")
+@pytest.mark.parametrize("scale", [1.0, 1e-4, 1e-8])
+@pytest.mark.parametrize(("regression", "one_query"), [(0.5, False), (0.0, True)])
+def test_small_features_of_dual_fits_with_an_intercept(scale, regression, one_query):
+    """Scaling X by s and alpha by s^2 changes no prediction."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 30)), rng.normal(size=12)
+    qid = None if one_query else np.repeat(np.arange(4), 3)
+    models = [
+        RankRLS(alphas=[1e-2 * s**2], regression=regression, tied_pairs=True).fit(s * X, y, qid=qid)
+        for s in (1.0, scale)
+    ]
+    assert_allclose(models[1].predict(scale * X), models[0].predict(X), rtol=1e-8, atol=1e-10)
+    assert_allclose(models[1].cv_predictions_, models[0].cv_predictions_, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:nothing was learned")
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+@pytest.mark.parametrize("weight", [1e7, 1e10])
+def test_a_query_that_outweighs_the_rest_is_held_out_exactly(kind, weight):
+    X, y, qid = problem(m=40, n_queries=5)
+    u = np.where(qid == 2, weight, 1.0)
+    kernel = None if kind == "linear" else "linear"
+    model = RankRLS(alphas=[0.5], kernel=kernel, regression=0.3).fit(X, y, qid=qid, sample_weight=u)
+    stay = qid != 2
+    rest = RankRLS(0.5, regression=0.3).fit(X[stay], y[stay], qid=qid[stay])
+    assert_allclose(model.cv_predictions_[~stay], rest.predict(X[~stay]), rtol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:nothing was learned", "ignore:the best alpha")
+@pytest.mark.parametrize("kind", ["linear", "kernel", "basis"])
+def test_equal_rows_have_equal_held_out_scores(kind):
+    rng = np.random.default_rng(3)
+    distinct = rng.normal(size=(60, 7))
+    X, qid = np.repeat(distinct, 3, axis=0), np.repeat(np.arange(12), 15)
+    y = rng.integers(0, 3, len(X)).astype(float)
+    params = {"linear": {}, "kernel": {"kernel": "rbf"}, "basis": {"kernel": "rbf", "basis": 20, "random_state": 0}}
+    held = RankRLS(**params[kind]).fit(X, y, qid=qid).cv_predictions_.reshape(-1, 3)
+    assert (held == held[:, :1]).all()
+
+
+@pytest.mark.filterwarnings("ignore:nothing was learned", "ignore:the best alpha")
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+def test_a_fold_that_leaves_nothing_to_learn_from_has_no_opinion(kind):
+    rng = np.random.default_rng(4)
+    X, y, qid = rng.normal(size=(20, 3)), rng.normal(size=20), np.repeat([0, 1], 10)
+    X[qid == 1] = 0.7  # rows without variation: the model without query 0 knows nothing
+    model = RankRLS(kernel=None if kind == "linear" else "linear").fit(X, y, qid=qid)
+    held = model.cv_predictions_[qid == 0]
+    assert np.ptp(held) == 0

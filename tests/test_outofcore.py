@@ -605,3 +605,54 @@ def test_forgetting_rows_that_swamp_the_others_is_refused(scale):
     with pytest.raises(ValueError, match="fit again without them"):
         model.forget(large[gone], y[gone], qid=qid[gone])
     assert np.array_equal(model.coef_, before)
+
+
+def test_query_ids_of_two_types_are_refused(tmp_path):
+    X, y, qid, _ = rows(200)
+    numbers = np.array([int(q[1:]) for q in qid])
+    frame(X[:100], y[:100], numbers[:100]).to_parquet(tmp_path / "a.parquet", index=False)
+    frame(X[100:], y[100:], qid[100:]).to_parquet(tmp_path / "b.parquet", index=False)
+    with pytest.raises(ValueError, match=r"column 'qid' is int64 in .*a\.parquet and .*string in .*b\.parquet"):
+        RankRLS(1.0).fit(tmp_path)
+
+
+def test_files_of_two_precisions_are_read_in_the_higher_one(tmp_path):
+    X, y, qid, _ = rows(200)
+    frame(X[:100].astype(np.float32), y[:100], qid[:100]).to_parquet(tmp_path / "a.parquet", index=False)
+    frame(X[100:], y[100:], qid[100:]).to_parquet(tmp_path / "b.parquet", index=False)
+    model = RankRLS(1.0).fit(tmp_path)
+    together = np.vstack([X[:100].astype(np.float32).astype(float), X[100:]])
+    assert_allclose(model.coef_, RankRLS(1.0).fit(together, y, qid=qid).coef_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["function", "lazy", "dataset", "relation"])
+def test_a_checkpoint_of_other_rows_is_refused(kind, tmp_path):
+    X, y, qid, _ = rows(300, scattered=False)
+
+    def source(X, name):
+        table = pa.Table.from_pandas(frame(X, y, qid), preserve_index=False)
+        if kind == "function":
+            return lambda: iter([(X, y, qid)])
+        if kind == "dataset":
+            return pa.dataset.dataset(table)
+        if kind == "relation":
+            return pytest.importorskip("duckdb").from_arrow(table)
+        return pytest.importorskip("polars").from_arrow(table).lazy()
+
+    names = {} if kind == "function" else {"y": "y", "qid": "qid"}
+    file = tmp_path / "state"
+    with pytest.raises(RuntimeError, match="stop"):
+        RankRLS(scoring=_stop).fit(source(X, "a"), **names, checkpoint=file)
+    assert file.exists()
+    with pytest.raises(ValueError, match="belongs to another fit"):
+        RankRLS(scoring=_stop).fit(source(X + 1, "b"), **names, checkpoint=file)
+
+
+def _stop(y, scores, qid):
+    raise RuntimeError("stop")
+
+
+def test_what_can_be_read_only_once_is_not_resumed(tmp_path):
+    X, y, qid, _ = rows(100, scattered=False)
+    with pytest.raises(ValueError, match="can be read only once"):
+        RankRLS(1.0).fit(iter([(X, y, qid)]), checkpoint=tmp_path / "state")

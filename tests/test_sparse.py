@@ -211,3 +211,10 @@ def test_the_matrix_of_kernel_values_is_never_whole(monkeypatch):
     problem.model(1.0)
     problem.leave_out(None, np.array([1.0]))
     assert max(seen) <= 32
+
+
+@pytest.mark.parametrize("alpha", [1.0, "auto"])
+def test_sparse_rows_far_from_zero_are_summed_as_dense_ones(alpha):
+    shifted = X + 1e9
+    dense, found = (RankRLS(alpha).fit(data, Y, qid=QID) for data in (shifted, sparse.csr_array(shifted)))
+    assert_allclose(found.coef_, dense.coef_, rtol=1e-6)

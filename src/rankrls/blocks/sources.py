@@ -6,6 +6,7 @@ A source knows which columns mean what and gives its rows in batches, as often a
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -108,6 +109,27 @@ class Source:
         """What tells this source from another."""
         return f"{type(self).__name__} of {self.n_columns} columns {self.version}"
 
+    def fingerprint(self) -> str:
+        """What tells these rows from others: the version of files, else the number of rows and a sample of them."""
+        if self.version:
+            return self.version
+        if self.once:
+            raise ValueError(
+                "rows that can be read only once cannot be told from others, so an interrupted fit cannot be resumed: "
+                "give a file or a function that returns a new iterator, or no checkpoint"
+            )
+        n_rows, digest = 0, hashlib.sha256()
+        for number, batch in enumerate(self.batches()):
+            block = self.block(batch)
+            n_rows += len(block)
+            if number & (number - 1) == 0:  # 0, 1, 2, 4, 8, ...
+                X = block.X.tocsr() if sparse.issparse(block.X) else block.X
+                for array in (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,):
+                    digest.update(np.ascontiguousarray(array).tobytes())
+                digest.update(np.ascontiguousarray(block.y).tobytes())
+                digest.update("\n".join(map(str, block.qid.tolist())).encode())
+        return f"{n_rows} rows, sha256 of some {digest.hexdigest()}"
+
 
 # ---------------------------------------------------------------- tables
 
@@ -138,10 +160,10 @@ class Table(Source):
         if any(width > 1 for width in self._widths):  # vectors: their entries are the features
             pairs = zip(self.names, self._widths, strict=True)
             self.names = [f"{name}_{i}" if width > 1 else name for name, width in pairs for i in range(width)]
-        self.n_columns = len(self.names)
+        self.n_columns, self.version = len(self.names), table.version
 
     def describe(self) -> str:
-        return f"{self.table.what}: {self.n_columns} columns, {self.n_rows} rows {self.table.version}"
+        return f"{self.table.what}: {self.n_columns} columns, {self.n_rows} rows {self.version}"
 
     def batches(self, *, labels: bool = False) -> Iterator[Any]:
         start = 0
@@ -242,10 +264,8 @@ def _parquet(files: Sequence[Path], what: str) -> OpenTable:
     for file in files:
         with _naming(file):
             other = parquet.ParquetFile(file)
-            names, n_rows = other.schema_arrow.names, n_rows + other.metadata.num_rows
-        schema = schema or other.schema_arrow
-        if names != schema.names:
-            raise ValueError(f"{file} has other columns than {files[0]}: put tables of one kind into a folder")
+            found, n_rows = other.schema_arrow, n_rows + other.metadata.num_rows
+        schema = found if schema is None else _common_schema(schema, found, files[0], file)
 
     def read(names: list[str]) -> Iterator[Any]:
         for file in files:
@@ -253,6 +273,32 @@ def _parquet(files: Sequence[Path], what: str) -> OpenTable:
                 yield from opened.iter_batches(BATCH, columns=names)
 
     return OpenTable(what, schema, read, n_rows, _version(files))
+
+
+def _common_schema(first: Any, other: Any, file: Path, other_file: Path) -> Any:
+    """The schema of two files of one table; a number is as precise as the more precise of the two."""
+    from pyarrow import types
+
+    if other.names != first.names:
+        raise ValueError(f"{other_file} has other columns than {file}: put tables of one kind into a folder")
+    number = lambda kind: types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+    text = lambda kind: any(is_text(kind) for is_text in (types.is_string, types.is_large_string, types.is_dictionary))
+    for at, name in enumerate(first.names):
+        mine, theirs = first.field(at).type, other.field(at).type
+        if number(mine) != number(theirs) or text(mine) != text(theirs):
+            raise ValueError(
+                f"column {name!r} is {mine} in {file} and {theirs} in {other_file}: write it with one type, "
+                "e.g. query ids as text in all files"
+            )
+        if number(mine) and not (types.is_floating(mine) and mine.bit_width == 64) and theirs != mine:
+            first = first.set(at, other.field(at).with_type(theirs if types.is_float64(theirs) else _float64()))
+    return first
+
+
+def _float64() -> Any:
+    import pyarrow
+
+    return pyarrow.float64()
 
 
 @contextmanager

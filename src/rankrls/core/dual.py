@@ -32,7 +32,7 @@ class DualSystem:
         """F K F' = U diag(d) U'; O(m^3). Overwrites FKF."""
         M, top = self.FKF, 0.0
         if self.v is not None:  # put the unpenalised direction above all others, where it can be told apart
-            top = 2 * float(np.trace(M)) + 1
+            top = 2 * self.trace if self.trace > 0 else 1.0  # in the unit of the kernel
             M += top * np.outer(self.v, self.v)
         d, U = eigh(M, overwrite=True)
         if d[0] < -1e-6 * abs(d[-1]):

@@ -42,9 +42,12 @@ class Identity:
     """The columns of X."""
 
     n_columns: int
+    dense: bool = False  # rows of a sparse X are made dense as they are read
     W = None
 
     def reader(self, X: Any) -> Callable[[], Read]:
+        if sparse.issparse(X) and self.dense:
+            return lambda: lambda rows: X[rows].toarray()
         if sparse.issparse(X):
             return lambda: lambda rows: X[rows]
         return lambda: _dense(X)

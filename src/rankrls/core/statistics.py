@@ -157,6 +157,16 @@ def sparse_terms(F: QueryPreferences, X: sparse.csr_array) -> list[tuple[sparse.
     return terms
 
 
+def sparse_sums_cancel(F: QueryPreferences, X: sparse.csr_array) -> bool:
+    """Whether the terms of X'Lt X are so much larger than their sum that it would be rounding.
+
+    So it is for columns far from zero in every row, which are not sparse.
+    """
+    squares = [M.multiply(M).T @ w for M, w in sparse_terms(F, X)]
+    largest = float(np.max(np.sum(squares, axis=0), initial=0.0))
+    return bool(np.any(np.finfo(np.float64).eps * squares[0] > 1e-9 * largest))
+
+
 def sparse_statistics(F: QueryPreferences, X: sparse.csr_array, y: np.ndarray) -> Statistics:
     """The same sums for sparse X, without forming F X."""
     z, target_mean = targets(F, y)

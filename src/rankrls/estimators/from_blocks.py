@@ -222,6 +222,8 @@ class BlockFit:
 def fit_source(model: Any, source: Source, checkpoint: Any) -> BlockFit:
     """Fit to a source that is read in blocks; an interrupted fit resumes from the file `checkpoint`."""
     about = {"source": source.describe(), "model": repr(model), **{k: repr(v) for k, v in model.get_params().items()}}
+    if checkpoint is not None:
+        about["rows"] = source.fingerprint()
     state = Checkpoint(checkpoint, json.dumps(about))
     found = fit_rows(model, SourceRows(source, state))
     state.remove()

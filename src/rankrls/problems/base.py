@@ -12,10 +12,12 @@ A fold is a union of whole queries; `folds=None` leaves out each query in turn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..core.preferences import QueryPreferences
 from ..core.statistics import Statistics
 
 
@@ -48,3 +50,45 @@ class Fold:
         stay = np.ones(m, dtype=bool)
         stay[self.rows] = False
         return np.flatnonzero(stay)
+
+
+HEAVY = 0.999  # a fold with a larger share of the loss leaves too few digits to the rest when it is subtracted
+
+
+def heavy_queries(F: QueryPreferences) -> list[Fold]:
+    """Queries that outweigh all others, which are held out by solving anew without them."""
+    mass = F.S * F.between**2
+    heavy = (mass > HEAVY * mass.sum()) | (HEAVY * F.weight < F.S)
+    return [Fold(F.queries.rows(int(q)), whole=False) for q in np.flatnonzero(heavy)] if len(F.queries) > 1 else []
+
+
+def careful(folds: Sequence[Fold], F: QueryPreferences) -> list[Fold]:
+    """Folds, with those that outweigh the rest to be held out by solving anew."""
+    u = np.ones(F.shape[0]) if F.u is None else F.u
+    mass = u * F.between[F.queries.codes] ** 2
+    heavy = [max(mass[f.rows].sum() / mass.sum(), u[f.rows].sum() / F.weight) > HEAVY for f in folds]
+    return [replace(f, whole=False) if far else f for f, far in zip(folds, heavy, strict=True)]
+
+
+def without_rounding(C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.ndarray) -> None:
+    """Set held-out solutions to zero, in place, where they are as small as the rounding of the full solution.
+
+    C (g, r, k t) are the solutions without each of g folds, c (r, k t) that of all rows, in the coordinates of a path
+    with eigenvalues d. A fold that leaves nothing to learn from has no opinion, not a random one.
+    """
+    root = np.sqrt(np.where(np.isfinite(d), d, 0.0)).astype(C.dtype)[:, None]  # ||f|| in the loss is ||sqrt(d) c||
+    eps, most = float(np.finfo(C.dtype).eps), 1e-6 if C.dtype == np.float64 else 1e-3
+    condition = np.repeat(1 + root.max(initial=0) ** 2 / alphas, c.shape[1] // len(alphas))
+    limit = np.minimum(100 * eps * condition, most) * np.linalg.norm(root * c, axis=0)
+    C *= (np.linalg.norm(root * C, axis=1) > limit)[:, None]
+
+
+def tied_where_equal(scores: np.ndarray) -> np.ndarray:
+    """Scores (g, l, k) of g queries without their last bits, in which rows that are equal may differ by rounding."""
+    bits = 38 if scores.dtype == np.float64 else 17
+    top = np.abs(scores).max(axis=1, keepdims=True, initial=0)
+    step = np.ldexp(np.ones_like(top), np.frexp(top)[1] - bits)
+    scores /= step
+    np.rint(scores, out=scores)
+    scores *= step
+    return scores

@@ -17,7 +17,7 @@ from ..core.ridge import RidgePath, held_out
 from ..core.statistics import (
     target_mean_of,
 )
-from .base import Fold, Model
+from .base import Fold, Model, careful, heavy_queries, tied_where_equal, without_rounding
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,17 @@ class Dual:
 
     def leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
         """A dense solve per fold and alpha, of the size of the fold."""
-        if folds is not None and not all(fold.whole for fold in folds):
-            return self._refit(folds, alphas)
+        anew = heavy_queries(self.F)
+        if folds is not None:
+            folds = careful(folds, self.F)
+            anew = [fold for fold in folds if not fold.whole]
+            folds = [fold for fold in folds if fold.whole]
+        scores = self._leave_out(folds, alphas)
+        for fold in anew:
+            scores[fold.rows] = self._refit(fold, alphas)
+        return scores
+
+    def _leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
         F, path = self.F, self.path
         S = self.system.KF @ path.basis
         S[:, path.d == 0] = 0
@@ -86,7 +95,10 @@ class Dual:
         for batch, factor in parts:
             B, S_U, target = (batch.stack(array) for array in (path.basis, S, self.system.z))
             D = path.inverse(alphas * factor)
-            held = S_U @ held_out(B, target, D, path.z, complete=True)
+            C = held_out(B, target, D, path.z, complete=True)
+            c = np.repeat(D, scores.shape[2], axis=1) * np.tile(path.z, len(alphas))
+            without_rounding(C, c, path.d, alphas * factor)
+            held = tied_where_equal(S_U @ C)
             held = held.reshape(*S_U.shape[:2], *scores.shape[1:])
             if F.beta > 0:  # the mean of y - f over the rows that stay; over all rows both have mean zero
                 u = np.ones(B.shape[:2]) if F.u is None else batch.stack(F.u)
@@ -95,15 +107,12 @@ class Dual:
             scores[batch.rows] = held.reshape(-1, *scores.shape[1:])
         return scores
 
-    def _refit(self, folds: Sequence[Fold], alphas: np.ndarray) -> np.ndarray:
-        """Part of a query changes the pairs of the rest: one factorisation per fold."""
-        scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan)
-        for fold in folds:
-            stay = fold.rest(self.F.shape[0])
-            K = self.K[fold.rows] if self.linear else self.K[np.ix_(fold.rows, stay)]
-            for k, model in enumerate(self.restrict(stay).models(alphas * fold.factor)):
-                scores[fold.rows, k] = K @ model.coef + model.intercept
-        return scores
+    def _refit(self, fold: Fold, alphas: np.ndarray) -> np.ndarray:
+        """(l, k, t) scores of a fold that cuts a query, or outweighs the rest: one more factorisation."""
+        stay = fold.rest(self.F.shape[0])
+        K = self.K[fold.rows] if self.linear else self.K[np.ix_(fold.rows, stay)]
+        models = self.restrict(stay).models(alphas * fold.factor)
+        return np.stack([K @ model.coef + model.intercept for model in models], axis=1)
 
     def restrict(self, rows: np.ndarray) -> Dual:
         K = self.K[rows] if self.linear else self.K[np.ix_(rows, rows)]

@@ -22,12 +22,13 @@ from ..core.statistics import (
     Statistics,
     sparse_pair_statistics,
     sparse_statistics,
+    sparse_sums_cancel,
     statistics,
     targets,
 )
 from ..system.parallel import Scratch, share
 from ..system.types import ArrayLike, DTypeLike, MatrixLike
-from .base import Fold, Model
+from .base import Fold, Model, careful, heavy_queries, tied_where_equal, without_rounding
 from .solved import Solved, cholesky_solution, mean_eigenvalue, needs_rows
 
 
@@ -44,11 +45,25 @@ class Primal:
 
     @cached_property
     def sums(self) -> Statistics:
-        if sparse.issparse(self.X) and isinstance(self.features, Identity):
+        if self._stays_sparse:
             if isinstance(self.F, PairPreferences):
                 return sparse_pair_statistics(self.F, self.X, self.y)
             return sparse_statistics(self.F, self.X, self.y)
-        return statistics(self.F, self.features.reader(self.X), self.y, self.features.n_columns, self.dtype)
+        return statistics(self.F, self._reader, self.y, self.features.n_columns, self.dtype)
+
+    @cached_property
+    def _stays_sparse(self) -> bool:
+        """Whether sums are taken without making rows dense."""
+        if not (sparse.issparse(self.X) and isinstance(self.features, Identity)):
+            return False
+        return isinstance(self.F, PairPreferences) or not sparse_sums_cancel(self.F, self.X)
+
+    @property
+    def _reader(self) -> Callable[[], Read]:
+        features = self.features
+        if sparse.issparse(self.X) and isinstance(features, Identity):
+            features = replace(features, dense=True)
+        return features.reader(self.X)
 
     @cached_property
     def W(self) -> np.ndarray | None:
@@ -91,9 +106,14 @@ class Primal:
         return self.X.T @ g - np.outer(self.sums.mean, g.sum(axis=0))
 
     def leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
-        if folds is None:
-            return self.leave_queries_out(self._solved(alphas), alphas)
-        return self._leave_folds_out(folds, self.sums, self.W, alphas)
+        if folds is not None:
+            folds = careful(folds, self.F) if isinstance(self.F, QueryPreferences) else folds
+            return self._leave_folds_out(folds, self.sums, self.W, alphas)
+        assert isinstance(self.F, QueryPreferences)
+        scores = self.leave_queries_out(self._solved(alphas), alphas)
+        for fold in heavy_queries(self.F):
+            scores[fold.rows] = self._leave_folds_out([fold], self.sums, self.W, alphas)[fold.rows]
+        return scores
 
     def leave_queries_out(self, solved: Solved, alphas: np.ndarray) -> np.ndarray:
         """(m, k, t) scores of these rows by models that never saw their query; `solved` may be of more rows."""
@@ -117,9 +137,11 @@ class Primal:
             D, z = np.vstack([D, np.ones_like(D[:1])]), np.vstack([z, np.zeros_like(z[:1])])
         scores = np.empty((F.shape[0], len(alphas), self.y.shape[1]), dtype=self.dtype)
         rotate = self.rotation(basis, sums.mean.astype(self.dtype))
+        t, r = self.y.shape[1], basis.shape[1]
+        c = (np.repeat(D, t, axis=1) * np.tile(z, len(alphas)))[:r]
 
         def work(share_of_batches: Sequence[Batch]) -> None:
-            read, scratch, r = rotate(), Scratch(self.dtype), basis.shape[1]
+            read, scratch = rotate(), Scratch(self.dtype)
             for batch in share_of_batches:
                 V, mean = read(batch)
                 B, g = scratch(len(V), len(D)), len(batch.queries)
@@ -128,7 +150,8 @@ class Primal:
                     B[:, r] = (1.0 if F.s is None else batch.take(F.s)) / np.sqrt(sums.weight)
                 target_rows = batch.stack(target).astype(self.dtype)
                 C = held_out(B.reshape(g, batch.length, len(D)), target_rows, D, z, complete=False)
-                held = V.reshape(g, batch.length, r) @ C[:, :r]
+                without_rounding(C[:, :r], c, path.d, alphas)
+                held = tied_where_equal(V.reshape(g, batch.length, r) @ C[:, :r])
                 held += mean[:, None] @ C[:, :r]
                 if F.beta > 0:
                     held += C[:, r:] / np.sqrt(F.beta * sums.weight)
@@ -147,9 +170,9 @@ class Primal:
             V = X[batch.rows] @ basis
             return V, F.means.centre(V, batch) - mean @ basis
 
-        if sparse.issparse(X) and self.features.W is None:
+        if self._stays_sparse:
             return lambda: sparse_rotation
-        reader = self.features.reader(X)
+        reader = self._reader
 
         def dense() -> Callable[[Batch], tuple[np.ndarray, np.ndarray]]:
             read, centred, rotated = reader(), Scratch(basis.dtype), Scratch(basis.dtype)
