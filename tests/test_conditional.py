@@ -482,7 +482,7 @@ def test_clear_errors_for_bad_input():
         "relation must be one of": lambda: fit(X, Y, relation="symetric"),
         "did you mean 'symmetric'": lambda: fit(X, Y, relation="symetric"),
         "cv must be": lambda: fit(X, Y, cv="leave-query-out"),
-        'gamma="auto" is not available': lambda: fit(X, Y, kernel=Gaussian("auto")),
+        'gamma="auto" is not available': lambda: fit(X, Y, kernel=Gaussian("auto"), basis=3),
         "needs every edge: 35 of 36": lambda: fit(
             X, np.where(np.arange(36).reshape(6, 6) == 4, np.nan, Y), solver="closed"
         ),

@@ -25,7 +25,7 @@ from ..system.progress import reporting
 from .judging import Evaluation, Judge, settings_of
 from .rankings import Ranking
 from .relation_model import RelationModel
-from .sides import FLOATS, Side, attributes_of, kernels_of, sides_of, without_ids
+from .sides import FLOATS, Side, attributes_of, kernels_of, sides_of, variants, without_ids
 
 __all__ = ["ConditionalRankRLS", "Ranking"]
 
@@ -350,12 +350,13 @@ class ConditionalRankRLS(RelationModel):
         known = edges
         edges = edges.T if turned else edges
         relation_checks.check_graph(edges, ranking=ranking, parity=parity, closed=self.solver == "closed")
-        ends = (target, source) if turned else (source, target)
         loss = Loss(ranking, parity, Pairwise(), self.weighting, self.intercept)
-        candidates = [
-            fitting.Candidate(ends[0].domain, ends[1].domain, replace(loss, pairwise=pairwise), source, target)
-            for pairwise in fitting.pairwise_kernels(self.pairwise, ends[0].domain, ends[1].domain)
-        ]
+        kernels = kernels_of(self.kernel, self.target_kernel, None if source is target else target)
+        candidates = []
+        for x, z in variants(source, target, kernels):
+            G, K = (z.domain, x.domain) if turned else (x.domain, z.domain)
+            for pairwise in fitting.pairwise_kernels(self.pairwise, G, K):
+                candidates.append(fitting.Candidate(G, K, replace(loss, pairwise=pairwise), x, z))
         found = fitting.fit(candidates, edges, self._search(edges, len(candidates)))
         self._store(attributes_of(found, known, RELATION[parity], matrix, turned=turned))
         return found

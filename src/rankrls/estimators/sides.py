@@ -57,6 +57,8 @@ class Side:
         n, d = data.shape
         columns = [str(column) for column in feature_names] if feature_names else None
         if basis is not None:
+            if getattr(kernel, "gamma", None) == "auto":
+                raise ValueError('gamma="auto" is not available with a basis: use gamma="scale" or a number')
             kernel = (Linear() if kernel is None else kernel).fitted(data)
             if isinstance(kernel, Precomputed):
                 raise ValueError("basis= needs features: a precomputed kernel has no points to choose")
@@ -67,7 +69,7 @@ class Side:
         if kernel is None and d < n:
             return cls(name, data, Linear(), Domain(_double(data), True), ids, None, columns)
         memory.check_memory(8 * 2 * n * n, f"the kernel matrix of {n} objects of {name}", "use fewer objects")
-        kernel = Linear() if kernel is None else kernel.fitted(data)
+        kernel = Linear() if kernel is None else kernel.candidates(data)[0]
         K, kept = kernel(data, data), None
         if isinstance(kernel, Precomputed | Function):
             K, kept = relation_checks.check_similarity(name, dense(K), indefinite)
@@ -124,9 +126,21 @@ def kernels_of(kernel: Any, target_kernel: Any, Z: Any) -> tuple[Kernel | None, 
         raise ValueError("target_kernel is the kernel of Z: pass Z, or leave target_kernel out")
     given = (kernel, kernel if target_kernel is None else target_kernel)
     found = [None if one is None else as_kernel(one) for one in given]
-    if any(getattr(one, "gamma", None) == "auto" for one in found):
-        raise ValueError('gamma="auto" is not available here: use gamma="scale" or a number')
     return found[0], found[1]
+
+
+def variants(source: Side, target: Side, kernels: tuple[Kernel | None, Kernel | None]) -> list[tuple[Side, Side]]:
+    """Both ends under each width of gamma="auto"; where both have that, under the same multiple of their medians."""
+    found = [
+        [side.under(one) for one in kernel.candidates(side.data)]  # type: ignore[union-attr]
+        if getattr(kernel, "gamma", None) == "auto"
+        else [side]
+        for side, kernel in zip((source, target), kernels, strict=True)
+    ]
+    if source is target:
+        return [(side, side) for side in found[0]]
+    n = max(len(found[0]), len(found[1]))
+    return [(found[0][min(i, len(found[0]) - 1)], found[1][min(i, len(found[1]) - 1)]) for i in range(n)]
 
 
 def attributes_of(

@@ -1,0 +1,135 @@
+"""Exact shortcuts for complete relations: intercepts, edges, rows and columns left out, sums of kernels, widths."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import oracles
+from rankrls import ConditionalRankRLS
+from rankrls.kernels import Gaussian
+from shared import folder
+
+ALPHA = 0.5
+
+
+def small(seed=0, p=6, r=5):
+    rng = np.random.default_rng(seed)
+    X, Z = rng.normal(size=(p, 3)), rng.normal(size=(r, 2))
+    return X, X @ rng.normal(size=(3, 2)) @ Z.T + rng.normal(size=(p, r)), Z
+
+
+def refit(X, Y, Z, keep, at, *, ranking, kernel=None, free=False, pairwise=None):
+    """The score of edge `at` by the explicit model of the edges in `keep`, and the free constant."""
+    G, K = (X @ X.T, Z @ Z.T) if kernel is None else (kernel(X, X), kernel(Z, Z))
+    y = np.array([Y[e] for e in keep])
+    M = oracles.pair_kernel(G, K, keep, keep, **(pairwise or {}))
+    ones = np.ones((len(keep), 1)) if free else None
+    a, b = oracles.relation_model(M, y, [e[0] for e in keep], ALPHA, ranking=ranking, free=ones)
+    score = (oracles.pair_kernel(G, K, [at], keep, **(pairwise or {})) @ a)[0]
+    if ranking:  # the row's constant: the mean residual of its other edges
+        mine = [i for i, e in enumerate(keep) if e[0] == at[0]]
+        rest = np.mean(y[mine] - (M @ a)[mine]) if mine else 0.0
+        return score, rest
+    return score, b[0] if free else 0.0
+
+
+@pytest.mark.parametrize("loss", ["ranking", "regression", "intercept"])
+@pytest.mark.parametrize("kernel", [None, Gaussian(0.3)])
+def test_each_edge_left_out_equals_refits(loss, kernel):
+    X, Y, Z = small()
+    free = loss == "intercept"
+    Y = Y + 100 * free
+    params = {"loss": "ranking" if loss == "ranking" else "regression", "intercept": free, "kernel": kernel}
+    model = ConditionalRankRLS(alphas=[ALPHA], cv="leave-edge-out", **params).fit(X, Y, Z)
+    every = [(i, j) for i in range(6) for j in range(5)]
+    for e in every:
+        keep = [other for other in every if other != e]
+        score, constant = refit(X, Y, Z, keep, e, ranking=loss == "ranking", kernel=kernel, free=free)
+        assert_allclose(model.cv_predictions_[e], score + constant, atol=1e-7)
+
+
+@pytest.mark.parametrize("end", ["row", "column"])
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("kernel", [None, Gaussian(0.3)])
+def test_each_object_left_out_of_a_regression_equals_refits(end, free, kernel):
+    X, Y, Z = small()
+    Y = Y + 100 * free
+    model = ConditionalRankRLS(alphas=[ALPHA], loss="regression", intercept=free, cv=f"leave-{end}-out", kernel=kernel)
+    model.fit(X, Y, Z)
+    every = [(i, j) for i in range(6) for j in range(5)]
+    side = 0 if end == "row" else 1
+    for e in every:
+        keep = [other for other in every if other[side] != e[side]]
+        score, constant = refit(X, Y, Z, keep, e, ranking=False, kernel=kernel, free=free)
+        assert_allclose(model.cv_predictions_[e], score + constant, atol=1e-7)
+    plain, _ = refit(X, Y, Z, every, (2, 3), ranking=False, kernel=kernel, free=free), None
+    assert_allclose(model.predict(X)[2, 3], sum(plain), atol=1e-7)
+    assert bool(model.intercept_) == free
+
+
+def test_regression_far_from_zero_needs_its_intercept():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    Y = X @ rng.normal(size=(3, 3)) @ X.T + 0.1 * rng.normal(size=(40, 40))
+    near = ConditionalRankRLS(1.0, loss="regression", intercept=True).fit(X, Y)
+    far = ConditionalRankRLS(1.0, loss="regression", intercept=True).fit(X, Y + 100)
+    assert_allclose(far.predict(X), near.predict(X) + 100, atol=1e-8)
+    thin = np.where(rng.random(Y.shape) < 0.5, Y + 100, np.nan)
+    some = ConditionalRankRLS(1.0, loss="regression", intercept=True).fit(X, thin)
+    assert np.sqrt(np.mean((some.predict(X) - Y - 100) ** 2)) < 0.2
+
+
+@pytest.mark.parametrize("loss", ["ranking", "regression", "intercept"])
+@pytest.mark.parametrize("pairwise", ["sum", "both"])
+@pytest.mark.parametrize("complete", [True, False])
+def test_sums_of_pairwise_kernels_equal_explicit_ones(loss, pairwise, complete):
+    X, Y, Z = small()
+    kernel = Gaussian(0.3)  # ones on the diagonal, so that weights are as they stand
+    free, ranking = loss == "intercept", loss == "ranking"
+    given = Y if complete else np.where(np.random.default_rng(2).random(Y.shape) < 0.8, Y, np.nan)
+    model = ConditionalRankRLS(
+        ALPHA, loss="ranking" if ranking else "regression", intercept=free, kernel=kernel, tol=1e-12,
+        pairwise="sum" if pairwise == "sum" else ["kronecker", "sum"], cv=2,
+    ).fit(X, given, Z)  # fmt: skip
+    weights = {"product": 0.0, "source": 1.0, "target": 1.0}
+    keep = [(i, j) for i in range(6) for j in range(5) if not np.isnan(given[i, j])]
+    found, shares = model.predict(X, Z), [None] if pairwise == "sum" else [0.0, 0.01, 0.1, 1.0, 10.0, None]
+    gaps = []
+    for share in shares:
+        terms = weights if share is None else {"product": 1.0, "source": share, "target": share}
+        exact = [refit(X, Y, Z, keep, e, ranking=ranking, kernel=kernel, free=free, pairwise=terms) for e in keep]
+        exact = np.array([score + (0.0 if ranking else constant) for score, constant in exact])
+        gaps.append(np.abs(found[tuple(np.transpose(keep))] - exact).max())
+    assert min(gaps) < 1e-7
+
+
+def test_the_width_of_a_kernel_is_chosen_with_alpha():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    Y = np.sin(3 * X[:, :1]) * np.cos(3 * X[:, 1]) + 0.1 * rng.normal(size=(40, 40))
+    model = ConditionalRankRLS(kernel=Gaussian("auto")).fit(X, Y)
+    from rankrls.kernels import as_kernel
+
+    tried = [ConditionalRankRLS(kernel=k).fit(X, Y).cv_scores_.max() for k in as_kernel(Gaussian("auto")).candidates(X)]
+    assert_allclose(model.cv_scores_.max(), max(tried))
+    assert isinstance(model.kernel_.gamma, float)
+
+
+def test_on_the_yeast_network_the_sum_ties_counting_partners():
+    pd = pytest.importorskip("pandas")
+    path = folder("yeast-protein-network")
+    K = pd.read_csv(path / "kernel.tsv.xz", sep="\t", index_col=0)
+    Y = pd.read_csv(path / "interactions.tsv.xz", sep="\t", index_col=0).loc[K.index, K.columns].to_numpy(dtype=float)
+    S = K.to_numpy() / np.sqrt(np.outer(np.diag(K), np.diag(K)))
+    model = ConditionalRankRLS(1.0, kernel="precomputed", relation="symmetric", pairwise="sum", loss="regression")
+    found = model.evaluate(S, Y, settings=[1], n_splits=5)[1].mean()
+    from rankrls.metrics import pairwise_accuracy
+    from rankrls.selection import RelationKFold
+
+    counted = []
+    for train, test in RelationKFold(1, 5, same_objects=True).split(Y):
+        mean = np.nanmean(train.of(Y), axis=0)
+        held = test.of(Y)
+        rows, columns = np.nonzero(~np.isnan(held))
+        counted.append(pairwise_accuracy(held[rows, columns], mean[columns], rows))
+    assert found > np.mean(counted) - 0.01
