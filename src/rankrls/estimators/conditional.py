@@ -84,14 +84,13 @@ class ConditionalRankRLS(RelationModel):
         conditioning object of a complete relation in turn, exactly and without refits, "leave-edge-out" each edge,
         "leave-column-out" each ranked object (regression). "auto" is the first where `relation` is None; else five
         folds of objects, of the conditioning ones (setting 2) where the ends differ in kind, in both roles (setting 4)
-        where they do not. A number is that many folds. See `rankrls.selection.RelationKFold`.
+        where they do not, and games (setting 1) of a reciprocal list. See `rankrls.selection.RelationKFold`.
     indefinite : {"error", "clip", "shift"}, default="error"
         A precomputed kernel with negative eigenvalues, as similarities of drugs and proteins often have, is refused,
         loses its negative part (and new similarities theirs), or has a multiple of the identity added. The matrices
         used are `X_fit_` and `Z_fit_`: after "shift", pass rows of these to predict training objects again.
-    basis, target_basis : None, int, Basis or array, default=None
-        Points in which the kernel of X, of Z, is expanded, as in `RankRLS`: features of low rank for many objects.
-    random_state : int, default=0
+    basis, target_basis, random_state : None, int, Basis or array, default=None; int, default=0
+        Points in which the kernel of X, of Z, is expanded, as in `RankRLS`, and the seed of their choice.
     tol : float, default=1e-6
         Relative residual at which conjugate gradients stop, in folds too.
     max_iter : int, default=1000
@@ -118,8 +117,7 @@ class ConditionalRankRLS(RelationModel):
         was not held out.
     solver_, n_iter_, residuals_
         "closed", "cg" or "pcg"; iterations; the relative residual before the first and after each of them.
-    n_edges_, home_advantage_, probability_scale_, rating_std_
-        Edges learned from; of games, see `fit_edges`, `probability` and `rating`.
+    n_edges_ : edges learned from; home_advantage_, probability_scale_, rating_std_ : of games, see `fit_edges`
 
     References
     ----------
@@ -277,7 +275,8 @@ class ConditionalRankRLS(RelationModel):
             if self.missing == "zero":
                 self._fit(*sides, relation_checks.all_others_zero(listed, shape), parity, None)
                 return self
-            found = self._fit(*sides, listed.both_ways(parity).edge_set(shape), parity, None)
+            known = fitting.known_objects(len(listed)) if parity == -1 and self.cv == "auto" else None
+            found = self._fit(*sides, listed.both_ways(parity).edge_set(shape), parity, None, known)
             self._store_games(found, listed, parity)
         return self
 
@@ -342,7 +341,7 @@ class ConditionalRankRLS(RelationModel):
     # ---------------------------------------------------------------- inside
 
     def _fit(
-        self, source: Side, target: Side, edges: EdgeSet, parity: int, matrix: tuple[int, int] | None
+        self, source: Side, target: Side, edges: EdgeSet, parity: int, matrix: tuple[int, int] | None, cv: Any = None
     ) -> fitting.Fitted:
         """Learn from checked edges; `matrix` is the shape that held-out scores of edges are put back into."""
         turned, ranking = self.condition == "target", self.loss == "ranking"
@@ -357,11 +356,11 @@ class ConditionalRankRLS(RelationModel):
             G, K = (z.domain, x.domain) if turned else (x.domain, z.domain)
             for pairwise in fitting.pairwise_kernels(self.pairwise, G, K):
                 candidates.append(fitting.Candidate(G, K, replace(loss, pairwise=pairwise), x, z))
-        found = fitting.fit(candidates, edges, self._search(edges, len(candidates)))
+        found = fitting.fit(candidates, edges, self._search(edges, len(candidates), cv))
         self._store(attributes_of(found, known, RELATION[parity], matrix, turned=turned))
         return found
 
-    def _search(self, edges: EdgeSet, n_candidates: int) -> fitting.Search:
+    def _search(self, edges: EdgeSet, n_candidates: int, cv: Any) -> fitting.Search:
         alpha, alphas = None, None if self.alphas is None else checks.check_grid("alphas", self.alphas)
         if self.alpha != "auto":
             zero = not edges.complete or self.solver in ("cg", "pcg")
@@ -369,7 +368,7 @@ class ConditionalRankRLS(RelationModel):
             if n_candidates > 1:
                 alpha, alphas = None, np.array([alpha])
         metric = get_metric(self.scoring)
-        return fitting.Search(alpha, alphas, metric, self.cv, self.solver, self.tol, self.max_iter)
+        return fitting.Search(alpha, alphas, metric, cv or self.cv, self.solver, self.tol, self.max_iter)
 
     def _parity_of_edges(self, y: Any, Z: Any) -> int:
         """Edges without values between objects of one kind are won by their source."""

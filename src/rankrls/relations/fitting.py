@@ -152,6 +152,11 @@ def _hold_out(
     return HoldOut(alphas, scores, predictions, best)
 
 
+def known_objects(n_edges: int) -> RelationKFold:
+    """Folds of games between known players, which is what lists of games are for; those of a pair stay together."""
+    return RelationKFold(1, max(2, min(FOLDS, n_edges)), same_objects=True)
+
+
 def held_out_by(cv: Any, problem: Problem, candidate: Candidate) -> RelationKFold | str:
     """What is held out: folds, or something exactly."""
     complete, loss = isinstance(problem, CompleteProblem), candidate.loss
