@@ -123,7 +123,7 @@ def test_every_parameter_of_every_estimator_is_an_option():
         (["train", "train.txt", "-o", "m", "--kernel", "rbf", "--gamma", "x"], "--gamma is a number, scale or auto"),
         (["train", "train.txt", "-o", "m", "--kernel", "rbv"], "unknown kernel 'rbv'"),
         (["train", "train.txt", "-o", "m", "--scoring", "ndgc"], "ndgc"),
-        (["train", "-", "-", "-o", "m"], "standard input (-) can be read but once"),
+        (["train", "-", "-", "-o", "m"], "standard input (-) can be read only once"),
         (["train", "train.txt", "-o", "m", "--sparse", "--scale", "minmax"], "--scale minmax would fill sparse rows"),
         (["train", "bad.txt", "-o", "m"], "bad.txt, line 2: "),
         (["train", "zero.txt", "-o", "m"], "pass --zero-based"),
@@ -136,7 +136,7 @@ def test_every_parameter_of_every_estimator_is_an_option():
         (["train", "twice.csv", "-o", "m"], "twice.csv has several columns named 'a'"),
         (["train", "empty.csv", "-o", "m"], "empty.csv is empty"),
         (["predict", "train.txt", "train.txt"], "train.txt is not a model file"),
-        (["predict", "-", "-"], "standard input (-) can be read but once"),
+        (["predict", "-", "-"], "standard input (-) can be read only once"),
         (["evaluate", "train.txt", "bad.txt"], "bad.txt, score 1: 'nonsense here' is not one number per line"),
         (["evaluate", "train.txt", "one.scores"], "one.scores has 1 scores, train.txt has"),
         (["evaluate", "train.txt", "odd.run"], "odd.run, line 1: train.txt has no document 'X' in query 'q'"),
@@ -321,10 +321,10 @@ def test_bad_lines_can_be_left_out(run, capsys):
     Path("bad.csv").write_text("label,qid,a\n1,1,1\n1,1,x\n1\n0,1,3\n")
     assert run("train", "bad.txt", "-o", "m", "--alpha", "1", "--skip-bad-lines", "--json")["skipped"] == 1
     assert main(["train", "bad.csv", "-o", "m", "--alpha", "1", "--skip-bad-lines"]) == 0
-    assert "left out 2 lines" in capsys.readouterr().err
+    assert "left out 2 unreadable lines" in capsys.readouterr().err
     assert main(["predict", "m", "bad.txt", "--skip-bad-lines"]) == 0
     printed = capsys.readouterr()
-    assert printed.out.count("\n") == 2 and "left out 1 lines that cannot be read: they have no score" in printed.err
+    assert printed.out.count("\n") == 2 and "left out 1 unreadable lines: they have no score" in printed.err
     assert "left out 1 lines" in run("convert", "bad.txt", "good.txt", "--skip-bad-lines")
 
 
@@ -766,3 +766,17 @@ def test_alpha_of_svmrank_in_the_limit():
     total = sum(X[i] - X[j] for i in range(40) for j in range(40) if qid[i] == qid[j] and y[i] > y[j])
     model = RankRLS(n / C, weighting="pairs").fit(X, y, qid=qid)
     assert_allclose(model.coef_, C / n * total, rtol=1e-4)
+
+
+def test_without_a_command_help_is_printed(capsys):
+    assert main([]) == 0
+    assert "COMMAND" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [(["trian", "x"], "did you mean train?"), (["train", "x", "-o", "m", "--kernle", "rbf"], "did you mean --kernel?")],
+)
+def test_misspelt_commands_and_options(words, meant, capsys):
+    assert main(words) == 2
+    assert meant in capsys.readouterr().err

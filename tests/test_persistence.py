@@ -395,3 +395,18 @@ def test_there_are_kept_files():
 
 def test_public_names():
     assert rankrls.save is save and rankrls.load is load
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
+def test_a_file_keeps_its_permissions_and_a_read_only_one_is_not_replaced(tmp_path):
+    path, model = tmp_path / "model.rankrls", ranker(alpha=1.0)()
+    save(model, path)
+    path.chmod(0o600)
+    save(model, path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    before = path.read_bytes()
+    path.chmod(0o400)
+    with pytest.raises(PermissionError, match="read-only"):
+        save(ranker(alpha=2.0)(), path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["model.rankrls"]

@@ -35,8 +35,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["train", "nowhere.txt", "-o", "model.rankrls"])
     2
     """
+    known = parser()
+    if not (sys.argv[1:] if argv is None else argv):
+        known.print_help()
+        return 0
     try:
-        args = parser().parse_args(argv)
+        args = known.parse_args(argv)
     except SystemExit as exit:
         return int(exit.code or 0)
     try:

@@ -48,11 +48,11 @@ def read(
 ) -> Any:
     """All rows of one or several files; `names` and `n_features` are those of a model."""
     if list(paths).count("-") > 1:
-        raise ValueError("standard input (-) can be read but once")
+        raise ValueError("standard input (-) can be read only once")
     parts = [_read_one(path, args, names, n_features, label) for path in paths]
     data = parts[0] if len(parts) == 1 else _joined(parts, paths, args)
     if data.skipped:
-        remark(args, f"left out {data.skipped} lines that cannot be read")
+        remark(args, f"left out {data.skipped} unreadable lines")
     return data
 
 

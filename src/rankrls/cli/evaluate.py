@@ -24,7 +24,7 @@ WITH_RELEVANT = ("map", "mrr", "average_precision", "reciprocal_rank", "precisio
 def run(args: Namespace) -> None:
     files = [args.scores] + ([] if args.other is None else [args.other])
     if [args.data, *files].count("-") > 1:
-        raise ValueError("standard input (-) can be read but once")
+        raise ValueError("standard input (-) can be read only once")
     data = labels(args.data, args)
     models = [read_scores(path, data, args) for path in files]
     judged = labelled(data, args)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import difflib
+import re
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 METHODS = {  # the estimator of each --method
@@ -24,7 +26,25 @@ class Parser(argparse.ArgumentParser):
     """Errors on one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"rankrls: error: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"rankrls: error: {message}{self._hint(message)} (see {self.prog} --help)\n")
+
+    def _hint(self, message: str) -> str:
+        """The command or option that was probably meant."""
+        if found := re.search(r"unrecognized arguments: (--[\w-]+)", message):
+            known = [option for option in self._option_string_actions if option.startswith("--")]
+            known += [
+                o for a in self._actions for sub in _parsers(a) for o in sub._option_string_actions if o[:2] == "--"
+            ]
+        elif found := re.search(r"argument COMMAND: invalid choice: '([^']*)'", message):
+            known = [name for action in self._actions for name in (action.choices or ())]
+        else:
+            return ""
+        close = difflib.get_close_matches(found[1], known, n=1)
+        return f"; did you mean {close[0]}?" if close else ""
+
+
+def _parsers(action: argparse.Action) -> Iterable[argparse.ArgumentParser]:
+    return action.choices.values() if isinstance(action, argparse._SubParsersAction) else ()
 
 
 def parser() -> Parser:
@@ -35,7 +55,7 @@ def parser() -> Parser:
         prog="rankrls",
         allow_abbrev=False,
         description="Learning to rank in closed form.",
-        epilog="rankrls COMMAND --help tells the options of a command; docs/cli.md has examples.",
+        epilog="rankrls COMMAND --help explains the options of a command; docs/cli.md has examples.",
     )
     main.add_argument("--version", action="version", version=f"rankrls {__version__}")
     commands = main.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -94,6 +114,11 @@ def words(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
+def all_or_words(text: str) -> Any:
+    """all, or names."""
+    return True if text == "all" else words(text)
+
+
 def yes_or_no(text: str) -> bool:
     if text not in ("yes", "no"):
         raise ValueError
@@ -139,6 +164,7 @@ PARAMETERS: list[tuple[str, Callable[[str], Any], str]] = [
     ("regression", float, "share of plain squared error, 0 to 1"),
     ("scoring", str, "the metric that chooses, such as ndcg@10"),
     ("cv", folds, "leave-query-out, or a number of folds of queries"),
+    ("positive", all_or_words, "features whose weights must not be negative: all, or a,b,c or @FILE"),
     ("nu", auto_or(float), "weight of the agreement between views"),
     ("nus", numbers, "values of nu to choose from"),
     ("views", views, "2, or groups of columns: 1-10;11-46, or by name"),
@@ -168,7 +194,7 @@ def _command(commands: argparse._SubParsersAction, name: str, text: str) -> Pars
 def _reading(made: Parser) -> None:
     group = made.add_argument_group("reading", "text is LETOR (svmlight) unless a file ends in .csv, .tsv or .parquet")
     group.add_argument(
-        "--input-format", choices=FORMATS, help="instead of what the name says; needed for - if no LETOR"
+        "--input-format", choices=FORMATS, help="instead of what the name says; needed for - unless it is LETOR"
     )
     group.add_argument("--label", help="column of the label in a table (label, or y)")
     group.add_argument("--qid", help="column of the query id in a table (qid)")
@@ -176,7 +202,7 @@ def _reading(made: Parser) -> None:
     group.add_argument("--missing", type=missing, default="nan", help="missing values become: nan, minimum or a number")
     group.add_argument("--zero-based", action="store_true", help="features of LETOR text are numbered from 0, not 1")
     group.add_argument("--sparse", action="store_true", help="LETOR text into sparse rows")
-    group.add_argument("--skip-bad-lines", action="store_true", help="leave out lines that cannot be read, and say so")
+    group.add_argument("--skip-bad-lines", action="store_true", help="leave out unreadable lines, and say how many")
 
 
 def _judging(made: Parser) -> None:
@@ -188,7 +214,7 @@ def _judging(made: Parser) -> None:
 
 
 def _learning(made: Parser) -> None:
-    group = made.add_argument_group("learning", "options are the estimator's parameters; its defaults hold for others")
+    group = made.add_argument_group("learning", "the parameters of the estimator, with its own defaults")
     group.add_argument("--method", choices=list(METHODS), default="rankrls", help="the estimator (default rankrls)")
     group.add_argument("--scale", choices=SCALES, default="none", help="scale features first (default none)")
     for name, kind, text in PARAMETERS:

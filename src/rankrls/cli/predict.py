@@ -34,7 +34,7 @@ class Scored:
 
 def run(args: Namespace) -> None:
     if args.model == args.data == "-":
-        raise ValueError("standard input (-) can be read but once: the model, or the data")
+        raise ValueError("standard input (-) can be read only once: the model, or the data")
     model = load(args.model)
     tally = {"rows": 0, "skipped": 0}
     with learning.stopwatch() as seconds, target(args.output) as file:
@@ -48,7 +48,7 @@ def run(args: Namespace) -> None:
                 lines = _run_lines(part, args.tag) if args.format == "trec" else _score_lines(part)
                 file.write("".join(lines).encode())
     if tally["skipped"] and args.rows > 0:
-        remark(args, f"left out {tally['skipped']} lines that cannot be read: they have no score")
+        remark(args, f"left out {tally['skipped']} unreadable lines: they have no score")
     if args.output != "-":
         record = {"scores": args.output, "format": args.format, **tally, "seconds": round(seconds[0], 3)}
         say(args, record, f"wrote {tally['rows']:,} scores to {args.output} in {seconds[0]:.2f} s")

@@ -197,7 +197,7 @@ class _response:  # noqa: N801
 def _receive(response: Any, file: Any, start: int, label: str) -> None:
     """Write what comes after the first `start` bytes of a file; an error unless all of it comes."""
     length = response.headers.get("Content-Length")
-    total = None if length is None else start + int(length)
+    total = start + int(length) if length is not None and length.strip().isdecimal() else None
     progress = Progress(f"download of {label}", max(1, -(-(total or 1) // CHUNK)), done=start // CHUNK)
     file.seek(start)
     file.truncate()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
@@ -103,7 +104,8 @@ def written(target: Source) -> Iterator[BinaryIO]:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Write beside a file, then put it in its place: whoever looks sees the old one or the new one, whole.
 
-    A link stays one, and what it leads to is replaced; devices and pipes are written to as they are.
+    A link stays one, and what it leads to is replaced; devices and pipes are written to as they are. A file that
+    exists keeps its permissions, and one that may not be written is not replaced.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():
@@ -112,20 +114,31 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         with open(path, "wb") as file:
             yield file
         return
+    mode = _mode_of(path)
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(beside, 0o666 & ~mask)  # mkstemp lets only the owner read
+        os.chmod(beside, mode)  # mkstemp lets only the owner read
         os.replace(beside, path)
         sync_folder(path.parent)
     except BaseException:
         Path(beside).unlink(missing_ok=True)
         raise
+
+
+def _mode_of(path: Path) -> int:
+    """The permissions that a file has, or that a new one gets here."""
+    if path.exists():
+        mode = path.stat().st_mode & 0o7777
+        if not mode & 0o222 or not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, "is read-only and is not replaced", str(path))
+        return mode
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def sync_folder(folder: Path) -> None:
