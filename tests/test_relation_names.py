@@ -156,3 +156,12 @@ def test_a_precomputed_kernel_is_pairwise_however_it_is_named():
     for kernel in ("precomputed", Precomputed()):
         assert ConditionalRankRLS(kernel=kernel).__sklearn_tags__().input_tags.pairwise
     assert not ConditionalRankRLS(kernel="rbf").__sklearn_tags__().input_tags.pairwise
+
+
+def test_models_without_newer_attributes_still_rank():
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    model = ConditionalRankRLS(ALPHA, kernel="rbf", relation="symmetric").fit(X, X @ X.T)
+    expected, rating = model.rank(X, top=2).ids, model.rating()
+    del model.intercept_, model.relation_
+    assert_array_equal(model.rank(X, top=2).ids, expected)
+    assert_allclose(model.rating(), rating)

@@ -258,7 +258,7 @@ class RelationModel(BaseEstimator):
         left, right = self._ends(None, None)
         right = dense(right)
         rows, columns = left @ right.mean(axis=0), right @ left.mean(axis=0)
-        parity = {"symmetric": 1, "reciprocal": -1}.get(self.relation_, 0)
+        parity = {"symmetric": 1, "reciprocal": -1}.get(getattr(self, "relation_", self.relation), 0)
         rating = (rows + parity * columns) / 2 if parity else columns
         return rating - rating.mean()
 
@@ -356,7 +356,8 @@ class RelationModel(BaseEstimator):
         if not source:
             right, left = self._ends(candidates, conditions)
             return dense(left), dense(right)
-        plain = hasattr(self, "dual_coef_") and not hasattr(self, "source_effects_") and not self.intercept_
+        plain = hasattr(self, "dual_coef_") and not hasattr(self, "source_effects_")
+        plain = plain and not getattr(self, "intercept_", 0.0)  # which older models do not have
         if candidates is not None or not plain:
             left, right = self._ends(conditions, self._objects(None, "target") if candidates is None else candidates)
             return left, dense(right)
