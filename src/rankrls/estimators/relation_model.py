@@ -258,7 +258,7 @@ class RelationModel(BaseEstimator):
         left, right = self._ends(None, None)
         right = dense(right)
         rows, columns = left @ right.mean(axis=0), right @ left.mean(axis=0)
-        parity = {"symmetric": 1, "reciprocal": -1}.get(getattr(self, "relation_", self.relation), 0)
+        parity = {"symmetric": 1, "reciprocal": -1}.get(str(getattr(self, "relation_", self.relation)), 0)
         rating = (rows + parity * columns) / 2 if parity else columns
         return rating - rating.mean()
 
