@@ -136,6 +136,10 @@ class BlockSetup:
         return self._pass(SumRows(self.features, self.rows.totals(self.loss), self.loss, self.dtype, model)).cross
 
     def _pass(self, sum_rows: SumRows) -> Statistics:
+        found = self.rows.blocks.sum(sum_rows, "refinement").finished(sum_rows.totals, self.loss)
+        if not self.rows.moved(self.loss, found):
+            return found
+        sum_rows = replace(sum_rows, totals=self.rows.totals(self.loss))
         return self.rows.blocks.sum(sum_rows, "refinement").finished(sum_rows.totals, self.loss)
 
     @cached_property
