@@ -7,7 +7,8 @@ from scipy import sparse
 
 import oracles
 from cases import problem
-from rankrls import ConvergenceWarning, RankRLS
+from papers import RankRLS
+from rankrls import ConvergenceWarning
 from rankrls.core.krylov import multishift_cg
 from rankrls.kernels import Gaussian, Linear
 from rankrls.problems.iterative import Iterative

@@ -10,7 +10,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 import oracles
-from rankrls import ConditionalRankRLS, ConvergenceWarning, RankRLS, metrics
+from papers import RankRLS
+from rankrls import ConditionalRankRLS, ConvergenceWarning, metrics
 from rankrls.core.krylov import multishift_cg, preconditioned_cg
 from rankrls.kernels import Gaussian, Linear
 from rankrls.relations import edges

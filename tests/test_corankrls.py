@@ -12,7 +12,8 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 
 import oracles
 from cases import problem, weights
-from rankrls import CoRankRLS, RankRLS
+from papers import RankRLS
+from rankrls import CoRankRLS
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
 from rankrls.core.views import FittedView, View

@@ -15,7 +15,8 @@ from sklearn.linear_model import Ridge
 
 import oracles
 from cases import problem, weights
-from rankrls import ConditionalRankRLS, RankingPursuit, RankRLS, View
+from papers import RankRLS
+from rankrls import ConditionalRankRLS, RankingPursuit, View
 from rankrls.core.features import Identity
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries

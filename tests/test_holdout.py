@@ -10,7 +10,8 @@ from sklearn.model_selection import GroupKFold
 
 import oracles
 from cases import problem, weights
-from rankrls import RankRLS, metrics
+from papers import RankRLS
+from rankrls import metrics
 from rankrls.core.features import Identity
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries

@@ -20,7 +20,7 @@ from scipy import sparse
 
 import oracles
 import rankrls
-from rankrls import RankRLS
+from papers import RankRLS
 from rankrls.blocks import checkpoint, reading, sources
 from rankrls.blocks.block import Block
 from rankrls.blocks.sums import SumRows, TreeSum, fold_of

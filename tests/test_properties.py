@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from rankrls import RankRLS
+from papers import RankRLS
 from rankrls.kernels import Gaussian
 
 LOSSES = st.fixed_dictionaries(

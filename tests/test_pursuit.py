@@ -12,7 +12,8 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 
 import oracles
 from cases import problem, weights
-from rankrls import RankingPursuit, RankRLS, View, metrics
+from papers import RankRLS
+from rankrls import RankingPursuit, View, metrics
 from rankrls.bases import KMeansCentres
 from rankrls.kernels import Gaussian
 from rankrls.problems import dictionary

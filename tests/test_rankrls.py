@@ -8,7 +8,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold, KFold
 
 from cases import problem
-from rankrls import RankRLS, qid_from_group
+from papers import RankRLS
+from rankrls import qid_from_group
 from rankrls.datasets import make_search
 from rankrls.kernels import Gaussian, Kernel, Laplacian, Polynomial
 

@@ -7,7 +7,7 @@ from scipy import sparse
 
 import oracles
 from cases import problem
-from rankrls import RankRLS
+from papers import RankRLS
 from rankrls.bases import KMeansCentres, PivotedCholesky, RandomRows
 from rankrls.core.features import Nystroem
 from rankrls.core.preferences import QueryPreferences

@@ -11,7 +11,8 @@ from sklearn.base import clone
 
 import oracles
 from cases import problem
-from rankrls import RankRLS, TransductiveRankRLS
+from papers import RankRLS
+from rankrls import TransductiveRankRLS
 from rankrls.core.features import Identity
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries

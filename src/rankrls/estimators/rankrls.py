@@ -90,7 +90,7 @@ class RankRLS(PairFeedback, Explained):
         Held-out folds, unions of whole queries; all are exact and none refits. A single query is cut into folds of its
         items (10 unless `cv` is a number or gives splits). Data for which the iterative solver is used (many
         thousands of sparse features and of rows) take five folds of queries for "leave-query-out".
-    scale : "auto" or None, default=None
+    scale : "auto" or None, default="auto"
         "auto" measures columns in units of their own spread, so that their scale does not matter: a linear model is
         penalised by the sum of (w_j s_j)^2, where s_j is the root mean square of column j within queries over the
         pairs that count, and the kernels of the library see every column divided by its standard deviation. `coef_`
@@ -166,7 +166,7 @@ class RankRLS(PairFeedback, Explained):
         alphas: ArrayLike | None = None,
         scoring: str | Callable[..., float] = "pairwise_accuracy",
         cv: object = "leave-query-out",
-        scale: str | None = None,
+        scale: str | None = "auto",
         positive: object = False,
         random_state: Seed = None,
         verbose: bool = False,
