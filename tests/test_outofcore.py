@@ -504,7 +504,7 @@ def test_command_line(tmp_path, capsys):
     assert "700 rows, 40 queries, 5 features in blocks" in capsys.readouterr().out
     assert_same(load(model), RankRLS().fit(X, y, qid=qid))
     for words, message in (
-        (["--stream", "--scale", "standard"], "--scale none"),
+        (["--stream", "--scale", "standard"], "--scale auto or none"),
         (["--stream", "--columns", "f1"], "--columns does not go with --stream"),
         (["--checkpoint", "x"], "--checkpoint goes with --stream"),
         ([str(path), "--stream"], "one file or folder"),

@@ -63,6 +63,8 @@ def make(args: Namespace, data: RankingData) -> Any:
     if isinstance(given.get("views"), list):
         shared = [given.get(key, known[key].default) for key in ("kernel", "basis")]
         given["views"] = _views(given["views"], shared, data)
+    if "scale" in known and args.scale != "auto":
+        given["scale"] = None
     ranker = cls(**given, verbose=not args.quiet)
     scaler = _scaler(args.scale, sparse.issparse(data.X))
     return ranker if scaler is None else make_pipeline(scaler, ranker)
@@ -105,13 +107,13 @@ def _views(groups: list[list[str]], shared: list[Any], data: RankingData) -> lis
 
 
 def _scaler(name: str, is_sparse: bool) -> Any:
-    if is_sparse and name not in ("none", "standard"):
+    if is_sparse and name not in ("auto", "none", "standard"):
         raise ValueError(
             f"--scale {name} would fill sparse rows: use --scale standard, which keeps zeros, or no --sparse"
         )
     if name == "standard":
         return StandardScaler(with_mean=not is_sparse)
-    return {"none": None, "minmax": MinMaxScaler(), "query-minmax": estimators.PerQueryMinMax()}[name]
+    return {"auto": None, "none": None, "minmax": MinMaxScaler(), "query-minmax": estimators.PerQueryMinMax()}[name]
 
 
 def fit(model: BaseEstimator, data: RankingData) -> Any:

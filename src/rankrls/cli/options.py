@@ -17,7 +17,7 @@ METHODS = {  # the estimator of each --method
     "auto": "AutoRanker",
 }
 FORMATS = ("letor", "csv", "tsv", "parquet")
-SCALES = ("none", "standard", "minmax", "query-minmax")
+SCALES = ("auto", "none", "standard", "minmax", "query-minmax")
 TARGETS = ("json", "svmrank", "opensearch", "elasticsearch", "solr", "vespa", "onnx")
 CONVENTIONS = ("letor", "xgboost", "lightgbm", "catboost", "sklearn", "trec")
 
@@ -216,7 +216,12 @@ def _judging(made: Parser) -> None:
 def _learning(made: Parser) -> None:
     group = made.add_argument_group("learning", "the parameters of the estimator, with its own defaults")
     group.add_argument("--method", choices=list(METHODS), default="rankrls", help="the estimator (default rankrls)")
-    group.add_argument("--scale", choices=SCALES, default="none", help="scale features first (default none)")
+    group.add_argument(
+        "--scale",
+        choices=SCALES,
+        default="auto",
+        help="columns in units of their spread, as they are, or scaled first (default auto)",
+    )
     for name, kind, text in PARAMETERS:
         group.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar="V", help=text)
 

@@ -72,8 +72,8 @@ def _streamed(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
     for name, value in (("columns", args.columns), ("sparse", args.sparse), ("skip-bad-lines", args.skip_bad_lines)):
         if value:
             raise ValueError(f"--{name} does not go with --stream: convert the file before")
-    if args.method not in ("rankrls", "sparse") or args.scale != "none":
-        raise ValueError("--stream is for --method rankrls or sparse with --scale none: other models need all rows")
+    if args.method not in ("rankrls", "sparse") or args.scale not in ("auto", "none"):
+        raise ValueError("--stream is for --method rankrls or sparse with --scale auto or none: others need all rows")
     model = learning.make(args, learning.STREAMED)
     with learning.stopwatch() as fitting:
         model.fit(args.data[0], y=args.label, qid=args.qid, checkpoint=args.checkpoint)
