@@ -625,7 +625,7 @@ def test_bad_rows():
     infinite[7] = np.inf
     for bad, message in [
         (np.full(60, np.nan), "none of the 60 rows is scored"),
-        (infinite, "contains infinity"),
+        (infinite, "y must not be infinite: row 7"),
         (np.where(np.isnan(y), np.nan, 1.0), "no comparable pair"),
         (y[:-1], "got 59 for 60 rows"),
         (None, "target y is None"),

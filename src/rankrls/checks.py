@@ -51,6 +51,17 @@ def named_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) 
     return frame, found["y"], found["qid"], found["sample_weight"]
 
 
+def check_content(**values: Any) -> None:
+    """Refuse what would be read as something else: masked entries, and imaginary parts."""
+    for name, array in values.items():
+        if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
+            n = int(np.ma.getmaskarray(array).sum())
+            remedy = "NaN marks a row without a score" if name == "y" else "drop these rows, or fill them in"
+            raise ValueError(f"{name} is a masked array, and its {n} masked entries would count: {remedy}")
+        if getattr(array, "dtype", None) is not None and getattr(array.dtype, "kind", "") == "c":
+            raise ValueError(f"Complex data not supported: {name} has imaginary parts; pass real numbers")
+
+
 def check_queries(qid: object, m: int) -> Queries:
     """Rows grouped by query id; None is one query."""
     if qid is None:

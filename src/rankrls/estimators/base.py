@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import checks
 from ..metrics import get_metric
 from ..system.frames import as_column
+from ..system.progress import reporting
 from ..system.types import ArrayLike, Ids, MatrixLike
 
 
@@ -108,6 +111,27 @@ class Ranker(BaseEstimator):
         """The scores of rows; those of most rankers do not depend on the query."""
         return self.predict(X)
 
+    @contextmanager
+    def _attempt(self) -> Iterator[None]:
+        """A fit, which reports its progress if `verbose`; one that is refused leaves the model as it was."""
+        before = dict(vars(self))
+        try:
+            with reporting(self.verbose):
+                yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _rows(self, X: Any, *, reset: bool = False, at_least: int = 1) -> Any:
+        """Checked rows of numbers; with `reset`, their number and names of columns become the model's."""
+        checks.check_content(X=X)
+        types: dict[str, Any] = {"accept_sparse": self._accepts(), "dtype": [np.float64, np.float32]}
+        try:
+            return validate_data(self, X, **types, ensure_min_samples=at_least, reset=reset)
+        except ValueError as error:
+            raise checks.unreadable(error, X) from None
+
     def _accepts(self) -> Any:
         """What `validate_data` is to accept of sparse input."""
         return False if self.__sklearn_tags__().input_tags.pairwise else "csr"
@@ -131,4 +155,9 @@ def _scored(y: ArrayLike, *rest: Any) -> list[Any]:
 def _weighted(values: np.ndarray, weights: np.ndarray) -> float:
     """The weighted mean over the queries that define a metric."""
     defined = ~np.isnan(values)
+    if not weights[defined].any():
+        raise ValueError(
+            f"all weight is on {int((weights > 0).sum())} queries that do not define the metric (one row, or "
+            "all y equal): give others some weight"
+        )
     return float(np.average(values[defined], weights=weights[defined]))

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..core.queries import BATCH_ROWS
@@ -18,13 +18,12 @@ from ..metrics import Metric, get_metric
 from ..problems import choice
 from ..problems.choice import Choice, Judged, Setting
 from ..problems.coregularised import Coregularised, Stack, agreement
-from ..system.frames import as_column
-from ..system.progress import reporting
 from ..system.seeds import seed_of
 from ..system.types import ArrayLike, MatrixLike, Seed
 from ..system.warnings import warn
 from .base import Ranker
 from .folds import folds_of
+from .intake import PartlyScored
 from .training import Training, preferences_among
 
 
@@ -205,27 +204,19 @@ class CoRankRLS(Ranker):
         self
         """
         self._check_params()
-        with reporting(self.verbose):
+        with self._attempt():
             return self._fit(X, y, qid, sample_weight)
 
     def _fit(self, X: Any, y: Any, qid: Any, sample_weight: Any):
-        X, qid = checks.split_qid_column(X, qid)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
-        y = checks.check_scores(_column(y), X.shape[0])
-        queries = checks.check_queries(qid, X.shape[0])
-        u = checks.check_weights(sample_weight, X.shape[0])
-        given = np.ones(X.shape[0], dtype=bool) if u is None else u > 0
-        scored, unscored = np.flatnonzero(given & ~np.isnan(y)), np.flatnonzero(given & np.isnan(y))
-        if not len(scored):
-            raise ValueError(f"none of the {X.shape[0]} rows is scored (y is NaN, or weighs nothing): score some")
-
+        rows = PartlyScored.of(self, X, y, qid, sample_weight)
+        X, queries, u, scored, unscored = rows.X, rows.queries, rows.weights, rows.scored, rows.unscored
         among = partial(preferences_among, queries, u, weighting=self.weighting)
         G = among(unscored)
         views = as_views(self.views, self.kernel, self.basis)
         names = getattr(self, "feature_names_in_", None)
         stack = Stack.of(fitted_views(views, X, names, u, seed_of(self.random_state)), X)
         S = agreement(stack, X, unscored, G) if G.n_pairs else np.zeros((stack.n_columns,) * 2)
-        data = Training(X, y[:, None], queries, u, n_given=X.shape[0])
+        data = Training(X, rows.y[:, None], queries, u, n_given=X.shape[0])
         return self._fit_scored(data, scored, stack, Unscored(S, len(unscored), G.n_pairs))
 
     def _fit_scored(self, rows: Training, scored: np.ndarray, stack: Stack, unscored: Unscored):
@@ -274,7 +265,7 @@ class CoRankRLS(Ranker):
         """
         check_is_fitted(self, "alpha_")
         X, _ = checks.split_qid_column(X, None)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = self._rows(X)
         scores = np.empty((X.shape[0], len(self.views_)), dtype=X.dtype)
         for i in range(0, X.shape[0], BATCH_ROWS):
             block = X[i : i + BATCH_ROWS]
@@ -333,13 +324,3 @@ class CoRankRLS(Ranker):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _column(y: np.ndarray) -> np.ndarray:
-    """y as numbers in one dimension."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None: NaN marks unscored rows")
-    try:
-        return column_or_1d(as_column(y), dtype=np.float64, warn=True)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"y must hold one number per row, NaN where unscored: {error}") from None

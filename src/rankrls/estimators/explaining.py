@@ -80,11 +80,21 @@ class Explained(Ranker):
             raise ValueError("only linear models (kernel=None) can be explained feature by feature")
         if self.coef_.ndim > 1:
             raise ValueError(f"the model has {len(self.coef_)} targets: multiply a row of coef_ with the difference")
-        rows = [np.asarray(x, dtype=float).ravel() for x in (x_a, x_b)]
+        rows = [np.asarray(self._in_order(x), dtype=float).ravel() for x in (x_a, x_b)]
         for row in rows:
             if len(row) != self.n_features_in_:
                 raise ValueError(f"an item has {self.n_features_in_} features, got {len(row)}")
         return self.coef_ * (rows[0] - rows[1])
+
+    def _in_order(self, x: Any) -> Any:
+        """A row of a data frame with its values in the order of the model's features."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is None or not hasattr(x, "reindex") or getattr(x, "ndim", 0) != 1:
+            return x
+        missing = [name for name in names if name not in x.index]
+        if missing:
+            raise ValueError(f"the item has no value of {missing[0]!r} ({len(missing)} features are missing)")
+        return x.reindex(names)
 
     def coef_path(self, alphas=None):
         """The weights of a linear model at every alpha, from the sums the model keeps: no data, one factorisation.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..bases import is_count
@@ -25,6 +25,7 @@ from ..system.types import ArrayLike, MatrixLike, Seed
 from ..system.warnings import warn
 from .base import Ranker
 from .candidates import Candidate, Trial, agreeing, supervised
+from .intake import PartlyScored
 from .training import Training, preferences_among
 
 FOLDS = 5
@@ -187,21 +188,14 @@ class RankingPursuit(Ranker):
         self
         """
         self._check_params()
-        with reporting(self.verbose):
+        with self._attempt():
             return self._fit(X, y, qid, sample_weight)
 
     def _fit(self, X: Any, y: Any, qid: Any, sample_weight: Any):
-        X, qid = checks.split_qid_column(X, qid)
-        X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], ensure_min_samples=2)
+        rows = PartlyScored.of(self, X, y, qid, sample_weight)
+        X, y, queries, u, scored, unscored = rows.X, rows.y, rows.queries, rows.weights, rows.scored, rows.unscored
         if self.__sklearn_tags__().input_tags.pairwise and not self._several:
             checks.check_kernel_matrix(X)
-        y = checks.check_scores(_column(y), X.shape[0])
-        queries = checks.check_queries(qid, X.shape[0])
-        u = checks.check_weights(sample_weight, X.shape[0])
-        given = np.ones(X.shape[0], dtype=bool) if u is None else u > 0
-        scored, unscored = np.flatnonzero(given & ~np.isnan(y)), np.flatnonzero(given & np.isnan(y))
-        if not len(scored):
-            raise ValueError(f"none of the {X.shape[0]} rows is scored (y is NaN, or weighs nothing): score some")
         labels = None if self.tied_pairs else y
         F = preferences_among(queries, u, scored, labels, weighting=self.weighting, regression=float(self.regression))
         if self.regression == 0:
@@ -486,7 +480,7 @@ class RankingPursuit(Ranker):
     def _checked(self, X: MatrixLike) -> Any:
         check_is_fitted(self, self._learned)
         X, _ = checks.split_qid_column(X, None)
-        return validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], reset=False)
+        return self._rows(X)
 
     @property
     def _auto(self) -> bool:
@@ -544,11 +538,3 @@ def _part(view: FittedView, atoms: np.ndarray) -> FittedView:
         assert isinstance(view.kernel, Precomputed) and view.kernel.columns is not None
         return FittedView(view.columns, Precomputed(view.kernel.columns[atoms]), None)
     return replace(view, points=view.points[atoms])
-
-
-def _column(y: np.ndarray) -> np.ndarray:
-    """y as numbers in one dimension, NaN where unscored."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None: NaN marks unscored rows")
-    y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
-    return column_or_1d(y, warn=True)

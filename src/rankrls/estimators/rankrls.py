@@ -25,7 +25,6 @@ from ..problems import choice
 from ..problems.base import Model
 from ..problems.choice import Choice, Setting
 from ..system.frames import as_column, as_frame
-from ..system.progress import reporting
 from ..system.types import ArrayLike, FitInput, Ids, MatrixLike, Path, Seed
 from .explaining import Explained
 from .feedback import PairFeedback
@@ -234,7 +233,7 @@ class RankRLS(PairFeedback, Explained):
         `cv_predictions_` is not kept. docs/scale.md has the limits.
         """
         self._check_params()
-        with reporting(self.verbose):
+        with self._attempt():
             source = source_of(X, y, qid, sample_weight)
             if source is not None and pairs is not None:
                 raise ValueError("pairs name rows in memory, and these are read in blocks: fit, then call add_pairs")
@@ -545,6 +544,7 @@ class RankRLS(PairFeedback, Explained):
 
     def _training(self, X: Any, y: Any, qid: Any, sample_weight: Any, *, fresh: bool = True) -> Training:
         """Checked rows; unless `fresh`, further rows for a model that is fitted already."""
+        checks.check_content(X=X, y=y, qid=qid, sample_weight=sample_weight)
         X, qid = checks.split_qid_column(X, qid)
         try:
             X, y = validate_data(
@@ -589,7 +589,8 @@ class RankRLS(PairFeedback, Explained):
         if isinstance(data.kernel, Precomputed) and data.points is None:
             coef = np.nan_to_num(data.all_rows(coef))  # a row not given has no weight
         self.kernel_ = data.kernel
-        self.X_fit_ = data.X if data.points is None else data.points
+        X = data.X if isinstance(data.kernel, Precomputed) else data.X.copy()  # the caller may change its rows
+        self.X_fit_ = X if data.points is None else data.points
         self.dual_coef_ = coef[:, 0] if data.flat else coef
 
     def __sklearn_tags__(self):

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.model_selection import GroupKFold
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..core.preferences import QueryPreferences
@@ -20,11 +20,10 @@ from ..problems import choice
 from ..problems.choice import Judged, Setting
 from ..problems.iterative import Iterative
 from ..problems.transduction import Completion, completion
-from ..system.frames import as_column
-from ..system.progress import reporting
 from ..system.types import ArrayLike, MatrixLike, Seed
 from ..system.warnings import warn
 from .base import Ranker
+from .intake import PartlyScored
 from .rankrls import RankRLS
 from .training import Training
 
@@ -185,13 +184,13 @@ class TransductiveRankRLS(Ranker):
         -------
         self
         """
-        with reporting(self.verbose):
+        with self._attempt():
             return self._complete(X, y, qid, self._check_params())
 
     def _complete(self, X: Any, y: Any, qid: Any, fidelity: Any):
-        X, qid = checks.split_qid_column(X, qid)
-        X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], ensure_min_samples=2)
-        queries, y, unscored = check_partly_scored(y, qid, X.shape[0])
+        rows = PartlyScored.of(self, X, y, qid)
+        X, y, queries = rows.X, rows.y.copy(), rows.queries
+        unscored = check_whole_queries(queries, y)
         targets = np.where(unscored, 0.0, y)[:, None]
         data = self._learn_inductive(Training(X, targets, queries, n_given=X.shape[0]), y, np.flatnonzero(~unscored))
         self.alpha_, self.n_queries_ = self.inductive_.alpha_, len(queries)
@@ -294,7 +293,7 @@ class TransductiveRankRLS(Ranker):
         """
         check_is_fitted(self, "ranker_")
         X, _ = checks.split_qid_column(X, None)
-        X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], reset=False)
+        X = self._rows(X)
         return self.ranker_.predict(X)
 
     # ---------------------------------------------------------------- inside
@@ -303,11 +302,11 @@ class TransductiveRankRLS(Ranker):
         """The fidelity; None where it is to be chosen. RankRLS checks what it shares with this class."""
         if self.kernel is None and self.basis is not None:
             raise ValueError('basis needs a kernel, e.g. kernel="rbf", basis=500; a linear model has no use for it')
+        if isinstance(self.cv, bool) or not isinstance(self.cv, (int, np.integer)):
+            raise ValueError(f"cv must be a number of parts of the scored queries, got {self.cv!r}")
         if not isinstance(self.fidelity, str):
             return checks.check_number("fidelity", self.fidelity, hint="; for the inductive scores use RankRLS")
         checks.check_choice("fidelity", self.fidelity, ("auto",))
-        if isinstance(self.cv, bool) or not isinstance(self.cv, (int, np.integer)):
-            raise ValueError(f"cv must be a number of parts of the scored queries, got {self.cv!r}")
         return None
 
     def _fit(
@@ -337,15 +336,13 @@ class TransductiveRankRLS(Ranker):
         return tags
 
 
-def check_partly_scored(y: np.ndarray, qid: np.ndarray | None, m: int) -> tuple[Queries, np.ndarray, np.ndarray]:
-    """Queries, scores y (m,) and which rows have none: all rows of a query, or no row of it."""
-    if qid is None:
+def check_whole_queries(queries: Queries, y: np.ndarray) -> np.ndarray:
+    """(m,) which rows have no score: all rows of a query, or no row of it."""
+    if len(queries) == 1:
         raise ValueError(
             "transduction needs qid, to tell the queries with scores from those without: all rows in one query "
             "(qid=None) cannot be both"
         )
-    queries = checks.check_queries(qid, m)
-    y = checks.check_scores(np.array(column_or_1d(as_column(y), dtype=np.float64), dtype=np.float64), m)
     missing = np.isnan(y)
     n_missing = queries.sum(missing)
     cut = (n_missing > 0) & (n_missing < queries.sizes)
@@ -355,7 +352,7 @@ def check_partly_scored(y: np.ndarray, qid: np.ndarray | None, m: int) -> tuple[
             f"query {queries.labels.tolist()[q]!r} is partly scored: y is NaN for {int(n_missing[q])} of its "
             f"{queries.sizes[q]} rows ({cut.sum()} such queries); score all or none of them, or drop those without"
         )
-    return queries, y, missing
+    return missing
 
 
 def _predict(ranker: RankRLS, data: Training, rows: np.ndarray) -> np.ndarray:

@@ -1,0 +1,62 @@
+"""Rows of which some have no score: read and checked once, for every semi-supervised ranker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import column_or_1d
+
+from .. import checks
+from ..core.queries import Queries
+from ..system.frames import as_column
+
+
+@dataclass(frozen=True)
+class PartlyScored:
+    """Checked rows; y is NaN where a row has no score. A row of weight zero is neither scored nor unscored."""
+
+    X: Any
+    y: np.ndarray  # (m,)
+    queries: Queries
+    weights: np.ndarray | None
+
+    @classmethod
+    def of(cls, model: Any, X: Any, y: Any, qid: Any, sample_weight: Any = None) -> PartlyScored:
+        """Rows as the caller gives them: y, qid and sample_weight may be names of columns of X."""
+        X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
+        checks.check_content(y=y, qid=qid, sample_weight=sample_weight)
+        X, qid = checks.split_qid_column(X, qid)
+        X = model._rows(X, reset=True, at_least=2)
+        m = X.shape[0]
+        y = checks.check_scores(scores_of(y), m)
+        rows = cls(X, y, checks.check_queries(qid, m), checks.check_weights(sample_weight, m))
+        if not len(rows.scored):
+            raise ValueError(f"none of the {m} rows is scored (y is NaN, or weighs nothing): score some")
+        return rows
+
+    @property
+    def scored(self) -> np.ndarray:
+        """The numbers of the rows that have a score."""
+        return np.flatnonzero(self._given & ~np.isnan(self.y))
+
+    @property
+    def unscored(self) -> np.ndarray:
+        """The numbers of the rows that have none."""
+        return np.flatnonzero(self._given & np.isnan(self.y))
+
+    @property
+    def _given(self) -> np.ndarray:
+        return np.ones(len(self.y), dtype=bool) if self.weights is None else self.weights > 0
+
+
+def scores_of(y: Any) -> np.ndarray:
+    """y as numbers in one dimension, NaN where a row has no score."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None: NaN marks unscored rows")
+    plain = isinstance(y, np.ndarray | list | tuple)  # a table may well have its one column in two dimensions
+    try:
+        return column_or_1d(as_column(y), dtype=np.float64, warn=plain)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must hold one number per row, NaN where unscored: {error}") from None

@@ -1,0 +1,116 @@
+"""What a caller hands in is read as meant, or refused by name; a refusal changes nothing."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from cases import problem
+from rankrls import CoRankRLS, RankingPursuit, RankRLS, TransductiveRankRLS, View
+
+X, Y, QID = problem()
+PARTLY = np.where(QID < 5, Y, np.nan)
+NAMES = list("abcdef")
+RANKERS = {
+    "rankrls": (RankRLS(1.0), Y),
+    "views": (CoRankRLS(1.0, 0.1, views=[View([0, 1]), View([2, 3])]), PARTLY),
+    "transductive": (TransductiveRankRLS(1.0), PARTLY),
+    "pursuit": (RankingPursuit(2, kernel=None), PARTLY),
+}
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_a_refused_refit_leaves_the_old_model_in_working_order(name):
+    model, y = RANKERS[name]
+    model.fit(X, y, qid=QID)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match=r".+"):
+        model.fit(X[:, :4], y, qid=QID[:-1])
+    assert_allclose(model.predict(X), before)
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_labels_and_query_ids_by_the_names_of_columns(name):
+    model, y = RANKERS[name]
+    frame = pd.DataFrame(X, columns=NAMES).assign(label=y, query=QID)
+    named = model.fit(frame, "label", qid="query").predict(frame[NAMES])
+    assert_allclose(named, model.fit(X, y, qid=QID).predict(X))
+    with pytest.raises(ValueError, match="names no column of X"):
+        model.fit(frame, "labels", qid="query")
+
+
+def test_several_targets_with_query_ids_by_name():
+    frame = pd.DataFrame(X, columns=NAMES).assign(query=QID)
+    targets = np.column_stack([Y, -Y])
+    model = RankRLS(1.0, tied_pairs=True).fit(frame, targets, qid="query")
+    assert_allclose(model.coef_, RankRLS(1.0, tied_pairs=True).fit(X, targets, qid=QID).coef_)
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_masks_and_imaginary_parts_are_not_ignored(name):
+    model, y = RANKERS[name]
+    masked = lambda A: np.ma.masked_array(A, mask=np.arange(A.size).reshape(A.shape) == 3)
+    for arguments, message in (
+        ((masked(X), y, QID), "X is a masked array, and its 1 masked entries"),
+        ((X, masked(y), QID), "y is a masked array"),
+        ((X, y, masked(QID)), "qid is a masked array"),
+        ((X, y + 1j, QID), "Complex data not supported: y"),
+        ((X * 1j, y, QID), "Complex data not supported"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.fit(*arguments)
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_missing_values_and_words_are_named_with_a_remedy(name):
+    model, y = RANKERS[name]
+    frame = pd.DataFrame(X, columns=NAMES)
+    frame.loc[[3, 4], "c"] = np.nan
+    with pytest.raises(ValueError, match=r"(?s)c.*rankrls\.TableEncoder"):
+        model.fit(frame, y, qid=QID)
+    with pytest.raises(ValueError, match=r"rankrls\.TableEncoder"):
+        model.fit(frame.assign(c="x"), y, qid=QID)
+
+
+def test_a_missing_query_id_of_a_nullable_column():
+    qid = pd.Series(QID, dtype="Int64")
+    assert_allclose(RankRLS(1.0).fit(X, Y, qid=qid).coef_, RankRLS(1.0).fit(X, Y, qid=QID).coef_)
+    qid[7] = pd.NA
+    with pytest.raises(ValueError, match="qid has 1 missing values, the first at row 7"):
+        RankRLS(1.0).fit(X, Y, qid=qid)
+
+
+def test_a_kernel_model_does_not_change_with_the_callers_rows():
+    rows = X.copy()
+    model = RankRLS(1.0, kernel="rbf").fit(rows, Y, qid=QID)
+    before = model.predict(X)
+    rows[:] = 0
+    assert_allclose(model.predict(X), before)
+
+
+def test_a_row_of_a_frame_is_explained_by_its_names():
+    frame = pd.DataFrame(X, columns=NAMES)
+    model = RankRLS(1.0).fit(frame, Y, qid=QID)
+    expected = np.asarray(model.explain(X[0], X[1]))
+    assert_allclose(np.asarray(model.explain(frame[NAMES[::-1]].iloc[0], frame.iloc[1])), expected)
+    with pytest.raises(ValueError, match="no value of 'f'"):
+        model.explain(frame.iloc[0].drop("f"), frame.iloc[1])
+
+
+def test_choices_that_cannot_be_made():
+    with pytest.raises(ValueError, match="cv must be a number of parts"):
+        TransductiveRankRLS(1.0, cv="nonsense").fit(X, PARTLY, qid=QID)
+    with pytest.raises(ValueError, match="cv gives no fold with a row to hold out"):
+        RankRLS(cv=[]).fit(X, Y, qid=QID)
+    with pytest.raises(ValueError, match="returned NaN"):
+        RankRLS(scoring=lambda y, s, qid: np.nan).fit(X, Y, qid=QID)
+    model, tied = RankRLS(1.0).fit(X, Y, qid=QID), np.where(QID == 1, 0, Y)
+    with pytest.raises(ValueError, match="all weight is on 1 queries that do not define the metric"):
+        model.score(X, tied, QID, sample_weight=(QID == 1).astype(float))
+
+
+def test_weights_where_nothing_is_unscored():
+    u = np.linspace(1, 3, len(Y))
+    model = CoRankRLS(1.0, 0.1, views=[View(None)], weighting="queries").fit(X, Y, qid=QID, sample_weight=u)
+    alone = RankRLS(1.0, weighting="queries").fit(X, Y, qid=QID, sample_weight=u)
+    assert_allclose(model.view_coefs_[0], alone.coef_, atol=1e-9)
