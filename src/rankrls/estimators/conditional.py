@@ -107,7 +107,8 @@ class ConditionalRankRLS(RelationModel):
     dual_coef_ : ndarray or sparse array of shape (n_sources, n_targets)
         a in f = sum over i, j of k(x, x_i) a[i, j] k(z, z_j). Symmetric or skew if the relation is.
     source_effects_, target_effects_ : ndarray
-        Coefficients of the ends by themselves, if `pairwise` has them; intercept_ : float
+        Coefficients of the ends by themselves, if `pairwise` has them.
+    intercept_ : float
     kernel_, target_kernel_ : Kernel
         With their parameters.
     alphas_, cv_scores_ : ndarray of shape (n_alphas,)
@@ -117,7 +118,10 @@ class ConditionalRankRLS(RelationModel):
         was not held out.
     solver_, n_iter_, residuals_
         "closed", "cg" or "pcg"; iterations; the relative residual before the first and after each of them.
-    n_edges_ : edges learned from; home_advantage_, probability_scale_, rating_std_ : of games, see `fit_edges`
+    n_edges_ : int
+        Edges learned from.
+    home_advantage_, probability_scale_, rating_std_ : float
+        Of games, see `fit_edges`.
 
     References
     ----------

@@ -240,7 +240,7 @@ def err(
 
 
 def rbo(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None, *, p: float = 0.9) -> Value:
-    """Rank-biased overlap of two rankings: (1 - p) sum over depths d of p^(d-1) |in both among the first d| / d.
+    """Rank-biased overlap of two rankings: (1 - p) sum over depths d of p^(d-1) #{in both among the first d} / d.
 
     y are the scores of the other ranking, such as those of the model in production. 1 where the two agree; a difference
     at the top counts most, the more so the smaller p. Beyond the last item the overlap stays complete. Ties are in the
@@ -255,7 +255,7 @@ def rbo(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None, *, p: float = 0.9
 
 
 def jaccard(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None, *, k: int) -> Value:
-    """|first k of both rankings| / |first k of either ranking|: how much of the top is shown under both.
+    """#{first k of both rankings} / #{first k of either ranking}: how much of the top is shown under both.
 
     y are the scores of the other ranking. Ties are in the order of the rows. A query shorter than k counts 1.
 
