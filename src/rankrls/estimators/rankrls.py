@@ -26,6 +26,7 @@ from ..problems.base import Model
 from ..problems.choice import Choice, Setting
 from ..system.frames import as_column, as_frame
 from ..system.types import ArrayLike, FitInput, Ids, MatrixLike, Path, Seed
+from .confidence import Confidence, noise_of
 from .explaining import Explained
 from .feedback import PairFeedback
 from .from_blocks import BlockFit, check_same_loss, combined, fit_rows, fit_source, more_sums
@@ -47,7 +48,7 @@ def _keeps_sums(model: RankRLS) -> bool:
     return True
 
 
-class RankRLS(PairFeedback, Explained):
+class RankRLS(PairFeedback, Confidence, Explained):
     """Learning to rank in closed form: regularised least squares over pairs of items of one query.
 
     Minimises, over linear or kernel functions f, ::
@@ -268,6 +269,8 @@ class RankRLS(PairFeedback, Explained):
         self._forget_selection()
         if self._auto:
             self.alphas_, self.cv_scores_, self.cv_errors_ = chosen.alphas, chosen.scores, chosen.errors
+            if data.flat and len(data.queries) > 1:
+                self.noise_ = noise_of(data.y[:, 0], np.asarray(chosen.predictions[:, 0], dtype=float), data.queries)
             predictions = data.all_rows(chosen.predictions).astype(data.dtype, copy=False)
             self.cv_predictions_ = predictions[:, 0] if data.flat else predictions
         self.statistics_ = setup.statistics()
@@ -486,7 +489,7 @@ class RankRLS(PairFeedback, Explained):
 
     # ---------------------------------------------------------------- using
 
-    def predict(self, X: MatrixLike) -> np.ndarray:
+    def predict(self, X: MatrixLike, *, return_std: bool = False) -> Any:
         """Scores: within a query, larger is ranked higher.
 
         Parameters
@@ -494,11 +497,16 @@ class RankRLS(PairFeedback, Explained):
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             Items; a column "qid" of a data frame is left aside. With kernel="precomputed", kernel values between
             the items and the training points.
+        return_std : bool, default=False
+            Also return how uncertain each score is, given what was learned; see `probability_above` for what it needs.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        std : ndarray of shape (n_samples,), only with return_std=True
         """
+        if return_std:
+            return self.predict(X), self._standard_deviation(X)
         learned = vars(self)
         if "feature_names_in_" in learned or not is_plain(X, learned.get("n_features_in_", -1)):
             check_is_fitted(self, "alpha_")
@@ -515,7 +523,7 @@ class RankRLS(PairFeedback, Explained):
         return isinstance(self.alpha, str)
 
     def _forget_selection(self) -> None:
-        for name in ("alphas_", "cv_scores_", "cv_errors_", "cv_criterion_", "cv_predictions_"):
+        for name in ("alphas_", "cv_scores_", "cv_errors_", "cv_criterion_", "cv_predictions_", "noise_"):
             self.__dict__.pop(name, None)
 
     def _keep_scale(self, scale: np.ndarray | None) -> None:
