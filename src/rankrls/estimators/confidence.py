@@ -209,7 +209,7 @@ class Confidence:
             what = "sums" if self.statistics_ is None else "held-out scores"
             raise ValueError(
                 f"this model keeps no {what} to tell how sure it is: fit several queries with a linear model of at "
-                'most as many features as rows, or a kernel with a basis, with alpha="auto" (alphas=[value] for one value)'
+                'most as many features as rows, or a kernel with a basis, with alpha="auto" (alphas=[value] for one)'
             )
         X, _ = checks.split_qid_column(X, None)
         X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], reset=False)
