@@ -18,7 +18,7 @@ def covariance(model, A, B):
     L = oracles.laplacian(y, qid, tied=False, weighting="items")
     if model.kernel is None:
         return A @ np.linalg.inv(X.T @ L @ X + model.alpha_ * np.eye(X.shape[1])) @ B.T
-    k = lambda Z: oracles.gaussian(Z, model.X_fit_, model.kernel_.gamma)
+    k = lambda Z: model.kernel_(Z, model.X_fit_)
     return k(A) @ np.linalg.inv(k(X).T @ L @ k(X) + model.alpha_ * k(model.X_fit_)) @ k(B).T
 
 
