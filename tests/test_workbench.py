@@ -155,6 +155,19 @@ def test_the_curve_is_the_exact_hold_out_of_refits(session):
         assert_allclose(quality.values[metric][q, k], value, rtol=1e-9)
 
 
+def test_more_features_than_documents_are_solved_through_the_documents():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 1300)), rng.integers(0, 3, 40).astype(float)
+    session = open_session(RankingData(X, y, np.repeat(np.arange(4), 10)))
+    for action in WORK[:4]:
+        session.do(action)
+    for beta in (0.0, 0.5):
+        session.do({"do": "set", "name": "regression", "value": beta})
+        assert session.fit(session.state).rows is not None
+        assert_allclose(session.coef(session.state), dense(session), rtol=1e-8, atol=1e-11)
+    session.close()
+
+
 def test_sums_do_not_drift_in_a_thousand_changes(session):
     rng = np.random.default_rng(0)
     for _ in range(1000):

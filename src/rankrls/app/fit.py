@@ -7,7 +7,8 @@ documents it shows follows a slider by itself. Sign constraints are kept by an a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,8 +17,10 @@ from scipy import linalg
 
 from ..core.ridge import RidgePath, primal
 from ..core.statistics import Statistics
+from ..core.symmetric import cutoff, eigh
 from ..problems.choice import default_alphas
 
+MOST_KNOWN = 200  # solutions that are kept
 DIRECT = 1200  # columns up to which the path is computed at once; above, one alpha at a time until it is there
 
 
@@ -30,6 +33,8 @@ class Fit:
     scale: np.ndarray  # (k,)
     W: np.ndarray | None  # whitening of a kernel's penalty
     signs: np.ndarray | None  # (k,) -1, 0, 1, or None if all are free
+    rows: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None  # of A and z, if they are few
+    known: dict[float, np.ndarray] = field(default_factory=dict)  # solutions found so far
 
     @cached_property
     def reduced(self) -> Statistics:
@@ -44,7 +49,7 @@ class Fit:
     @cached_property
     def path(self) -> RidgePath:
         """One factorisation for every alpha; its basis has a row for each column of Phi."""
-        path = primal(self.reduced)
+        path = primal(self.reduced) if self.rows is None else from_rows(*self.rows(self.on, self.scale))
         return RidgePath(self.expanded(path.basis), path.d, path.z)
 
     def expanded(self, v: np.ndarray) -> np.ndarray:
@@ -58,10 +63,17 @@ class Fit:
     @property
     def has_path(self) -> bool:
         """Whether every alpha costs next to nothing."""
-        return "path" in self.__dict__ or len(self.reduced.gram) <= DIRECT
+        return "path" in self.__dict__ or self.rows is not None or len(self.on) <= DIRECT
 
     def coef(self, alpha: float) -> np.ndarray:
         """(n,) the weights of the columns of Phi."""
+        if alpha not in self.known:
+            if len(self.known) > MOST_KNOWN:
+                self.known.clear()
+            self.known[alpha] = self._solution(alpha)
+        return self.known[alpha]
+
+    def _solution(self, alpha: float) -> np.ndarray:
         if self.signs is not None:
             v = with_signs(self.reduced.gram, self.reduced.cross[:, 0], alpha, self.signs)
             return self.expanded(v[:, None])[:, 0]
@@ -81,8 +93,9 @@ class Fit:
 
     def alphas(self) -> np.ndarray:
         """The grid of the curve."""
-        gram = self.reduced.gram
-        return default_alphas(float(np.trace(gram)) / max(1, len(gram)))
+        if self.W is not None:
+            return default_alphas(float(np.trace(self.reduced.gram)) / max(1, self.W.shape[1]))
+        return default_alphas(float(np.mean(np.diag(self.sums.gram)[self.on] / self.scale**2)))
 
     def leverage(self, alpha: float, direction: np.ndarray) -> float:
         """d'(A'A + alpha)^-1 d of a difference of two documents: how far a preference of small weight moves them."""
@@ -101,6 +114,14 @@ class Fit:
         rss = max(0.0, float(self.sums.square[0] - np.sum(z**2 * shrunk * (2 - d * shrunk))))
         free = self.sums.n_rows - self.sums.n_queries - float(np.sum(d * shrunk))
         return float(np.sqrt(rss / free)) if free > 0 else 0.0
+
+
+def from_rows(A: np.ndarray, z: np.ndarray) -> RidgePath:
+    """The path of ||A w - z||^2 + alpha ||w||^2 for few rows: A A' = U diag(d) U', V = A'U / sqrt(d)."""
+    d, U = eigh(A @ A.T)
+    keep = d > max(d[-1], 0) * cutoff(len(d))
+    root, U = np.sqrt(d[keep]), U[:, keep]
+    return RidgePath((A.T @ U) / root, d[keep], root[:, None] * (U.T @ z))
 
 
 def scales(sums: Statistics, kind: str) -> np.ndarray:
@@ -141,7 +162,7 @@ def with_signs(gram: np.ndarray, cross: np.ndarray, alpha: float, signs: np.ndar
     return np.where(passive, w * flip, 0.0)
 
 
-def fitted(sums: Statistics, W: np.ndarray | None, off: Any, signs: Any, units: np.ndarray) -> Fit:
+def fitted(sums: Statistics, W: np.ndarray | None, off: Any, signs: Any, units: np.ndarray, rows: Any = None) -> Fit:
     """The fit of sums under the settings of a state."""
     n = len(sums.gram)
     on = np.setdiff1d(np.arange(n), sorted(off)) if off and W is None else np.arange(n)
@@ -149,4 +170,5 @@ def fitted(sums: Statistics, W: np.ndarray | None, off: Any, signs: Any, units: 
     if W is None:
         for j, sign in signs.items():
             bound[j] = sign
-    return Fit(sums, on, units[on], W, bound[on] if bound[on].any() else None)
+    wide = len(on) > DIRECT and W is None
+    return Fit(sums, on, units[on], W, bound[on] if bound[on].any() else None, rows if wide else None)

@@ -13,6 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from .sums import KEYS, Sums
 from .why import line_integral
 
 SMALL = 2_000_000  # values of X up to which the first curve is waited for
+FEW = 5000  # and queries
 KEPT_CURVES = 16
 PAUSE = 0.15  # seconds without a change before the held-out curve is worked on
 ENOUGH = 0.05  # share of its margin by which a preference of just enough weight is met
@@ -166,7 +168,7 @@ class Session:
 
     def _choose_alpha(self) -> None:
         """Start at the best alpha of the held-out curve: at once for small data, when it is known for large."""
-        if self.X.size <= SMALL and self.features.n_columns <= DIRECT:
+        if self.X.size <= SMALL and self.features.n_columns <= DIRECT and self.limits.queries <= FEW:
             self._adopt(self.grid(self.state))
 
     def _adopt(self, grid: Quality) -> None:
@@ -207,9 +209,12 @@ class Session:
             if key in self._fits:
                 self._fits.move_to_end(key)
                 return self._fits[key]
-        judged, sums = self.sums.of(state, self.learned_labels(state))
+        y = self.learned_labels(state)
+        judged, sums = self.sums.of(state, y)
         units = scales(judged if judged.n_rows else sums, state.scale)
-        made = fitted(sums, self.features.W, state.off, state.signs, units)
+        few = judged.n_rows + len(state.preferences) < self.features.n_columns - len(state.off)
+        rows = partial(self.sums.rows, state, y, sums.mean, sums.target_mean) if few else None
+        made = fitted(sums, self.features.W, state.off, state.signs, units, rows)
         return self._remember(self._fits, key, made)
 
     def coef(self, state: State) -> np.ndarray:

@@ -89,6 +89,30 @@ class Sums:
         pairs = self.pairs([p for p in state.preferences if self.queries.codes[p.above] not in state.forgotten])
         return sums, sums if pairs is None else sums + replace(pairs, beta=beta)
 
+    def rows(
+        self, state: State, y: np.ndarray, mean: np.ndarray, target_mean: np.ndarray, on: np.ndarray, scale: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A and z themselves, in the columns that are on, divided by their scale: for fewer rows than columns."""
+        labelled = np.flatnonzero(~np.isnan(y))
+        parts, goals = [np.empty((0, len(on)))], [np.empty((0, 1))]
+        phi = lambda rows: (np.asarray(self.X[np.ix_(rows, on)], dtype=np.float64) - mean[on]) / scale
+        if len(labelled):
+            labels = y[labelled]
+            F = QueryPreferences(
+                Queries.of(self.queries.codes[labelled]),
+                None if state.tied_pairs else labels,
+                weighting=state.weighting,
+                regression=state.regression,
+            )
+            parts.append(F @ phi(labelled))
+            goals.append(F @ (gains(labels)[:, [GAINS.index(state.gain)]] - target_mean))
+        for p in state.preferences:
+            if self.queries.codes[p.above] not in state.forgotten:
+                ends = phi(np.array([p.above, p.below]))
+                parts.append(np.sqrt(p.weight) * (ends[:1] - ends[1:]))
+                goals.append(np.array([[np.sqrt(p.weight) * p.margin]]))
+        return np.vstack(parts), np.vstack(goals)
+
     def pairs(self, preferences: Sequence[Preference]) -> Statistics | None:
         """The sums of explicit preferences."""
         if not preferences:
