@@ -7,7 +7,8 @@ from scipy.stats import norm
 
 import oracles
 from cases import problem
-from rankrls import RankRLS, datasets, load, save
+from papers import RankRLS
+from rankrls import datasets, load, save
 
 X, y, qid = problem(m=80)
 MODELS = [{}, {"kernel": "rbf", "basis": [1, 5, 9, 20, 40, 50]}]

@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose
 
 import oracles
 from cases import problem
-from rankrls import RankRLS, load, save
+from papers import RankRLS
+from rankrls import load, save
 
 X, y, qid = problem(m=60)
 PAIRS, MARGINS, WEIGHTS = np.array([[4, 8], [10, 2], [30, 31]]), np.array([1.0, 0.5, 2.0]), np.array([1.0, 3.0, 0.5])
@@ -132,3 +133,14 @@ def test_errors_leave_the_model_as_it_was():
         RankRLS(1.0, kernel="rbf").fit(X, y, qid=qid).add_pairs(X, PAIRS)
     with pytest.raises(ValueError, match="this model has 2 targets"):
         RankRLS(1.0, tied_pairs=True).fit(X, np.column_stack([y, -y]), qid=qid).add_pairs(X, PAIRS)
+
+
+def test_columns_of_other_units_make_no_difference():
+    import rankrls
+
+    units = np.array([1.0, 1e3, 1e-3, 1.0, 10.0, 7.0])
+    models = [rankrls.RankRLS(1.0).fit(Z, y, qid=qid) for Z in (X, X * units)]
+    before = models[0].predict(X)
+    scores = [model.add_pairs(Z, PAIRS, MARGINS).predict(Z) for model, Z in zip(models, (X, X * units), strict=True)]
+    assert_allclose(*scores, atol=1e-8)
+    assert_allclose(models[0].remove_pairs(X, PAIRS).predict(X), before, atol=1e-9)

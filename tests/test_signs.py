@@ -7,7 +7,8 @@ from scipy.optimize import lsq_linear
 
 import oracles
 from cases import problem, weights
-from rankrls import RankRLS, load, save
+from papers import RankRLS
+from rankrls import load, save
 from rankrls.core.signs import signed_solution
 
 X, y, qid = problem(m=60)

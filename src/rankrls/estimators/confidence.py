@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import checks
 from ..core.features import Nystroem
+from ..core.penalty import per_spread
 from ..core.queries import Queries
 from ..core.ridge import eigh
 
@@ -63,6 +64,7 @@ class Confidence:
     alpha_: float
     kernel_: Any
     noise_: tuple[float, float]
+    scale: Any
     statistics_: Any
     X_fit_: Any
     predict: Any
@@ -217,5 +219,8 @@ class Confidence:
         if hasattr(self, "kernel_"):
             W = Nystroem(self.kernel_, self.X_fit_).W
             gram, X = W.T @ gram @ W, self.kernel_(X, self.X_fit_) @ W
+        elif self.scale is not None:
+            w = per_spread(self.statistics_.spread)
+            gram, X = w[:, None] * gram * w, X * w
         d, V = eigh(gram)
         return np.asarray(X @ (V / np.sqrt(np.maximum(d, 0) + self.alpha_)))

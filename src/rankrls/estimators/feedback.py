@@ -177,6 +177,7 @@ class PairFeedback:
             Queries.single(0),
             kernel=getattr(self, "kernel_", None),
             points=getattr(self, "X_fit_", None),
+            scaled=self.scale is not None,
         )
         self._store(self._solution(sums, data, pairs), data)
         self.pairs_, self.statistics_, self.n_pairs_ = pairs, sums, sums.n_pairs
