@@ -5,7 +5,7 @@
 No peeking: `fit` of every model gets training rows only. Tuned trees choose from a small grid by early stopping on a
 fifth of the training queries, then learn from all training queries; AutoRanker chooses by its own cross-fitting. Test
 queries are predicted once. Paired randomisation tests compare AutoRanker with each tree query by query. Everything runs
-on one thread, so that seconds are CPU seconds and spinning threads cost nobody anything.
+on one thread, so that seconds are CPU seconds. FILE keeps each run: what is in it is not run again.
 """
 
 from __future__ import annotations
@@ -39,37 +39,57 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=5, help="folds of the public sets, seeds of the generated ones")
     parser.add_argument("--output", type=Path, help="a file of JSON lines to append to")
     args = parser.parse_args()
+    done = _read(args.output)
     for name, folds in data_sets(args.folds):
         if args.sets and not any(name.startswith(start) for start in args.sets):
             continue
         if isinstance(folds, str):
             print(f"Skipped {name}: {folds}.")
             continue
-        print(f"\n{name}\n{table(name, list(folds), args.models, args.output)}", flush=True)
+        for number, fold in enumerate(folds):
+            for model in args.models:
+                if (name, number, model) not in done:
+                    done[name, number, model] = judged(MODELS[model](), *fold)
+                    _write(args.output, name, number, model, done[name, number, model])
+        print(f"\n{name}\n\n{table(name, done)}", flush=True)
 
 
-def table(name: str, folds: list[Fold], models: list[str], output: Path | None) -> str:
+def _read(path: Path | None) -> dict[tuple[str, int, str], dict[str, Any]]:
+    """The runs of a file by data set, fold and model."""
+    lines = path.read_text().splitlines() if path is not None and path.exists() else []
+    records = map(json.loads, lines)
+    return {(record["set"], record["fold"], record["model"]): record for record in records}
+
+
+def _write(path: Path | None, name: str, fold: int, model: str, found: dict[str, Any]) -> None:
+    if path is not None:
+        with path.open("a") as file:
+            file.write(json.dumps({"set": name, "fold": fold, "model": model, **found}) + "\n")
+
+
+def table(name: str, done: dict[tuple[str, int, str], dict[str, Any]]) -> str:
     """A line for each model: means over folds, CPU seconds of a fit, p-values of the difference to AutoRanker()."""
-    lines = [
-        "| model | NDCG@10 | accuracy | CPU s | x LightGBM | p (NDCG) | p (accuracy) |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    results = {model: [judged(MODELS[model](), *fold) for fold in folds] for model in models}
-    for model, found in results.items():
-        ndcg, accuracy = ([fold[which] for fold in found] for which in ("ndcg", "accuracy"))
-        seconds = float(np.mean([fold["seconds"] for fold in found]))
-        beside = np.mean([fold["seconds"] for fold in results["LightGBM"]]) if "LightGBM" in results else np.nan
-        p = ["", ""]
-        if model != OURS and OURS in results:
-            ours = [[fold[which] for fold in results[OURS]] for which in ("ndcg", "accuracy")]
-            p = [f"{_p(a, b):.3f}" for a, b in zip(ours, (ndcg, accuracy), strict=True)]
-        values = [float(np.mean([np.nanmean(fold) for fold in folds_])) for folds_ in (ndcg, accuracy)]
-        cells = [model, *(f"{value:.4f}" for value in values), f"{seconds:.1f}", f"{seconds / beside:.1f}", *p]
+    head = ["model", "folds", "NDCG@10", "accuracy", "CPU s", "x LightGBM", "p (NDCG)", "p (accuracy)"]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    runs = {model: {k[1]: run for k, run in done.items() if (k[0], k[2]) == (name, model)} for model in MODELS}
+    for model, found in runs.items():
+        if not found:
+            continue
+        value = {which: np.mean([np.nanmean(run[which]) for run in found.values()]) for which in ("ndcg", "accuracy")}
+        seconds = float(np.mean([run["seconds"] for run in found.values()]))
+        beside = [runs["LightGBM"][fold]["seconds"] for fold in found if fold in runs["LightGBM"]]
+        ratio = f"{seconds / np.mean(beside):.1f}" if beside else ""
+        p = ["" if model == OURS else _p(runs[OURS], found, which) for which in ("ndcg", "accuracy")]
+        cells = [
+            model,
+            str(len(found)),
+            f"{value['ndcg']:.4f}",
+            f"{value['accuracy']:.4f}",
+            f"{seconds:.1f}",
+            ratio,
+            *p,
+        ]
         lines.append(f"| {' | '.join(cells)} |")
-        if output is not None:
-            record = {"set": name, "model": model, "ndcg": values[0], "accuracy": values[1], "seconds": seconds}
-            with output.open("a") as file:
-                file.write(json.dumps({**record, "p": p}) + "\n")
     return "\n".join(lines)
 
 
@@ -82,14 +102,19 @@ def judged(fit: Fit, train: Rows, test: Rows) -> dict[str, Any]:
         seconds = time.process_time() - start
         scores = predict(new, _numbered(query))
     return {
-        "ndcg": metrics.per_query("ndcg", truth, scores, query, k=10),
-        "accuracy": metrics.per_query("pairwise_accuracy", truth, scores, query),
         "seconds": seconds,
+        "ndcg": metrics.per_query("ndcg", truth, scores, query, k=10).tolist(),
+        "accuracy": metrics.per_query("pairwise_accuracy", truth, scores, query).tolist(),
     }
 
 
-def _p(ours: list[np.ndarray], theirs: list[np.ndarray]) -> float:
-    return metrics.randomisation_test(np.concatenate(ours), np.concatenate(theirs))
+def _p(ours: dict[int, Any], theirs: dict[int, Any], which: str) -> str:
+    """The p-value of the difference, over the queries of the folds that both were run on."""
+    both = [fold for fold in ours if fold in theirs]
+    if not both:
+        return ""
+    a, b = (np.concatenate([runs[fold][which] for fold in both]) for runs in (ours, theirs))
+    return f"{metrics.randomisation_test(a, b):.3f}"
 
 
 def _numbered(qid: np.ndarray) -> np.ndarray:
@@ -220,8 +245,8 @@ def _catboost_tuned() -> Fit:
             model = CatBoostRanker(iterations=400, eval_metric="NDCG:top=10", **settings)
             shown = Pool(X[b], y[b], group_id=qid[b])
             model.fit(X[a], y[a], group_id=qid[a], eval_set=shown, early_stopping_rounds=PATIENCE)
-            score = next(v for k, v in model.get_best_score()["validation"].items() if k.startswith("NDCG"))
-            best.append((score, depth, rate, model.get_best_iteration() + 1))
+            score = metrics.ndcg(y[b], model.predict(X[b]), qid[b], k=10)
+            best.append((score, depth, rate, model.tree_count_))
         _, depth, rate, rounds = max(best)
         model = CatBoostRanker(iterations=rounds, depth=depth, learning_rate=rate, **CATBOOST).fit(X, y, group_id=qid)
         return lambda X, qid: model.predict(X)
