@@ -10,7 +10,7 @@ from scipy.stats import norm, rankdata
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankrls import AutoRanker, ColumnMaps, RankRLS, export, load, save
+from rankrls import AutoRanker, ColumnMaps, PairScreen, RankRLS, export, kernels, load, save
 from rankrls.auto.candidates import Common, linear
 from rankrls.auto.crossfit import CrossFit, Folds, Judge
 from rankrls.auto.effort import EFFORTS
@@ -272,13 +272,37 @@ def test_many_columns_are_bounded():
     assert model.leaderboard_[0]["score"] > 0.5
 
 
+def test_pairs_are_found_and_features_of_them_beat_a_linear_model():
+    X, y, qid = interactions()
+    new = interactions(seed=1)
+    screen = PairScreen().fit(X, y, qid=qid)
+    assert {tuple(pair) for pair in screen.pairs_[:2].tolist()} == {(0, 1), (2, 3)}
+    assert (screen.strengths_[:2] > 10).all() and screen.strengths_[4:].max() < 10
+    model = RankRLS(scoring="ndcg@10").fit(screen.transform(X), y, qid=qid)
+    assert model.score(screen.transform(new[0]), new[1], qid=new[2]) > 0.7
+
+
+@pytest.mark.parametrize("kernel", [kernels.Gaussian, kernels.Laplacian])
+def test_weights_of_a_kernel_scale_columns(kernel):
+    X, Z, w = (np.random.default_rng(i).normal(size=(5, 3)) for i in range(3))
+    assert_allclose(kernel(0.3, weights=w[0])(X, Z), kernel(0.3)(X * w[0], Z * w[0]))
+    with pytest.raises(ValueError, match="3 columns, got"):
+        kernel(0.3, weights=[1.0])(X, Z)
+
+
 def failures(estimator):
     found = {f"check_sample_weight_equivalence_on_{kind}_data": COPIES for kind in ("dense", "sparse")}
-    return {**found, "check_methods_subset_invariance": ORDER} if estimator.relative else found
+    return {**found, "check_methods_subset_invariance": ORDER} if getattr(estimator, "relative", False) else found
 
 
 @parametrize_with_checks(
-    [AutoRanker(effort="fast"), AutoRanker(effort="fast", relative=False), ColumnMaps(), ColumnMaps(relative=False)],
+    [
+        AutoRanker(effort="fast"),
+        AutoRanker(effort="fast", relative=False),
+        ColumnMaps(),
+        ColumnMaps(relative=False),
+        PairScreen(),
+    ],
     expected_failed_checks=failures,
 )
 def test_common_checks(estimator, check):

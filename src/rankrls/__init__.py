@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import bases, clicks, datasets, distributed, export, fusion, kernels, metrics, plotting, selection
     from .app import workbench
-    from .auto import AutoRanker
+    from .auto import AutoRanker, PairScreen
     from .checks import qid_from_group
     from .core.krylov import ConvergenceWarning
     from .core.views import View
@@ -35,6 +35,7 @@ __all__ = [
     "ConditionalRankRLS",
     "ConvergenceWarning",
     "ModelFileError",
+    "PairScreen",
     "PerQueryMinMax",
     "RankRLS",
     "RankingPursuit",
@@ -59,6 +60,7 @@ __all__ = [
 
 _HOME = {  # where a name comes from; the others are modules
     "AutoRanker": "auto",
+    "PairScreen": "auto",
     "ColumnMaps": "tables",
     "CoRankRLS": "estimators",
     "ConditionalRankRLS": "estimators",

@@ -19,7 +19,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -78,12 +78,14 @@ class Kernel:
             return self
         if gamma != "scale":
             raise ValueError(f'gamma must be a positive number, "scale" or "auto", got {gamma!r}')
+        X = _weighted(X, getattr(self, "weights", None))
         return replace(self, gamma=Moments.of(X, weights).gamma)  # type: ignore[type-var]
 
     def candidates(self, X: Array, weights: np.ndarray | None = None) -> list[Kernel]:
         """The kernels to choose from: one, or with gamma="auto" widths around the median distance of X."""
         if getattr(self, "gamma", None) != "auto":
             return [self.fitted(X, weights)]
+        X = _weighted(X, getattr(self, "weights", None))
         return [replace(self, gamma=float(g)) for g in _median_gamma(X) * WIDTHS]  # type: ignore[type-var]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -116,19 +118,22 @@ class Linear(Kernel):
 
 @dataclass
 class Gaussian(Kernel):
-    """k(x, z) = exp(-gamma ||x - z||^2).
+    """k(x, z) = exp(-gamma ||w * (x - z)||^2), with a weight w for each column where `weights` are given.
 
     Examples
     --------
     >>> import numpy as np
     >>> Gaussian(gamma=0.5)(np.array([[0.0]]), np.array([[0.0], [2.0]])).round(3)
     array([[1.   , 0.135]])
+    >>> Gaussian(gamma=0.5, weights=[1.0, 0.0])(np.array([[0.0, 5.0]]), np.array([[2.0, 7.0]])).round(3)
+    array([[0.135]])
     """
 
     gamma: float | str = "scale"
+    weights: Any = field(default=None, repr=False)
 
     def __call__(self, X: Array, Z: Array) -> np.ndarray:
-        K = _square_distances(X, Z)
+        K = _square_distances(_weighted(X, self.weights), _weighted(Z, self.weights))
         K *= -self.gamma  # type: ignore[operator]
         np.exp(K, out=K)
         if X is Z:
@@ -160,7 +165,7 @@ class Polynomial(Kernel):
 
 @dataclass
 class Laplacian(Kernel):
-    """k(x, z) = exp(-gamma ||x - z||_1).
+    """k(x, z) = exp(-gamma ||w * (x - z)||_1), with a weight w for each column where `weights` are given.
 
     Examples
     --------
@@ -170,10 +175,12 @@ class Laplacian(Kernel):
     """
 
     gamma: float | str = "scale"
+    weights: Any = field(default=None, repr=False)
 
     def __call__(self, X: Array, Z: Array) -> np.ndarray:
         if sparse.issparse(X) or sparse.issparse(Z):
             raise TypeError("the Laplacian kernel needs dense rows: call X.toarray(), or use Gaussian() or Linear()")
+        X, Z = _weighted(X, self.weights), _weighted(Z, self.weights)
         K = cdist(X, Z, "cityblock").astype(np.result_type(X, Z), copy=False)
         K *= -self.gamma  # type: ignore[operator]
         return np.exp(K, out=K)
@@ -304,6 +311,16 @@ def as_kernel(kernel: Kernel | str | Callable[..., np.ndarray]) -> Kernel:
 def is_precomputed(kernel: Any) -> bool:
     """Whether X is to hold kernel values: estimators with such a kernel are pairwise."""
     return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
+
+
+def _weighted(X: Array, weights: Any) -> Array:
+    """X with its columns multiplied by weights, if there are any."""
+    if weights is None:
+        return X
+    w = np.asarray(weights, dtype=np.float64)
+    if w.shape != (X.shape[1],) or not np.isfinite(w).all():
+        raise ValueError(f"weights of a kernel are one finite number per column: {X.shape[1]} columns, got {w.shape}")
+    return X.multiply(w).tocsr() if sparse.issparse(X) else X * w.astype(X.dtype)
 
 
 def _dot(X: Array, Z: Array) -> np.ndarray:

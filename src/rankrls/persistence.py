@@ -55,7 +55,7 @@ CLASSES: dict[str, type] = {
         kernels.Scaled,
         *(bases.RandomRows, bases.KMeansCentres, bases.PivotedCholesky),
         *(views.View, views.FittedView, Statistics, Preferred, PursuitPath, RelationKFold),
-        *(auto.AutoRanker, *auto.STORED, tables.ColumnMaps),
+        *(auto.AutoRanker, auto.PairScreen, *auto.STORED, tables.ColumnMaps),
         *(TableEncoder, maps.NumberMap, maps.Quantiles, maps.Standard, maps.LevelMap, maps.TargetMap, maps.RelativeMap),
         *(pipeline.Pipeline, impute.SimpleImputer, impute.MissingIndicator),
         *(preprocessing.StandardScaler, preprocessing.MinMaxScaler, preprocessing.MaxAbsScaler),

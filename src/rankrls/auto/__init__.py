@@ -4,8 +4,9 @@ from .additive import AdditiveMap
 from .candidates import Contributions, EffectKernel
 from .functions import Curves, Ramps
 from .kernelmap import KernelMap
+from .pairs import PairScreen
 from .ranker import AutoRanker, Part
 from .rows import Scores
 
-__all__ = ["AutoRanker"]
+__all__ = ["AutoRanker", "PairScreen"]
 STORED = (AdditiveMap, Contributions, Curves, EffectKernel, KernelMap, Part, Ramps, Scores)  # what a model is made of

@@ -64,7 +64,7 @@ class Common:
 
     @cached_property
     def sample(self) -> np.ndarray:
-        return _spread(self.rows.N, 4 * SAMPLE)
+        return spread_rows(self.rows.N, 4 * SAMPLE)
 
     def kernel(self, name: str, N: np.ndarray, weights: np.ndarray, *, l1: bool) -> KernelMap:
         return KernelMap.of(N, weights, self.basis, l1=l1, rng=self.rng(name))
@@ -126,13 +126,13 @@ def _plain_kernel(split: Split, name: str, *, l1: bool) -> Features:
 def additive(split: Split) -> Features:
     """Curves of columns, and the pairs that a screen of what they leave finds in two rounds."""
     common, rows = split.common, split.rows
-    columns = _strongest(rows)
-    pairs, split.lifts = _found_pairs(common, rows.sampled(SCREEN_ROWS), columns)
-    features = AdditiveMap.of(_spread(rows.N), common.curves, common.ramps, columns, pairs)
+    columns = strongest(rows)
+    pairs, split.lifts = found_pairs(common, rows.sampled(SCREEN_ROWS), columns)
+    features = AdditiveMap.of(spread_rows(rows.N), common.curves, common.ramps, columns, pairs)
     return Features(features, rows.sums(features))
 
 
-def _found_pairs(common: Common, rows: Rows, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def found_pairs(common: Common, rows: Rows, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pairs among some columns: two rounds of screening what is left by single columns, then by the first pairs."""
     A = in_blocks(lambda N: common.curves(N, columns), rows.N)
     main = A.reshape(len(rows), -1)
@@ -153,12 +153,12 @@ def _found_pairs(common: Common, rows: Rows, columns: np.ndarray) -> tuple[np.nd
     return np.array(pairs, dtype=np.intp).reshape(-1, 2), np.array([lift[pair] for pair in pairs])
 
 
-def _spread(N: np.ndarray, m: int = SAMPLE) -> np.ndarray:
+def spread_rows(N: np.ndarray, m: int = SAMPLE) -> np.ndarray:
     """At most m rows, evenly spaced."""
     return N[:: -(-len(N) // m)]
 
 
-def _strongest(rows: Rows) -> np.ndarray:
+def strongest(rows: Rows) -> np.ndarray:
     """The columns of additive models: all, or those most related to the labels."""
     n = rows.N.shape[1]
     if n <= MOST_COLUMNS:
@@ -188,7 +188,7 @@ def fine(split: Split) -> Features:
     columns = [members[b][0] for b in strong if len(members[b]) == 1 and members[b][0] not in fine_columns]
     pairs = [members[b] for b in strong if len(members[b]) == 2 and members[b] not in fine_pairs]
     features = AdditiveMap.of(
-        _spread(rows.N), common.curves, common.ramps, columns, pairs, sorted(fine_columns), fine_pairs
+        spread_rows(rows.N), common.curves, common.ramps, columns, pairs, sorted(fine_columns), fine_pairs
     )
     share = dict(zip(members, spread, strict=True))
     scale = np.array([max(share.get(block, 0.0), FINE_SHARE) for block in features.members])[features.block]
@@ -235,7 +235,7 @@ def effects(split: Split) -> Features:
     blocks = np.argsort(-spread, kind="stable")[:12]
     contributions = Contributions(made.map, coef, blocks)
     rows = split.rows
-    V = in_blocks(contributions, _spread(rows.N, 4 * SAMPLE))
+    V = in_blocks(contributions, spread_rows(rows.N, 4 * SAMPLE))
     kernel = common.kernel("effects", V, np.ones(V.shape[1]) / max(V.std(), 1e-30), l1=False)
     features = EffectKernel(contributions, kernel)
     return Features(features, rows.sums(features))

@@ -90,6 +90,8 @@ def _check(term: Term) -> None:
             "a model of a precomputed kernel is a function of kernel values, not of features, and cannot be written "
             "down: fit with the kernel itself"
         )
+    if getattr(term.kernel, "weights", None) is not None:
+        raise ValueError("a kernel with weights of columns cannot be written down: scale the columns before the model")
     if isinstance(term.kernel, Function):
         raise ValueError("a kernel that is a Python function cannot be written down: use one of rankrls.kernels")
     if not np.isfinite(term.coef).all():

@@ -58,10 +58,10 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
     >>> from rankrls import ColumnMaps
     >>> X, qid = np.array([[1.0], [10.0], [100.0], [1000.0]]), ["a", "a", "b", "b"]
     >>> ColumnMaps().fit(X, qid=qid).transform(X, qid=qid).round(2)
-    array([[-1.37, -1.  ],
+    array([[-1.36, -1.  ],
            [-0.38,  1.  ],
            [ 0.38, -1.  ],
-           [ 1.37,  1.  ]])
+           [ 1.36,  1.  ]])
     """
 
     # query ids travel by metadata routing without any set_fit_request call

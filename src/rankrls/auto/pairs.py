@@ -1,0 +1,118 @@
+"""PairScreen: which pairs of columns interact, and features of columns and pairs, as a transformer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import checks
+from ..core.queries import Queries
+from ..tables.columns import ColumnMaps
+from .additive import AdditiveMap
+from .candidates import Common, found_pairs, spread_rows, strongest
+from .effort import EFFORTS
+from .rows import Rows, in_blocks
+
+
+class PairScreen(TransformerMixin, BaseEstimator):
+    """Smooth functions of columns, and of the pairs of columns whose products explain what single columns leave.
+
+    The first step of an additive model with interactions: a linear ranker on these features is one (a GA2M in closed
+    form). One matrix product looks at all pairs.
+
+    Parameters
+    ----------
+    n_pairs : int, default=8
+        Pairs to find in each of two rounds; in between, what the first pairs explain is taken off.
+
+    Attributes
+    ----------
+    pairs_ : ndarray of shape (n_found, 2)
+        Columns of the pairs found, strongest first.
+    strengths_ : ndarray of shape (n_found,)
+        The energy of each pair in what single columns leave, about 1 for columns that do not interact.
+    columns_ : ColumnMaps
+        The normal scores that functions are taken of.
+    map_ : AdditiveMap
+        The features.
+    n_features_in_ : int
+        Number of columns seen during fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, where X has names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankrls import PairScreen
+    >>> X = np.random.default_rng(0).normal(size=(500, 5))
+    >>> y = X[:, 1] * X[:, 3] + X[:, 0]
+    >>> screen = PairScreen().fit(X, y, qid=np.repeat(np.arange(50), 10))
+    >>> screen.pairs_[0]
+    array([1, 3])
+    """
+
+    # query ids travel by metadata routing without any set_fit_request call
+    __metadata_request__fit = {"qid": True}  # noqa: RUF012
+
+    def __init__(self, n_pairs=8):
+        self.n_pairs = n_pairs
+
+    def fit(self, X, y, qid=None):
+        """Find pairs of columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        y : array-like of shape (n_samples,)
+            Relevance.
+        qid : array-like of shape (n_samples,), default=None
+            Query of each row; None is one query.
+
+        Returns
+        -------
+        self
+        """
+        if not isinstance(self.n_pairs, int | np.integer) or self.n_pairs < 1:
+            raise ValueError(f"n_pairs is a whole number of at least 1, got {self.n_pairs!r}")
+        X, qid = checks.split_qid_column(X, qid)
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2)
+        y, queries = np.asarray(y, dtype=np.float64), checks.check_queries(qid, len(X))
+        checks.check_comparable(y, queries)
+        self.columns_ = ColumnMaps(relative=False).learn(X, queries)
+        if not len(self.columns_.columns_):
+            raise ValueError(f"all {X.shape[1]} columns are constant over the {len(X)} rows: there is nothing to find")
+        rows = Rows(self.columns_.scores(X, queries, np.float32), y, queries)
+        source = self.columns_.source_
+        common = Common(rows, source, replace(EFFORTS["normal"], pairs=int(self.n_pairs)), 0, 0)
+        chosen = strongest(rows)
+        pairs, strengths = found_pairs(common, rows, chosen)
+        self.map_ = AdditiveMap.of(spread_rows(rows.N), common.curves, common.ramps, chosen, pairs)
+        order = np.argsort(-strengths, kind="stable")
+        self.pairs_, self.strengths_ = source[pairs][order], strengths[order]
+        return self
+
+    def transform(self, X):
+        """The features of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_functions)
+        """
+        check_is_fitted(self, "map_")
+        X, _ = checks.split_qid_column(X, None)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return in_blocks(self.map_, self.columns_.scores(X, Queries.single(len(X)), np.float64))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
