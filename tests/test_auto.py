@@ -121,7 +121,7 @@ def test_sums_of_a_split_are_those_of_its_training_rows():
         found, refitted = linear(split).sums, split.rows.sums(split.rows.N)
         assert_allclose(found.gram, refitted.gram, rtol=1e-4, atol=1e-4 * np.abs(refitted.gram).max())
         assert found.n_pairs == refitted.n_pairs
-        coef = RankRLS(ALPHAS[5] * unit(refitted), weighting="items", tied_pairs=False)
+        coef = RankRLS(ALPHAS[5] * unit(refitted), weighting="items", tied_pairs=False, scale=None)
         coef = coef.fit(split.rows.N.astype(float), split.rows.y, qid=split.rows.queries.codes).coef_
         assert_allclose(solve(found, ALPHAS[5]), coef, rtol=1e-3, atol=1e-4 * np.abs(coef).max())
 
