@@ -26,8 +26,13 @@ def loss(t, *, several=False):
 
 
 def typical(A):
-    """The mean eigenvalue of A'A (or of a kernel matrix in A's place)."""
-    return float(min(max(np.sum(A * A) / max(A.shape[1], 1), oracles.LD("1e-290")), oracles.LD("1e290")))
+    """The mean eigenvalue of A'A; 1 where there is none."""
+    return in_range(np.sum(A * A) / max(A.shape[1], 1))
+
+
+def in_range(size):
+    """A double."""
+    return float(min(size, oracles.LD("1e290"))) if size > oracles.LD("1e-280") else 1.0
 
 
 def given(rows):
@@ -38,7 +43,7 @@ def given(rows):
 def kernel_size(D, K):
     """The mean eigenvalue of D K D', or what rounding leaves of it where it is zero."""
     mean = np.sum(D * (D @ K)) / len(K)
-    return float(np.clip(max(mean, np.abs(K).max() * np.sum(D * D) * 1e-9), oracles.LD("1e-290"), oracles.LD("1e290")))
+    return in_range(max(mean, np.abs(K).max() * np.sum(D * D) * 1e-9))
 
 
 def some_alpha(t, size, least=-5):

@@ -102,6 +102,8 @@ class Domain:
             A -= mean[:, None]
             A += mean.mean()
         d, U = eigh(A, overwrite=centred)
+        if centred:  # where s is rounding, eigenvectors and the constant mix: coefficients have none of it
+            U = U - U.mean(axis=0)
         if d[0] < -1e-6 * abs(d[-1]) - 10 * rounding:
             raise ValueError(INDEFINITE.format(d[0], d[-1]))
         keep = d > d[-1] * cutoff(len(d))
