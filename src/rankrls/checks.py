@@ -236,6 +236,7 @@ def unreadable(error: ValueError, X: Any) -> ValueError:
     if "NaN" not in text and "could not convert" not in text:
         return error
     labels = names(X) or list(range(np.shape(X)[1] if np.ndim(X) == 2 else 0))
+    X = X.toarray() if hasattr(X, "toarray") else X
     column = lambda j: X.iloc[:, j] if hasattr(X, "iloc") else X[labels[j]] if names(X) else np.asarray(X)[:, j]
     found = []
     for j, label in enumerate(labels):

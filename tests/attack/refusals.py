@@ -20,6 +20,9 @@ DOCUMENTED = {
     # ---- scales beyond double precision
     r"overflow|too large|beyond the range|out of range": "values whose squares are not numbers any more",
     # ---- formats
+    r"of the model is .*, of these rows": "a table whose columns come in another order",
+    r"only under the same loss": "sums of one loss and more rows under another",
+    r"lost digits|lose .*digits|digits": "forgetting that would leave rounding",
     r"Feature names must be in the same order": "a frame whose columns come in another order, as in scikit-learn",
     r"qid mixes types": "labels that cannot be sorted",
     r"needs dense rows": "a kernel of differences given sparse rows",

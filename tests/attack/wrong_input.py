@@ -14,7 +14,7 @@ from .trial import DeviationError, Refused
 INTERNAL = re.compile(
     r"broadcast|cannot reshape|out of bounds|singular matrix|infs or nans|leading minor|core dimension|"
     r"setting an array element|unhashable|subscriptable|has no attribute|unsupported operand|not callable|"
-    r"should not happen|^could not convert string|must be real|NoneType|mismatch in its",
+    r"should not happen|must be real|NoneType|mismatch in its",
     re.IGNORECASE,
 )
 

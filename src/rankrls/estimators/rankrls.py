@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -34,6 +35,8 @@ from .pairs import PairSetup
 from .serving import is_plain
 from .setup import setups
 from .training import GRAM_COLUMNS, Training
+
+WIDE_COLUMNS = 500  # of explicit pairs, up to which weights are solved for as they are
 
 
 def _keeps_sums(model: RankRLS) -> bool:
@@ -328,8 +331,11 @@ class RankRLS(PairFeedback, Confidence, Explained):
         if weights is not None:
             pairs, y, weights = (array[weights > 0] for array in (pairs, y, weights))
         F = PairPreferences(pairs, X.shape[0], weights)
+        # expand weights in the rows only where these are far fewer: their kernel matrix squares what is large in them
+        wide = self.kernel is None and X.shape[1] > min(max(X.shape[0], WIDE_COLUMNS), GRAM_COLUMNS)
+        if wide and not sparse.issparse(X):
+            X = X - X.mean(axis=0)  # pairs do not see it
         rows = Training(X, y, Queries.single(X.shape[0]), n_given=X.shape[0], scaled=self.scale is not None)
-        wide = self.kernel is None and X.shape[1] > min(X.shape[0], GRAM_COLUMNS)  # expand weights in the rows
         options = rows.with_kernels("linear" if wide else self.kernel, self.basis, self.random_state)
         candidates = [PairSetup.of(data, F, y, self.alphas if self._auto else [self.alpha]) for data in options]
         if self._auto or len(options) > 1:
