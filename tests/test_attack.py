@@ -6,8 +6,29 @@ import gzip
 import numpy as np
 import pytest
 
+from attack import run
 from rankrls import RankRLS, TransductiveRankRLS
 from rankrls.datasets import load_letor
+
+CLEAN = (
+    "metrics of pairs",
+    "metrics of ranks",
+    "metrics of scikit-learn",
+    "metrics of trec_eval",
+    "damaged model files",
+    "damaged text files",
+    "damaged Parquet files",
+    "relations",
+    "changed parameters",
+    "what a fit leaves alone",
+)
+
+
+@pytest.mark.parametrize("category", CLEAN)
+def test_no_case_deviates(category):
+    outcomes = [run.run_case(1, case, category) for case in range(200)]
+    assert [f"{o.case}: {o.message}" for o in outcomes if o.end == "DEVIATES"] == []
+
 
 TEXT = b"".join(b"%d qid:%d 1:%d 2:%d\n" % (i % 3, i // 4, i, i * i % 7) for i in range(200))
 
