@@ -12,6 +12,7 @@ DOCUMENTED = {
     r"is zero for every (row|pair|edge)": "all weights are zero",
     r"none of the \d+ rows is scored": "y is NaN everywhere",
     r"Found array with \d+ sample\(s\)": "fewer rows than a model needs",
+    r"transduction needs qid": "one query cannot be scored and unscored",
     r"is not defined in any of the": "a metric has no query to judge",
     r"less than one pair": 'weights count copies, and weighting="queries" needs more than one in a query',
     r"contradicts Y": "a relation that is not what the parameter says",
