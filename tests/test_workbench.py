@@ -649,3 +649,12 @@ def test_a_session_follows_with_its_quality():
     stop()
     assert isinstance(session, Session)
     session.close()
+
+
+@pytest.mark.parametrize("options", [{}, {"weighting": "pairs"}, {"regression": 0.3}, {"tied_pairs": True}])
+def test_the_scale_is_that_of_the_estimator(options):
+    data = make_search(30, random_state=0)  # with columns that do not vary within queries
+    model = RankRLS(2.0, **options).fit(data.X, data.y, qid=data.qid)
+    session = open_session(data, model)
+    assert_allclose(session.coef(session.state), model.coef_, rtol=1e-9, atol=1e-12)
+    session.close()

@@ -125,9 +125,14 @@ def from_rows(A: np.ndarray, z: np.ndarray) -> RidgePath:
 
 
 def scales(sums: Statistics, kind: str) -> np.ndarray:
-    """(n,) the unit of each column: its standard deviation within queries; 1 where that is zero."""
-    spread = np.sqrt(np.diag(sums.gram).clip(min=0) / max(1, sums.n_rows))
-    return np.where(spread > 0, spread, 1.0) if kind == "auto" else np.ones(len(spread))
+    """(n,) the unit of each column: its spread within queries, as `RankRLS(scale="auto")` has it.
+
+    A column that does not vary within queries has none: an infinite unit keeps its weight at zero.
+    """
+    if kind == "none":
+        return np.ones(len(sums.gram))
+    spread = sums.spread
+    return np.where(spread > 0, spread, np.inf) if sums.n_rows else np.ones(len(spread))
 
 
 def with_signs(gram: np.ndarray, cross: np.ndarray, alpha: float, signs: np.ndarray) -> np.ndarray:
