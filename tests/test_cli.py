@@ -272,7 +272,7 @@ def test_scalers_are_part_of_the_model(scale, rows, run):
     else:
         scaler = rankrls.persistence.CLASSES["StandardScaler" if scale == "standard" else "MinMaxScaler"]().fit(data.X)
         scaled = [scaler.transform(part.X) for part in (data, test)]
-    assert_allclose(scores, RankRLS().fit(scaled[0], data.y, qid=data.qid).predict(scaled[1]))
+    assert_allclose(scores, RankRLS(scale=None).fit(scaled[0], data.y, qid=data.qid).predict(scaled[1]))
 
 
 def test_sparse_rows(run):
@@ -501,7 +501,7 @@ def test_the_curve_is_that_of_the_estimator(run):
     record = run("cv", "train.txt", "--scale", "standard", "--scoring", "ndcg@5", "--json")
     data = load_letor("train.txt")
     X = StandardScaler().fit_transform(data.X)
-    model = RankRLS(scoring="ndcg@5").fit(X, data.y, qid=data.qid)
+    model = RankRLS(scale=None, scoring="ndcg@5").fit(X, data.y, qid=data.qid)
     assert_allclose(record["curve"]["alpha"], model.alphas_)
     assert_allclose(record["curve"]["scores"], model.cv_scores_)
     assert record["curve"]["chosen"] == record["chosen"]["alpha"] == pytest.approx(model.alpha_)
@@ -767,7 +767,7 @@ def test_alpha_of_svmrank_in_the_limit():
     X, y, qid = rng.normal(size=(40, 3)), rng.integers(0, 2, 40), np.repeat(np.arange(5), 8)
     C, n = 1e-6, 5
     total = sum(X[i] - X[j] for i in range(40) for j in range(40) if qid[i] == qid[j] and y[i] > y[j])
-    model = RankRLS(n / C, weighting="pairs").fit(X, y, qid=qid)
+    model = RankRLS(n / C, scale=None, weighting="pairs").fit(X, y, qid=qid)
     assert_allclose(model.coef_, C / n * total, rtol=1e-4)
 
 

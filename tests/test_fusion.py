@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rankrls import RankRLS, clicks, fusion, metrics
+from papers import RankRLS
+from rankrls import clicks, fusion, metrics
 from rankrls.cli import main
 from rankrls.datasets import to_trec_run
 

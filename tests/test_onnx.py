@@ -19,12 +19,12 @@ from sklearn.preprocessing import (
 )
 
 from cases import problem
+from papers import RankRLS
 from rankrls import (
     ConditionalRankRLS,
     CoRankRLS,
     PerQueryMinMax,
     RankingPursuit,
-    RankRLS,
     TransductiveRankRLS,
     View,
     export,

@@ -413,7 +413,7 @@ def save(self, **news):
         os.kill(os.getpid(), signal.SIGKILL)
 
 checkpoint.Checkpoint.save = save
-model = RankRLS(alphas=[0.1, 1.0, 10.0], **eval(params)).fit(path, checkpoint=state)
+model = RankRLS(scale=None, alphas=[0.1, 1.0, 10.0], **eval(params)).fit(path, checkpoint=state)
 print([model.coef_.tolist(), model.cv_scores_.tolist()])
 """
 
@@ -502,7 +502,7 @@ def test_command_line(tmp_path, capsys):
     model, state = tmp_path / "model.rankrls", tmp_path / "state"
     assert main(["train", str(path), "-o", str(model), "--stream", "--checkpoint", str(state), "--quiet"]) == 0
     assert "700 rows, 40 queries, 5 features in blocks" in capsys.readouterr().out
-    assert_same(load(model), RankRLS().fit(X, y, qid=qid))
+    assert_same(load(model), RankRLS(scale="auto").fit(X, y, qid=qid))
     for words, message in (
         (["--stream", "--scale", "standard"], "--scale auto or none"),
         (["--stream", "--columns", "f1"], "--columns does not go with --stream"),

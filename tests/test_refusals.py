@@ -6,7 +6,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from cases import problem
-from rankrls import CoRankRLS, RankingPursuit, RankRLS, TransductiveRankRLS, View
+from papers import RankRLS
+from rankrls import CoRankRLS, RankingPursuit, TransductiveRankRLS, View
 
 X, Y, QID = problem()
 PARTLY = np.where(QID < 5, Y, np.nan)

@@ -13,7 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cases import problem
-from rankrls import RankingPursuit, RankRLS
+from papers import RankRLS
+from rankrls import RankingPursuit
 from rankrls.kernels import Gaussian
 
 

@@ -10,7 +10,8 @@ Examples
 >>> from rankrls import RankRLS, kernels
 >>> kernels.Gaussian(gamma=0.5)(np.zeros((1, 2)), np.ones((1, 2))).round(3)
 array([[0.368]])
->>> RankRLS(1.0, kernel=kernels.Polynomial(degree=2, gamma=1.0)).fit([[1.0], [2.0], [3.0]], [0, 1, 0]).kernel_
+>>> model = RankRLS(1.0, kernel=kernels.Polynomial(degree=2, gamma=1.0), scale=None)
+>>> model.fit([[1.0], [2.0], [3.0]], [0, 1, 0]).kernel_
 Polynomial(degree=2, gamma=1.0, coef0=1.0)
 """
 

@@ -161,7 +161,7 @@ def load(path: str | os.PathLike[str]) -> Predictor:
     ...     save(RankRLS(alpha=0.5).fit([[0.0, 1.0], [1.0, 1.0]], [0, 1]), f"{folder}/model.rankrls")
     ...     model = load(f"{folder}/model.rankrls")
     >>> model.coef_
-    array([0.5, 0. ])
+    array([0.8, 0. ])
     """
     name = os.fspath(path)
     with open(path, "rb") as file:

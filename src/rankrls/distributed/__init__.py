@@ -15,7 +15,7 @@ Examples
 >>> rows = pd.DataFrame({"x": [1.0, 0.0, 3.0, 2.0], "y": [1, 0, 1, 0], "qid": ["a", "a", "b", "b"]})
 >>> model = distributed.dask.fit(RankRLS(alpha=1.0), dd.from_pandas(rows, npartitions=2))
 >>> model.coef_.round(2), model.n_queries_
-(array([0.5]), 2)
+(array([0.8]), 2)
 """
 
 from . import dask, spark

@@ -313,7 +313,7 @@ class RankRLS(PairFeedback, Confidence, Explained):
         >>> from rankrls import RankRLS
         >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
         >>> RankRLS(alpha=0.1).fit_pairs(X, [[2, 1], [1, 0]]).predict(X).round(2)
-        array([-0.08,  0.84,  1.83])
+        array([-0.08,  0.83,  1.83])
         """
         self._check_params()
         checks.check_unsigned(self.positive, "fit_pairs")

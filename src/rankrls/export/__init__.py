@@ -8,7 +8,7 @@ Examples
 >>> from rankrls import RankRLS, export
 >>> model = RankRLS(alpha=0.5).fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
 >>> print(export.to_svmrank(model).splitlines()[-1])
-1 1:0.5 #
+1 1:0.8 #
 >>> export.to_onnx(model).graph.output[0].name
 'scores'
 """

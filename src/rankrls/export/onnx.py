@@ -77,7 +77,7 @@ def to_onnx(
     >>> model = RankRLS(alpha=1.0, kernel="rbf").fit(X, y)
     >>> graph = export.to_onnx(model)
     >>> [node.op_type for node in graph.graph.node]
-    ['Sub', 'Mul', 'ReduceSum', 'MatMul', 'Mul', 'Sub', 'Sub', 'Min', 'Exp', 'MatMul', 'Add', 'Squeeze']
+    ['Div', 'Sub', 'Mul', 'ReduceSum', 'MatMul', 'Mul', 'Sub', 'Sub', 'Min', 'Exp', 'MatMul', 'Add', 'Squeeze']
     """
     onnx = _onnx()
     if dtype not in ("float64", "float32"):

@@ -118,7 +118,7 @@ def to_json(model: BaseEstimator, names: Sequence[str] | None = None) -> str:
     {
       "format": "rankrls-linear",
       "weights": {
-        "bm25": 0.5,
+        "bm25": 0.8,
         "clicks": 0.0
       },
       "intercept": 0.0
@@ -146,7 +146,7 @@ def to_svmrank(model: BaseEstimator) -> str:
     >>> from rankrls import RankRLS, export
     >>> model = RankRLS(alpha=0.5).fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
     >>> print(export.to_svmrank(model).splitlines()[-1])
-    1 1:0.5 #
+    1 1:0.8 #
     """
     raw = linear(model)
     values = " ".join(f"{j}:{float(w)!r}" for j, w in enumerate(raw.weights, start=1) if w != 0)
@@ -191,7 +191,7 @@ def to_opensearch(model: BaseEstimator, names: Sequence[str] | None = None, *, n
         "name": "rankrls",
         "model": {
           "type": "model/linear",
-          "definition": "{\\"bm25\\": 0.5}"
+          "definition": "{\\"bm25\\": 0.8}"
         }
       }
     }
@@ -228,7 +228,7 @@ def to_solr(model: BaseEstimator, names: Sequence[str] | None = None, *, name: s
       ],
       "params": {
         "weights": {
-          "bm25": 0.5
+          "bm25": 0.8
         }
       }
     }
@@ -259,7 +259,7 @@ def to_vespa(model: BaseEstimator, names: Sequence[str] | None = None, *, name: 
     rank-profile rankrls {
         first-phase {
             expression {
-                0.5 * bm25(title)
+                0.8 * bm25(title)
             }
         }
     }

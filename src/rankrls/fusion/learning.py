@@ -18,7 +18,13 @@ from .runs import NORMALISATIONS, Runs
 
 @dataclass(frozen=True)
 class Row:
-    """How well one way to rank does."""
+    """How well one way to rank does.
+
+    Examples
+    --------
+    >>> print(Row("learned", 0.7, 0.01))
+    learned                        0.7000 ± 0.0100
+    """
 
     name: str
     score: float
@@ -96,13 +102,13 @@ class Fusion(BaseEstimator):
         runs = _judged_queries(runs, judged)
         joined = judged.join(runs.query, runs.document)
         y, qid, S = np.nan_to_num(joined.y), runs.query, runs.normalised(self.normalise)
-        ranker = RankRLS(self.alpha, positive=True, scoring=self.scoring).fit(S, y, qid=qid)
+        ranker = RankRLS(self.alpha, scale=None, positive=True, scoring=self.scoring).fit(S, y, qid=qid)
         if not ranker.coef_.any():
             raise ValueError(
                 "no retriever ranks relevant documents above others, so that every weight is zero: do the judgments "
                 "belong to these runs?"
             )
-        held_out = RankRLS(alphas=[ranker.alpha_], positive=True, scoring=self.scoring).fit(S, y, qid=qid)
+        held_out = RankRLS(scale=None, alphas=[ranker.alpha_], positive=True, scoring=self.scoring).fit(S, y, qid=qid)
         self.names_, self.n_judged_, self.n_unjudged_ = runs.names, joined.n_judged, joined.n_unjudged
         self.ranker_, self.weights_ = ranker, ranker.coef_ / ranker.coef_.sum()
         self.weight_errors_ = _jackknife(S, y, qid, ranker.alpha_)
@@ -164,7 +170,7 @@ def _jackknife(S: np.ndarray, y: np.ndarray, qid: np.ndarray, alpha: float) -> n
             continue  # it has no pair and changes nothing
         rest = qid != q
         try:
-            coef = RankRLS(alpha, positive=True).fit(S[rest], y[rest], qid=qid[rest]).coef_
+            coef = RankRLS(alpha, scale=None, positive=True).fit(S[rest], y[rest], qid=qid[rest]).coef_
         except ValueError:  # nothing comparable is left
             return np.full(S.shape[1], np.nan)
         found.append(coef / coef.sum() if coef.any() else coef)
