@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 from scipy import sparse
@@ -187,8 +187,6 @@ class RankRLS(PairFeedback, Confidence, Explained):
         self.positive = positive
         self.random_state = random_state
         self.verbose = verbose
-
-    # ---------------------------------------------------------------- fitting
 
     def fit(
         self,
@@ -493,7 +491,11 @@ class RankRLS(PairFeedback, Confidence, Explained):
                 setattr(self, f"{name}_", getattr(found, name))
         return self
 
-    # ---------------------------------------------------------------- using
+    @overload
+    def predict(self, X: MatrixLike) -> np.ndarray: ...
+
+    @overload
+    def predict(self, X: MatrixLike, *, return_std: bool) -> Any: ...
 
     def predict(self, X: MatrixLike, *, return_std: bool = False) -> Any:
         """Scores: within a query, larger is ranked higher.
@@ -521,8 +523,6 @@ class RankRLS(PairFeedback, Confidence, Explained):
         if "coef_" in learned:
             return np.asarray(X @ self.coef_.T) + self.intercept_
         return expansion(self.kernel_, X, self.X_fit_, self.dual_coef_) + self.intercept_
-
-    # ---------------------------------------------------------------- inside
 
     @property
     def _auto(self) -> bool:
