@@ -411,3 +411,11 @@ def labels_and_pairs(
             M, rhs = M + weights[p] * np.outer(a, a), rhs + weights[p] * margins[p] * a
     system = np.block([[M, A.T], [A, np.zeros((len(d), len(d)))]])
     return B @ np.linalg.lstsq(system, np.concatenate([rhs, d]), rcond=None)[0][:n]
+
+
+def path_shares(f, a, b, steps=4000, h=1e-5):
+    """The integral of the gradient of f along the line from b to a, by differences at the middle of many steps."""
+    d, n = a - b, len(a)
+    line = b + ((np.arange(steps) + 0.5) / steps)[:, None] * d
+    gradient = np.array([(f(line + h * e) - f(line - h * e)).mean() / (2 * h) for e in np.eye(n)])
+    return d * gradient

@@ -56,11 +56,30 @@ def test_positions_drop_out_exactly():
     rows = log.document.astype(int)
     P = 100.0 * (log.position[:, None] == np.arange(1, 11))
     weights = log.impressions / log.impressions.mean()
-    both = RankRLS(2.0, tied_pairs=True).fit(
-        np.hstack([data.X[rows], P]), log.rate, qid=log.query, sample_weight=weights
+    spread = np.where(model.ranker_.scale_ > 0, model.ranker_.scale_, np.inf)  # of columns; positions cost nothing
+    both = RankRLS(2.0, tied_pairs=True, scale=None).fit(
+        np.hstack([data.X[rows] / spread, P]), log.rate, qid=log.query, sample_weight=weights
     )
-    assert_allclose(model.ranker_.coef_, both.coef_[:-10], rtol=1e-6, atol=1e-9)
+    assert_allclose(model.ranker_.coef_, both.coef_[:-10] / spread, rtol=1e-6, atol=1e-9)
     assert_allclose(model.position_effects_, 100 * (both.coef_[-10:] - both.coef_[-10]), atol=1e-9)
+
+
+def test_positions_are_free_and_signs_are_those_of_features():
+    """Position effects solve a regression in which nothing holds them back, also where weights have signs."""
+    log = log_of()
+    rows, weights = log.document.astype(int), np.sqrt(log.impressions / log.impressions.mean())
+    model = clicks.ClickRanker(RankRLS(1e-6)).fit(data.X, log, qid=data.qid)
+    P = 1.0 * (log.position[:, None] == np.arange(1, 11))
+    A = np.hstack([data.X[rows], P, log.rate[:, None]])
+    for q in np.unique(log.query):
+        here = log.query == q
+        A[here] -= np.average(A[here], axis=0, weights=weights[here] ** 2)
+    A *= weights[:, None]
+    plain = np.linalg.lstsq(A[:, :-1], A[:, -1], rcond=None)[0][-10:]
+    assert_allclose(model.position_effects_, plain - plain[0], atol=1e-5)
+    signed = clicks.ClickRanker(RankRLS(1.0, positive=[0, 3])).fit(data.X, log, qid=data.qid)
+    assert signed.ranker_.coef_[[0, 3]].min() >= 0
+    assert signed.position_effects_[9] < -0.1
 
 
 def test_targets_of_the_other_methods():

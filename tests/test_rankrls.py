@@ -241,7 +241,6 @@ BAD = {
         "margins must hold one number per pair",
     ),
     "features": (lambda: RankRLS(1.0).fit(X, Y, qid=QID).predict(X[:, :3]), "expecting 6 features"),
-    "explain": (lambda: RankRLS(1.0, kernel="rbf").fit(X, Y, qid=QID).explain(X[0], X[1]), "only linear models"),
     "explain shape": (lambda: RankRLS(1.0).fit(X, Y, qid=QID).explain(X[0], X[1, :2]), "6 features, got 2"),
     "score y": (lambda: RankRLS(1.0).fit(X, Y, qid=QID).score(X, Y[:-1], QID), "y must hold one number per row"),
 }

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
+from ..core.penalty import per_spread
 from ..estimators import RankRLS
 from ..system import frames
 from .judgments import rows_of
@@ -206,16 +207,29 @@ def _additive(ranker: RankRLS, shown: _Shown) -> tuple[RankRLS, np.ndarray]:
     """
     if ranker.kernel is not None:
         raise ValueError('method="positions" needs a linear ranker: use method="propensities" with a kernel')
-    log, X = shown.log, _matrix(shown.features(shown.row))
+    log = shown.log
     n = int(log.position.max())
     P = FREE * (log.position[:, None] == np.arange(1, n + 1))
     fit = {"qid": log.query, "sample_weight": log.impressions / log.impressions.mean()}
-    both = clone(ranker).set_params(tied_pairs=True).fit(np.hstack([X, P]), log.rate, **fit)
+    ranker = clone(ranker).set_params(tied_pairs=True)
+    signs = checks.check_signs(ranker.positive, shown.X.shape[1], frames.names(shown.X) or None)
+    free = {"scale": None, "positive": False if signs is None else {j: int(s) for j, s in enumerate(signs) if s}}
+    columns = np.hstack([_in_spreads(ranker, shown, fit), P])
+    both = clone(ranker).set_params(**free).fit(columns, log.rate, **fit)
     effects = FREE * both.coef_[-n:]
     rest = log.rate - effects[log.position - 1]
-    alone = clone(ranker).set_params(tied_pairs=True, alpha=both.alpha_)
+    alone = clone(ranker).set_params(alpha=both.alpha_)
     alone.fit(shown.features(shown.row), rest, **fit)
     return alone, effects - effects[0]
+
+
+def _in_spreads(ranker: RankRLS, shown: _Shown, fit: dict[str, np.ndarray]) -> np.ndarray:
+    """Features in the units in which the ranker penalises them: positions beside them keep theirs, and stay free."""
+    X = shown.features(shown.row)
+    if ranker.scale is None:
+        return _matrix(X)
+    scale = clone(ranker).set_params(alpha=1.0).fit(X, shown.log.rate, **fit).scale_
+    return _matrix(X) * per_spread(scale)
 
 
 def _matrix(X: Any) -> np.ndarray:

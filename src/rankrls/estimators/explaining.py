@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
+from ..core.contributions import contributions, known
 from ..core.penalty import per_spread
 from ..core.ridge import primal
 from ..problems import choice
@@ -55,7 +56,7 @@ class Explained(Ranker):
         return kernel_scorer(self.kernel_, self.X_fit_, self.dual_coef_, self.intercept_)
 
     def explain(self, x_a, x_b):
-        """Why a is above b: the contribution of each feature to score(a) - score(b), for linear models.
+        """Why a is above b: the contribution of each feature to score(a) - score(b).
 
         Parameters
         ----------
@@ -65,7 +66,8 @@ class Explained(Ranker):
         Returns
         -------
         contributions : ndarray of shape (n_features,)
-            `coef_ * (x_a - x_b)`; they sum to the difference of the scores.
+            They sum to the difference of the scores. Of a linear model, `coef_ * (x_a - x_b)`; of a kernel model, the
+            integral of the gradient along the straight line from b to a, in closed form (kernels of the library).
 
         Examples
         --------
@@ -74,17 +76,31 @@ class Explained(Ranker):
         >>> X, y = np.array([[1.0, 5.0], [0.0, 4.0], [3.0, 4.0]]), [1, 0, 3]
         >>> RankRLS(alpha=1e-6).fit(X, y).explain(X[2], X[0]).round(2) + 0.0
         array([2., 0.])
+        >>> model = RankRLS(alpha=0.1, kernel="rbf").fit(X, y)
+        >>> shares, scores = model.explain(X[2], X[0]), model.predict(X)
+        >>> bool(np.isclose(shares.sum(), scores[2] - scores[0]))
+        True
         """
         check_is_fitted(self, "alpha_")
-        if not hasattr(self, "coef_"):
-            raise ValueError("only linear models (kernel=None) can be explained feature by feature")
-        if self.coef_.ndim > 1:
-            raise ValueError(f"the model has {len(self.coef_)} targets: multiply a row of coef_ with the difference")
+        weights = self.coef_ if hasattr(self, "coef_") else self.dual_coef_
+        if weights.ndim > 1:
+            n_targets = len(weights) if hasattr(self, "coef_") else weights.shape[1]
+            raise ValueError(f"the model has {n_targets} targets: explain one of them, or a mix of them, by mix([...])")
         rows = [np.asarray(self._in_order(x), dtype=float).ravel() for x in (x_a, x_b)]
         for row in rows:
             if len(row) != self.n_features_in_:
                 raise ValueError(f"an item has {self.n_features_in_} features, got {len(row)}")
-        return self.coef_ * (rows[0] - rows[1])
+        if hasattr(self, "coef_"):
+            return self.coef_ * (rows[0] - rows[1])
+        if not known(self.kernel_):
+            raise ValueError(
+                f"{type(self.kernel_).__name__} kernels have no gradient that is known here: models with the kernels "
+                "of rankrls.kernels, and linear ones, can be explained feature by feature"
+            )
+        points = self.X_fit_.toarray() if hasattr(self.X_fit_, "toarray") else self.X_fit_
+        return contributions(
+            self.kernel_, np.asarray(points, dtype=float), np.asarray(weights, dtype=float), rows[0], rows[1]
+        )
 
     def _in_order(self, x: Any) -> Any:
         """A row of a data frame with its values in the order of the model's features."""

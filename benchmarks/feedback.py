@@ -1,0 +1,184 @@
+"""What is learned from clicks, from runs of retrievers, and how sure a model is: on public data, test queries only.
+
+    python benchmarks/feedback.py ../shared/data [clicks] [fusion] [confidence] [constraints]
+
+Prints the tables of docs/clicks.md, docs/fusion.md, docs/rankrls.md and docs/decisions/0016-tables.md.
+"""
+
+import sys
+import tarfile
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from rankrls import RankRLS, clicks, datasets, fusion, metrics
+from rankrls.clicks import ClickRanker, Judgments
+
+METHODS = ("naive", "propensities", "expected", "positions")
+RETRIEVERS = {  # columns of MQ2008, from 0
+    "BM25 title": 22,
+    "BM25 body": 20,
+    "BM25 page": 24,
+    "LM title": 32,
+    "LM body": 30,
+    "PageRank": 40,
+    "inlinks": 41,
+}
+LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+def unpacked(archives: Path, name: str, folder: str) -> Path:
+    with tarfile.open(archives / name / f"{name}.tar.xz") as tar:
+        tar.extractall(Path(folder) / name, filter="data")
+    return Path(folder) / name
+
+
+def folds(mq2008: Path):
+    for fold in range(1, 6):
+        read = lambda part, fold=fold: datasets.load_letor(mq2008 / "MQ2008" / f"Fold{fold}" / f"{part}.txt")
+        yield fold, read("train"), read("test")
+
+
+def from_clicks(archives: Path, folder: str) -> None:
+    """NDCG@10 of models that learned from simulated clicks, by what was shown and how readers read."""
+    mq2008 = unpacked(archives, "letor4-mq2008", folder)
+    ways = {
+        "feature 46 upside down": {"column": 45},
+        "feature 40 upside down": {"column": 39},
+        "a random order": {},
+        "a random order, cascade": {"model": "cascade"},
+        "feature 46 upside down, cascade": {"column": 45, "model": "cascade"},
+        "feature 46 upside down, 30 % swaps": {"column": 45, "swaps": 0.3},
+    }
+    print("| what was shown | " + " | ".join(METHODS) + " | true labels |\n|---|" + "---|" * 5)
+    for name, given in ways.items():
+        options = dict(given)
+        column = options.pop("column", None)
+        found: dict[str, list[float]] = {}
+        for fold, train, test in folds(mq2008):
+            shown = None if column is None else -train.X[:, column]
+            log = clicks.simulate(train.y, train.qid, scores=shown, random_state=fold, **options)
+            models = {m: ClickRanker(method=m).fit(train.X, log, train.qid) for m in METHODS}
+            models["true labels"] = RankRLS().fit(train.X, train.y, qid=train.qid)
+            for method, model in models.items():
+                found.setdefault(method, []).append(metrics.ndcg(test.y, model.predict(test.X), test.qid, k=10))
+        print(f"| {name} | " + " | ".join(f"{np.mean(v):.3f}" for v in found.values()) + " |", flush=True)
+
+
+def from_runs(archives: Path, folder: str) -> None:
+    """NDCG@10 on test queries of learned weights and of what needs no judgments, for runs made of seven features."""
+    mq2008 = unpacked(archives, "letor4-mq2008", folder)
+    values: dict[str, list[np.ndarray]] = {}
+    weights = []
+    for _, train, test in folds(mq2008):
+        runs, judged = zip(*(_runs(data) for data in (train, test)), strict=True)
+        model = fusion.Fusion().fit(runs[0], judged[0])
+        y = np.nan_to_num(judged[1].join(runs[1].query, runs[1].document).y)
+        S = runs[1].normalised("minmax")
+        scores = {"learned weights": model.predict(runs[1])}
+        scores |= {"equal weights": S.mean(axis=1), "reciprocal rank fusion": runs[1].reciprocal_ranks()}
+        scores |= {f"{name} alone": s for name, s in zip(runs[1].names, S.T, strict=True)}
+        weights.append(model.weights_)
+        for name, s in scores.items():
+            values.setdefault(name, []).append(metrics.per_query("ndcg@10", y, s, runs[1].query))
+    learned = np.concatenate(values["learned weights"])
+    print("| | NDCG@10 | p against learned |\n|---|---|---|")
+    for name, parts in sorted(values.items(), key=lambda item: -np.nanmean(np.concatenate(item[1]))):
+        other = np.concatenate(parts)
+        both = ~np.isnan(learned) & ~np.isnan(other)
+        p = "" if name == "learned weights" else metrics.randomisation_test(learned[both], other[both], random_state=0)
+        print(f"| {name} | {other[both].mean():.4f} | {p} |", flush=True)
+    print(dict(zip(RETRIEVERS, np.mean(weights, axis=0).round(3).tolist(), strict=True)), model.weight_errors_.round(3))
+
+
+def _runs(data: datasets.RankingData, top: int = 20) -> tuple[fusion.Runs, Judgments]:
+    rows: dict[str, list[tuple[str, str, float]]] = {name: [] for name in RETRIEVERS}
+    for q in np.unique(data.qid):
+        here = np.flatnonzero(data.qid == q)
+        for name, column in RETRIEVERS.items():
+            s = data.X[here, column]
+            best = here[np.argsort(-s, kind="stable")[:top]]
+            rows[name] += [(str(q), str(i), float(data.X[i, column])) for i in best]
+    document = np.arange(len(data.y)).astype(str)
+    return fusion.Runs.of(rows), Judgments(data.qid.astype(str), document, data.y)
+
+
+def sets(archives: Path, folder: str):
+    """Training and test rows of four sets."""
+    mq2008 = unpacked(archives, "letor4-mq2008", folder) / "MQ2008" / "Fold1"
+    yield "MQ2008", *(datasets.load_letor(mq2008 / f"{part}.txt") for part in ("train", "test"))
+    ohsumed = unpacked(archives, "letor2-ohsumed", folder) / "OHSUMED" / "Data" / "All" / "OHSUMED.txt"
+    yield "OHSUMED 2", *_halves(datasets.load_letor(ohsumed, missing="minimum"))
+    mslr = unpacked(archives, "mslr-web-fold1-5k", folder)
+    yield "MSLR sample", *(datasets.load_letor(mslr / f"msn1.fold1.{part}.5k.txt") for part in ("train", "test"))
+    lightgbm = unpacked(archives, "lightgbm-lambdarank", folder)
+    root = next(lightgbm.rglob("rank.train")).parent
+    yield "LightGBM example", *(_with_sizes(root, part) for part in ("train", "test"))
+
+
+def _halves(data: datasets.RankingData) -> list[datasets.RankingData]:
+    queries = np.unique(data.qid)
+    first = np.isin(data.qid, queries[::2])
+    return [datasets.RankingData(data.X[part], data.y[part], data.qid[part]) for part in (first, ~first)]
+
+
+def _with_sizes(root: Path, part: str) -> datasets.RankingData:
+    from sklearn.datasets import load_svmlight_file
+
+    X, y = load_svmlight_file(str(root / f"rank.{part}"), n_features=301, zero_based=True)
+    sizes = np.loadtxt(root / f"rank.{part}.query", dtype=int)
+    return datasets.RankingData(X.toarray(), y, np.repeat(np.arange(len(sizes)), sizes))
+
+
+def confidence(archives: Path, folder: str) -> None:
+    """Of pairs of new queries said to be so sure, how many are in the right order."""
+    print("| data | " + " | ".join(f"{a:.0%} to {b:.0%}" for a, b in pairwise(LEVELS)) + " |")
+    print("|---|" + "---|" * (len(LEVELS) - 1))
+    for name, train, test in sets(archives, folder):
+        model = RankRLS().fit(train.X, train.y, qid=train.qid)
+        sure, right = [], []
+        for q in np.unique(test.qid):
+            rows = np.flatnonzero(test.qid == q)
+            i, j = (rows[k] for k in np.triu_indices(len(rows), 1))
+            differ = test.y[i] != test.y[j]
+            if differ.any():
+                p = model.probability_above(test.X[i[differ]], test.X[j[differ]])
+                sure.append(np.maximum(p, 1 - p))
+                right.append((p > 0.5) == (test.y[i[differ]] > test.y[j[differ]]))
+        p, ok = np.concatenate(sure), np.concatenate(right)
+        cells = []
+        for low, high in pairwise(LEVELS):
+            there = (p >= low) & (p < high)
+            cells.append(f"{ok[there].mean():.0%} of {there.sum():,}" if there.any() else "none")
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+
+
+def constraints(archives: Path, folder: str) -> None:
+    """What signs and gains cost or bring: NDCG@10 and pairwise accuracy on test queries."""
+    ways = {"plain": {}, "positive": {"positive": True}, 'gain="exponential"': {"gain": "exponential"}}
+    ways['gain="auto"'] = {"gain": "auto"}
+    print("| data | " + " | ".join(ways) + " |\n|---|" + "---|" * len(ways))
+    for name, train, test in sets(archives, folder):
+        cells = []
+        for params in ways.values():
+            model = RankRLS(scoring="ndcg@10", **params).fit(train.X, train.y, qid=train.qid)
+            scores = model.predict(test.X)
+            both = metrics.ndcg(test.y, scores, test.qid, k=10), metrics.pairwise_accuracy(test.y, scores, test.qid)
+            cells.append("{:.3f} / {:.3f}".format(*both) + (f" ({model.gain_})" if "gain" in params else ""))
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+
+
+PARTS = {"clicks": from_clicks, "fusion": from_runs, "confidence": confidence, "constraints": constraints}
+
+
+def main(archives: str = "../shared/data", *wanted: str) -> None:
+    for name in wanted or PARTS:
+        print(f"\n{name}")
+        with tempfile.TemporaryDirectory() as folder:
+            PARTS[name](Path(archives), folder)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
