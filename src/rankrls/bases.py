@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from scipy import sparse
@@ -31,6 +31,7 @@ from scipy import sparse
 from .kernels import MEDIAN_ROWS, Kernel, Moments, Scaled, divided
 from .system import memory
 from .system.rows import DistinctRows
+from .system.types import ArrayLike
 
 __all__ = ["Basis", "KMeansCentres", "PivotedCholesky", "RandomRows"]
 
@@ -166,8 +167,11 @@ class PivotedCholesky(Basis):
 DEFAULT = PivotedCholesky  # docs/decisions/0003-basis.md
 
 
+BasisLike: TypeAlias = Basis | ArrayLike  # what `basis=` takes besides None
+
+
 def points(
-    basis: Any,
+    basis: BasisLike | None,
     X: Any,
     kernel: Kernel,
     seed: int,
@@ -200,7 +204,7 @@ def points(
         memory.check_memory(4 * 8.0 * r**2, f"{where}a basis of {r} points", "take a smaller one, e.g. basis=1000")
         arguments = [weights] if basis._weighted else []
         return basis.choose(X, kernel, np.random.default_rng(seed), *arguments)
-    array = basis if sparse.issparse(basis) else np.asarray(basis)
+    array: Any = basis if sparse.issparse(basis) else np.asarray(basis)
     if array.ndim == 1 and array.dtype.kind in "iu":
         rows = X if numbered is None else numbered
         return rows[row_numbers(array, rows.shape[0], where)]
@@ -212,7 +216,12 @@ def points(
     )
 
 
-def row_numbers(basis: Any, m: int, where: str = "") -> np.ndarray:
+def are_numbers(basis: BasisLike | None) -> bool:
+    """Whether a basis has one dimension: rows by their numbers."""
+    return not isinstance(basis, Basis | None) and np.ndim(basis) == 1
+
+
+def row_numbers(basis: ArrayLike, m: int, where: str = "") -> np.ndarray:
     """Rows by number: negative ones count from the end, repeated ones count once."""
     array = np.asarray(basis)
     outside = (array < -m) | (array >= m)
@@ -243,7 +252,7 @@ def deal(rows: DistinctRows, sizes: Sequence[int]) -> list[np.ndarray]:
     return [np.flatnonzero(owner == number) for number in range(len(sizes))]
 
 
-def is_count(value: Any) -> bool:
+def is_count(value: object) -> TypeGuard[int]:
     """A whole number, and not True or False."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 

@@ -21,7 +21,7 @@ import difflib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -285,7 +285,10 @@ SHORTHANDS: dict[str, type[Kernel]] = {
 }
 
 
-def as_kernel(kernel: Kernel | str | Callable[..., np.ndarray]) -> Kernel:
+KernelLike: TypeAlias = Kernel | str | Callable[..., np.ndarray]  # what `kernel=` takes besides None
+
+
+def as_kernel(kernel: KernelLike) -> Kernel:
     """A kernel object from an object, a shorthand or a function.
 
     Examples

@@ -16,7 +16,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from scipy import sparse
@@ -36,6 +36,7 @@ T = TypeVar("T")
 FRAGMENT_ROWS = 8192  # rows whose features are held at once
 
 
+@runtime_checkable
 class BlockedRows(Protocol):
     """Rows in blocks, wherever they are; functions of a block return something that adds."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import fields
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -123,24 +124,40 @@ class Ranker(BaseEstimator):
             self.__dict__.update(before)
             raise
 
+    def _store(self, *results: Any) -> Self:
+        """Make what a fit found the attributes of this model.
+
+        The field `alpha` of a result becomes `alpha_`. A field that is None by default, and still is, becomes none: an
+        attribute of an earlier fit goes.
+        """
+        for result in results:
+            for field in fields(result):
+                value = getattr(result, field.name)
+                if value is None and field.default is None:
+                    self.__dict__.pop(f"{field.name}_", None)
+                else:
+                    setattr(self, f"{field.name}_", value)
+        return self
+
     def _rows(self, X: Any, *, reset: bool = False, at_least: int = 1) -> Any:
         """Checked rows of numbers; with `reset`, their number and names of columns become the model's."""
         checks.check_content(X=X)
-        types: dict[str, Any] = {"accept_sparse": self._accepts(), "dtype": [np.float64, np.float32]}
+        types: dict[str, Any] = {"accept_sparse": sparse_formats(self), "dtype": [np.float64, np.float32]}
         try:
             return validate_data(self, X, **types, ensure_min_samples=at_least, reset=reset)
         except ValueError as error:
             raise checks.unreadable(error, X) from None
-
-    def _accepts(self) -> Any:
-        """What `validate_data` is to accept of sparse input."""
-        return False if self.__sklearn_tags__().input_tags.pairwise else "csr"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.estimator_type = "ranker"
         tags.target_tags.required = True
         return tags
+
+
+def sparse_formats(model: BaseEstimator) -> str | bool:
+    """The sparse input that a ranker takes: none if X is a kernel matrix."""
+    return False if model.__sklearn_tags__().input_tags.pairwise else "csr"
 
 
 def _scored(y: ArrayLike, *rest: Any) -> list[Any]:

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr, ndtr
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..core.features import Nystroem
 from ..core.penalty import per_spread
 from ..core.queries import Queries
 from ..core.ridge import eigh
+from .ridge_ranker import RidgeRanker
 
 SAMPLE = 4000  # held-out pairs to calibrate by
 DRAWS = 1000  # of a ranking, for intervals of ranks
@@ -58,17 +59,8 @@ def _pairs(y: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return a[differ][:SAMPLE], b[differ][:SAMPLE]
 
 
-class Confidence:
+class Confidence(RidgeRanker):
     """What a model with sums and held-out scores knows of its own uncertainty."""
-
-    alpha_: float
-    kernel_: Any
-    noise_: tuple[float, float]
-    scale: Any
-    statistics_: Any
-    X_fit_: Any
-    predict: Any
-    _accepts: Any
 
     def probability_above(self, X_a, X_b):
         """The probability that each row of X_a belongs above the row of X_b beside it.
@@ -214,7 +206,7 @@ class Confidence:
                 'most as many features as rows, or a kernel with a basis, with alpha="auto" (alphas=[value] for one)'
             )
         X, _ = checks.split_qid_column(X, None)
-        X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], reset=False)
+        X = self._rows(X)
         gram, W = self.statistics_.gram, None
         if hasattr(self, "kernel_"):
             W = Nystroem(self.kernel_, self.X_fit_).W

@@ -14,21 +14,12 @@ from ..core.ridge import primal
 from ..problems import choice
 from ..problems.signed import signed_models
 from ..problems.solved import mean_eigenvalue
-from .base import Ranker
+from .ridge_ranker import RidgeRanker
 from .serving import kernel_scorer, linear_scorer
 
 
-class Explained(Ranker):
+class Explained(RidgeRanker):
     """A model of weights on features or on points."""
-
-    coef_: Any
-    dual_coef_: Any
-    intercept_: Any
-    kernel_: Any
-    X_fit_: Any
-    n_features_in_: int
-    positive: Any
-    statistics_: Any
 
     def scorer(self):
         """A bare function of arrays that scores as `predict` does, for serving loops.

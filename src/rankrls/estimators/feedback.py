@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..core.penalty import per_spread
@@ -16,27 +16,15 @@ from ..problems.base import Model
 from ..problems.constrained import Preferred, constrained_model
 from ..problems.signed import signed_models
 from .from_blocks import features_of, penalty
+from .results import Learned, Weights
+from .ridge_ranker import RidgeRanker
 from .training import Training
 
 TOLERANCE = 1e-6  # what is demanded exactly must hold up to this
 
 
-class PairFeedback:
+class PairFeedback(RidgeRanker):
     """Adding pairs to a model that keeps its sums, and taking them back."""
-
-    alpha_: float
-    basis: Any
-    coef_: Any
-    dual_coef_: Any
-    kernel: Any
-    kernel_: Any
-    n_features_in_: int
-    positive: Any
-    scale: Any
-    statistics_: Any
-    X_fit_: Any
-    _accepts: Any
-    _store: Any
 
     def add_pairs(self, X, pairs, margins=None, weights=None, *, exact=False):
         """Learn preferences on top of what the model knows, exactly: one rank-one change of its sums each.
@@ -85,7 +73,7 @@ class PairFeedback:
         new = replace(new, weight=np.ones(p) if given is None else given, exact=np.full(p, bool(exact)))
         before = getattr(self, "pairs_", None) or Preferred.none(new.difference.shape[1])
         self._check_agreement(new, before, checks.check_pairs(pairs, len(X) if hasattr(X, "__len__") else X.shape[0]))
-        return self._with_pairs(before + new, new.added(self.statistics_), X)
+        return self._with_pairs(before + new, new, +1)
 
     def remove_pairs(self, X, pairs, margins=None, weights=None):
         """Take back pairs that `add_pairs` added: afterwards the model equals, to rounding, one that never saw them.
@@ -132,22 +120,23 @@ class PairFeedback:
         for name, given, have in (("margins", margins, taken.margin), ("weights", weights, taken.weight)):
             if given is not None and not np.allclose(checks.check_numbers(name, given, len(taken), unit="pair"), have):
                 raise ValueError(f"{name} are not those the pairs were added with, {have.tolist()[:5]}: leave them out")
-        return self._with_pairs(kept.take(stay), taken.added(self.statistics_, -1), X)
+        return self._with_pairs(kept.take(stay), taken, -1)
 
     # ---------------------------------------------------------------- inside
 
     def _differences(self, X: Any, pairs: Any) -> Preferred:
         """The pairs in the feature space of the model, margins and weights still to be filled in."""
         check_is_fitted(self, "alpha_")
-        if self.statistics_ is None or (self.kernel is not None and self.basis is None):
+        sums = self.statistics_
+        if sums is None or (self.kernel is not None and self.basis is None):
             raise ValueError(
                 "this model keeps no sums to add pairs to: pairs need a linear model with no more features than rows, "
                 "or a kernel with a basis"
             )
-        if self.statistics_.cross.shape[1] > 1:
-            raise ValueError(f"a pair has one margin, this model has {self.statistics_.cross.shape[1]} targets")
+        if sums.cross.shape[1] > 1:
+            raise ValueError(f"a pair has one margin, this model has {sums.cross.shape[1]} targets")
         X, _ = checks.split_qid_column(X, None)
-        X = validate_data(self, X, accept_sparse=self._accepts(), dtype=[np.float64, np.float32], reset=False)
+        X = self._rows(X)
         pairs = checks.check_pairs(pairs, X.shape[0])
         rows, place = np.unique(pairs, return_inverse=True)
         Phi = X[rows] if not hasattr(self, "kernel_") else self.kernel_(X[rows], self.X_fit_)
@@ -170,35 +159,38 @@ class PairFeedback:
                     "one of them back (remove_pairs), or leave both out"
                 )
 
-    def _with_pairs(self, pairs: Preferred, sums: Statistics, X: Any):
+    def _with_pairs(self, pairs: Preferred, changed: Preferred, sign: int) -> Self:
+        """Be the model with these pairs, after some were added or taken back; how alpha was chosen stays as it is."""
+        assert self.statistics_ is not None
+        sums = changed.added(self.statistics_, sign)
+        coef = self.coef_ if hasattr(self, "coef_") else self.dual_coef_
         data = Training(
-            np.empty((0, self.n_features_in_), dtype=self._precision()),
+            np.empty((0, self.n_features_in_), dtype=coef.dtype),
             np.empty((0, 1)),
             Queries.single(0),
             kernel=getattr(self, "kernel_", None),
             points=getattr(self, "X_fit_", None),
             scaled=self.scale is not None,
         )
-        self._store(self._solution(sums, data, pairs), data)
-        self.pairs_, self.statistics_, self.n_pairs_ = pairs, sums, sums.n_pairs
-        return self
+        weights = Weights.of(solution(self, self.alpha_, sums, data, pairs), data, self.regression)
+        kept = {name: getattr(self, f"{name}_", None) for name in ("weighting", "scale")}
+        learned = Learned(self.alpha_, self.tied_pairs_, self.n_queries_, sums.n_pairs, sums, **kept, pairs=pairs)
+        return self._store(weights, learned)
 
-    def _solution(self, sums: Statistics, data: Training, pairs: Preferred | None) -> Model:
-        """The model of the sums at alpha; an error if pairs contradict each other."""
-        signs = checks.check_signs(self.positive, self.n_features_in_, getattr(self, "feature_names_in_", None))
-        if signs is not None:
-            if pairs is not None and pairs.exact.any():
-                raise ValueError("pairs that are demanded exactly do not go with positive: give them as weighted pairs")
-            W = None if self.scale is None else per_spread(sums.spread)
-            return signed_models(sums, np.array([self.alpha_]), signs, W=W)[0]
-        W = penalty(data, sums, features_of(data, data.X.shape[1]))
-        model, failure = constrained_model(self.alpha_, sums, W, data.dtype, pairs)
-        if failure > TOLERANCE:
-            raise ValueError(
-                "the pairs that are demanded exactly contradict each other: no function of these features meets all "
-                f"of them (off by {failure:.2g} at best); the model is unchanged"
-            )
-        return model
 
-    def _precision(self) -> Any:
-        return (self.coef_ if hasattr(self, "coef_") else self.dual_coef_).dtype
+def solution(model: RidgeRanker, alpha: float, sums: Statistics, data: Training, pairs: Preferred | None) -> Model:
+    """The solution from sums and added pairs; an error if pairs contradict each other."""
+    signs = checks.check_signs(model.positive, data.X.shape[1], getattr(model, "feature_names_in_", None))
+    if signs is not None:
+        if pairs is not None and pairs.exact.any():
+            raise ValueError("pairs that are demanded exactly do not go with positive: give them as weighted pairs")
+        W = None if model.scale is None else per_spread(sums.spread)
+        return signed_models(sums, np.array([alpha]), signs, W=W)[0]
+    W = penalty(data, sums, features_of(data, data.X.shape[1]))
+    found, failure = constrained_model(alpha, sums, W, data.dtype, pairs)
+    if failure > TOLERANCE:
+        raise ValueError(
+            "the pairs that are demanded exactly contradict each other: no function of these features meets all "
+            f"of them (off by {failure:.2g} at best); the model is unchanged"
+        )
+    return found

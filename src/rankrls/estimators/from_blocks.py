@@ -33,7 +33,10 @@ from ..problems.choice import Choice, Judged, Setting
 from ..problems.solved import Solved, mean_eigenvalue, model_at, needs_rows
 from ..system import memory
 from ..system.seeds import seed_of
+from ..system.types import Path
 from ..system.warnings import warn
+from .results import Learned, RankRLSFit, Seen, Selected, Weights
+from .ridge_ranker import RidgeRanker
 from .training import GRAM_COLUMNS, Training, is_scalable
 
 
@@ -206,24 +209,12 @@ class BlockSetup:
         return found
 
 
-@dataclass(frozen=True)
-class BlockFit:
-    """What a fit found."""
-
-    model: Model
-    data: Training  # kernel and basis points; no rows
-    sums: Statistics
-    alpha: float
-    tied: bool
-    names: list[str] | None  # of the features
-    scale: np.ndarray | None = None  # of the columns
-    alphas: np.ndarray | None = None  # the grid alpha was chosen from, if it was
-    cv_scores: np.ndarray | None = None  # (k,)
-    cv_errors: np.ndarray | None = None  # (k,)
-    cv_criterion: str | None = None  # what the scores are, where they are not the metric
+def seen(rows: Source | BlockedRows) -> Seen:
+    """The columns of rows that are read in blocks."""
+    return Seen.of(rows.n_columns, rows.names)
 
 
-def fit_source(model: Any, source: Source, checkpoint: Any) -> BlockFit:
+def fit_source(model: RidgeRanker, source: Source, checkpoint: Path | None) -> RankRLSFit:
     """Fit to a source that is read in blocks; an interrupted fit resumes from the file `checkpoint`."""
     about = {"source": source.describe(), "model": repr(model), **{k: repr(v) for k, v in model.get_params().items()}}
     if checkpoint is not None:
@@ -234,7 +225,7 @@ def fit_source(model: Any, source: Source, checkpoint: Any) -> BlockFit:
     return found
 
 
-def fit_rows(model: Any, blocks: BlockedRows) -> BlockFit:
+def fit_rows(model: RidgeRanker, blocks: BlockedRows) -> RankRLSFit:
     """Fit to rows in blocks; `model` has the parameters."""
     if blocks.n_targets > 1 and model.tied_pairs is not True:
         checks.check_targets(np.empty((1, blocks.n_targets)), tied_pairs=model.tied_pairs)
@@ -262,15 +253,23 @@ def fit_rows(model: Any, blocks: BlockedRows) -> BlockFit:
         chosen = Choice.only(next(candidates), Setting(alpha=float(model.alpha)))
     setup, alpha = chosen.candidate, chosen.setting.alpha
     _check_sums(setup.sums)
-    found = BlockFit(setup.model(alpha), setup.data, setup.sums, alpha, setup.loss.tied, blocks.names, setup.scale)
+    learned = Learned(
+        alpha,
+        setup.loss.tied,
+        n_queries=setup.sums.n_queries,
+        n_pairs=setup.sums.n_pairs,
+        statistics=setup.sums,
+        weighting=model.weighting,
+        scale=setup.scale,
+    )
+    weights = Weights.of(setup.model(alpha), setup.data, model.regression)
     if not auto:
-        return found
+        return weights, learned, Selected()
     criterion = ("minus the loss" if metric.greater_is_better else "loss") if blocks.once else None
-    found = replace(found, alphas=chosen.alphas, cv_criterion=criterion)
-    return replace(found, cv_scores=chosen.scores, cv_errors=chosen.errors)
+    return weights, learned, Selected(chosen.alphas, chosen.scores, chosen.errors, criterion)
 
 
-def more_sums(model: Any, source: Source) -> tuple[Statistics, Training]:
+def more_sums(model: RidgeRanker, source: Source) -> tuple[Statistics, Training]:
     """The sums of further rows for a fitted model, and its kernel and points."""
     _check_same_features(model, source)
     none = np.empty((0, source.n_columns), dtype=source.dtype)
@@ -298,7 +297,7 @@ def combined(before: Statistics | None, sums: Statistics, alpha: float, *, learn
     return after
 
 
-def check_same_loss(model: Any) -> None:
+def check_same_loss(model: RidgeRanker) -> None:
     """Sums of different losses cannot be added."""
     before = {"weighting": getattr(model, "weighting_", model.weighting), "tied_pairs": model.tied_pairs_}
     if model.statistics_ is not None:
@@ -312,7 +311,7 @@ def check_same_loss(model: Any) -> None:
             )
 
 
-def _check_same_features(model: Any, source: Source) -> None:
+def _check_same_features(model: RidgeRanker, source: Source) -> None:
     if source.n_columns != model.n_features_in_:
         raise ValueError(f"the model has {model.n_features_in_} features, these rows have {source.n_columns}")
     known = getattr(model, "feature_names_in_", None)
@@ -336,7 +335,7 @@ def features_of(data: Training, n_columns: int) -> Features:
     return Identity(n_columns) if data.kernel is None else Nystroem(data.kernel, data.points)
 
 
-def _with_kernels(model: Any, blocks: BlockedRows) -> list[Training]:
+def _with_kernels(model: RidgeRanker, blocks: BlockedRows) -> list[Training]:
     """The kernels to choose from with their basis points, which are drawn from a sample of the rows."""
     if model.kernel is None:
         if blocks.n_columns > GRAM_COLUMNS:
@@ -346,8 +345,7 @@ def _with_kernels(model: Any, blocks: BlockedRows) -> list[Training]:
         return [replace(_rows(blocks), scaled=model.scale is not None)]
     kernel = as_kernel(model.kernel)
     basis = model.basis
-    numbers = not isinstance(basis, bases.Basis) and np.ndim(basis) == 1
-    if basis is None or isinstance(kernel, Precomputed) or numbers:
+    if basis is None or isinstance(kernel, Precomputed) or bases.are_numbers(basis):
         raise ValueError(
             "a kernel model of rows that are read in blocks is expanded in a few points: pass basis= a number, an "
             f"object of rankrls.bases or the points themselves; got kernel={model.kernel!r}, basis={basis!r}"

@@ -1,4 +1,4 @@
-"""Rows of which some have no score: read and checked once, for every semi-supervised ranker."""
+"""Training input, read and checked in one place: rows that all have a score, or of which some have none."""
 
 from __future__ import annotations
 
@@ -6,11 +6,52 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from .. import checks
 from ..core.queries import Queries
 from ..system.frames import as_column
+from ..system.types import ArrayLike, Ids, MatrixLike
+from .base import sparse_formats
+from .ridge_ranker import RidgeRanker
+from .training import Training
+
+
+def training_rows(
+    model: RidgeRanker, X: MatrixLike, y: ArrayLike, qid: Ids, sample_weight: ArrayLike | None, *, fresh: bool = True
+) -> Training:
+    """Rows to fit to; unless `fresh`, further rows for a model that is fitted already."""
+    checks.check_content(X=X, y=y, qid=qid, sample_weight=sample_weight)
+    X, qid = checks.split_qid_column(X, qid)
+    try:
+        rows, targets = validate_data(
+            model,
+            X,
+            as_column(y),
+            accept_sparse=sparse_formats(model),
+            dtype=[np.float64, np.float32],
+            y_numeric=True,
+            multi_output=True,
+            ensure_min_samples=2 if fresh else 1,
+            reset=fresh or not hasattr(model, "alpha_"),
+        )
+    except ValueError as error:
+        raise checks.unreadable(error, X) from None
+    if model.tied_pairs is not True and targets.ndim == 2 and targets.shape[1] == 1:
+        targets = column_or_1d(targets, warn=True)
+    m, n = rows.shape
+    queries, weights = checks.check_queries(qid, m), checks.check_weights(sample_weight, m)
+    if model.__sklearn_tags__().input_tags.pairwise and fresh:
+        checks.check_kernel_matrix(rows)
+    signs = checks.check_signs(model.positive, n, getattr(model, "feature_names_in_", None))
+    kind = {"n_given": m, "flat": targets.ndim == 1, "signs": signs, "scaled": model.scale is not None}
+    y = checks.check_targets(targets, tied_pairs=model.tied_pairs)
+    data = Training(rows, y, queries, weights, **kind).without_zero_weights()
+    if model.tied_pairs is not False:
+        checks.check_query_mass(data.queries, data.weights, model.weighting)
+    if fresh and model.regression == 0:
+        checks.check_comparable(data.y, data.queries)
+    return data
 
 
 @dataclass(frozen=True)

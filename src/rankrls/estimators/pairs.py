@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from .. import checks
 from ..core.pairs import PairPreferences
 from ..core.penalty import per_spread
-from ..metrics import Metric
+from ..core.queries import Queries
+from ..metrics import Metric, get_metric
 from ..problems import choice
-from ..problems.choice import Judged, Setting
+from ..problems.base import Model
+from ..problems.choice import Choice, Judged, Setting
 from ..problems.primal import Primal
 from ..system import memory
-from .training import Training
+from ..system.frames import as_frame
+from ..system.types import ArrayLike, Matrix, MatrixLike
+from .results import Learned, RankRLSFit, Selected, Weights
+from .ridge_ranker import RidgeRanker
+from .training import GRAM_COLUMNS, Training
+
+WIDE_COLUMNS = 500  # of explicit pairs, up to which weights are solved for as they are
 
 
 @dataclass(frozen=True)
@@ -59,3 +68,89 @@ class PairSetup:
         settings = [Setting(alpha=float(alpha)) for alpha in alphas]
         scores = choice.pair_scores(self.problem, alphas)
         return Judged(settings, scores, np.full(len(scores), np.nan))
+
+
+class PairFit(RidgeRanker):
+    """Fitting to explicit preferences."""
+
+    def fit_pairs(
+        self, X: MatrixLike, pairs: ArrayLike, margins: ArrayLike | None = None, weights: ArrayLike | None = None
+    ) -> Self:
+        """Learn from explicit preferences: minimise sum_p w_p (d_p - (f(x_i) - f(x_j)))^2 + alpha ||f||^2.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items.
+        pairs : array-like of int, shape (n_pairs, 2)
+            Row numbers (i, j): item i is preferred to item j.
+        margins : array-like of shape (n_pairs,), default=None
+            d, by how much; 1 if not given.
+        weights : array-like of shape (n_pairs,), default=None
+            w, the weight of each pair; 1 if not given.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        alpha="auto" leaves out each pair, exactly, and counts held-out pairs in the right order. Where the preference
+        graph falls into at least four components and none holds more than half of the pairs, whole components are left
+        out instead: items that no chain of pairs links share nothing, as queries do. `weighting`, `tied_pairs`,
+        `regression`, `scoring` and `cv` are not used.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import RankRLS
+        >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
+        >>> RankRLS(alpha=0.1).fit_pairs(X, [[2, 1], [1, 0]]).predict(X).round(2)
+        array([-0.08,  0.83,  1.83])
+        """
+        self._check_params()
+        checks.check_unsigned(self.positive, "fit_pairs")
+        with self._attempt():
+            X = self._rows(as_frame(X), reset=True, at_least=2)
+            if self.__sklearn_tags__().input_tags.pairwise:
+                checks.check_kernel_matrix(X)
+            return self._store(*fit_preferences(self, X, *_checked_pairs(X, pairs, margins, weights)))
+
+
+def _checked_pairs(
+    X: Matrix, pairs: ArrayLike, margins: ArrayLike | None, weights: ArrayLike | None
+) -> tuple[PairPreferences, np.ndarray]:
+    """The pairs that weigh something, and their margins."""
+    found = checks.check_pairs(pairs, X.shape[0])
+    p = len(found)
+    y = np.ones(p) if margins is None else checks.check_numbers("margins", margins, p, unit="pair")
+    w = checks.check_weights(weights, p, name="weights", unit="pair")
+    if w is not None:
+        found, y, w = (array[w > 0] for array in (found, y, w))
+    return PairPreferences(found, X.shape[0], w), y
+
+
+def fit_preferences(model: RidgeRanker, X: Matrix, F: PairPreferences, margins: np.ndarray) -> RankRLSFit:
+    """Fit to pairs of rows; `model` has the parameters."""
+    auto, (m, n) = isinstance(model.alpha, str), X.shape
+    # expand weights in the rows only where these are far fewer: their kernel matrix squares what is large in them
+    wide = model.kernel is None and n > min(max(m, WIDE_COLUMNS), GRAM_COLUMNS)
+    if wide and not sparse.issparse(X):
+        X = X - X.mean(axis=0)  # pairs do not see it
+    rows = Training(X, margins, Queries.single(m), n_given=m, scaled=model.scale is not None)
+    options = rows.with_kernels("linear" if wide else model.kernel, model.basis, model.random_state)
+    candidates = [PairSetup.of(data, F, margins, model.alphas if auto else [model.alpha]) for data in options]
+    if auto or len(options) > 1:
+        chosen = choice.choose(candidates, None, get_metric("pairwise_accuracy"))
+    else:
+        chosen = Choice.only(candidates[0], Setting(alpha=float(model.alpha)))
+    setup, alpha = chosen.candidate, chosen.setting.alpha
+    solution, data, sums = setup.problem.model(alpha), setup.data, None
+    if wide:
+        coef, scale = X.T @ solution.coef, getattr(data.kernel, "scale", None)
+        solution, data = Model(coef if scale is None else coef / scale[:, None] ** 2, solution.intercept), rows
+    else:
+        sums = replace(setup.problem.sums, weight=0.0, beta=float(model.regression))
+    learned = Learned(alpha, False, n_queries=0, n_pairs=len(margins), statistics=sums, scale=setup.scale)
+    selected = Selected(chosen.alphas, chosen.scores, chosen.errors) if auto else Selected()
+    return Weights.of(solution, data, model.regression), learned, selected

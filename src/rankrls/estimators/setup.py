@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,15 @@ from ..core.penalty import per_spread
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..core.statistics import Statistics, column_spread
-from ..metrics import Metric
+from ..metrics import Metric, get_metric
 from ..problems import choice
 from ..problems.base import Fold, Model
-from ..problems.choice import Judged, Problem, Setting
+from ..problems.choice import Choice, Judged, Problem, Setting
 from ..problems.iterative import Iterative
 from ..problems.primal import Primal
 from .folds import folds_of
+from .results import Learned, RankRLSFit, Selected, Weights
+from .ridge_ranker import RidgeRanker
 from .training import Training, multiplied
 
 
@@ -125,11 +126,28 @@ class Setup:
         )
 
 
-def setups(
-    options: list[Training], tied_pairs: object, given: object, *, weighting: str, regression: float
-) -> Iterator[Setup]:
-    """The setups of each kernel there is to choose from, and of tied pairs included or not where that is "auto"."""
-    ties = (True, False) if tied_pairs == "auto" else (bool(tied_pairs),)
-    for data in options:
-        for tied in ties:
-            yield Setup.of(data, given, tied=tied, weighting=weighting, regression=regression)
+def fit_training(model: RidgeRanker, rows: Training) -> RankRLSFit:
+    """Fit to rows in memory; `model` has the parameters."""
+    auto = isinstance(model.alpha, str)
+    options = rows.with_kernels(model.kernel, model.basis, model.random_state)
+    ties = (True, False) if model.tied_pairs == "auto" else (bool(model.tied_pairs),)
+    of = partial(Setup.of, weighting=model.weighting, regression=float(model.regression))
+    given = model.alphas if auto else [model.alpha]
+    candidates = (of(data, given, tied=tied) for data in options for tied in ties)
+    if auto or len(options) * len(ties) > 1:
+        chosen = choice.choose(candidates, model.cv, get_metric(model.scoring))
+    else:
+        chosen = Choice.only(next(candidates), Setting(alpha=float(model.alpha)))
+    setup, alpha = chosen.candidate, chosen.setting.alpha
+    data = setup.data
+    learned = Learned(
+        alpha,
+        setup.tied,
+        n_queries=len(data.queries),
+        n_pairs=setup.F.n_pairs,
+        statistics=setup.statistics(),
+        weighting=model.weighting,
+        scale=setup.scale,
+    )
+    weights = Weights.of(setup.model(alpha), data, model.regression)
+    return weights, learned, Selected.of(chosen, data) if auto else Selected()

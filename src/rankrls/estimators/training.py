@@ -19,6 +19,7 @@ from ..kernels import (
     Function,
     Gaussian,
     Kernel,
+    KernelLike,
     Laplacian,
     Linear,
     Moments,
@@ -35,6 +36,7 @@ from ..problems.primal import Primal
 from ..problems.signed import SignedPrimal
 from ..system import memory
 from ..system.seeds import seed_of
+from ..system.types import Seed
 
 SCALABLE = (Linear, Gaussian, Polynomial, Laplacian, Cosine)
 GRAM_COLUMNS = 4000  # sparse data with more columns than this never get a dense Gram matrix
@@ -66,7 +68,9 @@ class Training:
         rows = {"X": self.X[kept], "y": self.y[kept], "weights": self.weights[kept]}
         return replace(self, **rows, queries=queries, kept=kept, given=self.X)
 
-    def with_kernels(self, kernel: Any, basis: Any, random_state: Any) -> list[Training]:
+    def with_kernels(
+        self, kernel: KernelLike | None, basis: bases.BasisLike | None, random_state: Seed
+    ) -> list[Training]:
         """The rows under each kernel there is to choose from, with the basis points if there are any."""
         if kernel is None:
             return [self]
@@ -85,14 +89,14 @@ class Training:
         scale = Moments.of(self.X, self.weights).deviation
         return [Scaled(k, scale) for k in kernel.candidates(divided(self.X, scale), self.weights)]
 
-    def _precomputed(self, basis: Any, seed: int) -> Training:
+    def _precomputed(self, basis: bases.BasisLike | None, seed: int) -> Training:
         """Points of a precomputed kernel are rows and columns of the caller's matrix, by number."""
         kept = np.arange(self.X.shape[0]) if self.kept is None else self.kept
         if basis is None:
             X = self.X if self.kept is None else np.ascontiguousarray(self.X[:, self.kept])
             return replace(self, X=X, kernel=Precomputed())
         drawn = bases.is_count(basis) or isinstance(basis, bases.RandomRows | bases.PivotedCholesky)
-        if not drawn and np.ndim(basis) != 1:
+        if not drawn and not bases.are_numbers(basis):
             raise ValueError("the basis of a precomputed kernel is a number of rows to draw, or row numbers")
         K = self.X if self.given is None else self.given
         numbers, lookup = np.arange(K.shape[0])[:, None], Function(partial(_looked_up, K))

@@ -12,9 +12,10 @@ from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
+from ..bases import BasisLike
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
-from ..kernels import Kernel, Precomputed, is_precomputed
+from ..kernels import KernelLike, Precomputed, is_precomputed
 from ..metrics import Metric, get_metric
 from ..problems import choice
 from ..problems.choice import Judged, Setting
@@ -145,8 +146,8 @@ class TransductiveRankRLS(Ranker):
         alpha: float | str = "auto",
         fidelity: float | str = 1.0,
         *,
-        kernel: Kernel | Callable | str | None = None,
-        basis: object = None,
+        kernel: KernelLike | None = None,
+        basis: BasisLike | None = None,
         weighting: str = "items",
         alphas: ArrayLike | None = None,
         fidelities: ArrayLike | None = None,

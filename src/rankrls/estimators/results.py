@@ -1,0 +1,101 @@
+"""What fitting code returns. Fields are named like the fitted attributes, and only the estimator stores them.
+
+A field left at None is an attribute that the model does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.statistics import Statistics
+from ..kernels import Kernel, Precomputed
+from ..problems.base import Model
+from ..problems.choice import Choice
+from ..problems.constrained import Preferred
+from ..system.types import Matrix
+from .confidence import noise_of
+from .training import Training
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The columns that a fit saw, where scikit-learn's own check did not note them."""
+
+    n_features_in: int
+    feature_names_in: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, n_columns: int, names: Sequence[str] | None) -> Seen:
+        return cls(n_columns, None if names is None else np.array(names, dtype=object))
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What `RankRLS.predict` needs: weights of the columns, or of the points of a kernel model."""
+
+    intercept: float | np.ndarray
+    coef: np.ndarray | None = None
+    dual_coef: np.ndarray | None = None
+    X_fit: Matrix | None = None
+    kernel: Kernel | None = None
+
+    @classmethod
+    def of(cls, model: Model, data: Training, regression: float) -> Weights:
+        """The solution in the precision and the shape of the caller's data."""
+        coef = model.coef.astype(data.dtype)
+        free = model.intercept.astype(data.dtype) if regression > 0 else np.zeros_like(model.intercept)
+        intercept = float(free[0]) if data.flat else free
+        if data.kernel is None:
+            return cls(intercept, coef=coef[:, 0] if data.flat else coef.T)
+        if isinstance(data.kernel, Precomputed) and data.points is None:
+            coef = np.nan_to_num(data.all_rows(coef))  # a row not given has no weight
+        X = data.X if isinstance(data.kernel, Precomputed) else data.X.copy()  # the caller may change its rows
+        points = X if data.points is None else data.points
+        return cls(intercept, dual_coef=coef[:, 0] if data.flat else coef, X_fit=points, kernel=data.kernel)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a fitted RankRLS knows besides its weights."""
+
+    alpha: float
+    tied_pairs: bool
+    n_queries: int
+    n_pairs: int
+    statistics: Statistics | None  # the sums, where the model keeps them
+    weighting: str | None = None
+    scale: np.ndarray | None = None  # of the columns
+    pairs: Preferred | None = None  # added one by one
+
+
+@dataclass(frozen=True)
+class Selected:
+    """How alpha was chosen; empty where it was given."""
+
+    alphas: np.ndarray | None = None
+    cv_scores: np.ndarray | None = None
+    cv_errors: np.ndarray | None = None
+    cv_criterion: str | None = None  # what the scores are, where they are not the metric
+    cv_predictions: np.ndarray | None = None
+    noise: tuple[float, float] | None = None  # of held-out scores
+
+    @classmethod
+    def of(cls, chosen: Choice, data: Training) -> Selected:
+        """The alphas that were tried in memory, with the held-out scores of the best."""
+        noise = None
+        if data.flat and len(data.queries) > 1:
+            noise = noise_of(data.y[:, 0], np.asarray(chosen.predictions[:, 0], dtype=float), data.queries)
+        predictions = data.all_rows(chosen.predictions).astype(data.dtype, copy=False)
+        return cls(
+            chosen.alphas,
+            chosen.scores,
+            chosen.errors,
+            cv_predictions=predictions[:, 0] if data.flat else predictions,
+            noise=noise,
+        )
+
+
+RankRLSFit = tuple[Weights, Learned, Selected]

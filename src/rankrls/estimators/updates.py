@@ -1,0 +1,167 @@
+"""Queries added to a fitted model, and taken back: exact changes of the sums it keeps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .. import checks
+from ..blocks.sources import source_of
+from ..core.preferences import QueryPreferences
+from ..core.statistics import Statistics
+from ..system.frames import as_frame
+from ..system.types import ArrayLike, Ids, MatrixLike
+from .feedback import solution
+from .from_blocks import check_same_loss, combined, fit_source, more_sums, seen
+from .intake import training_rows
+from .results import Learned, RankRLSFit, Selected, Weights
+from .ridge_ranker import RidgeRanker
+from .training import GRAM_COLUMNS, Training
+
+
+def _keeps_sums(model: RidgeRanker) -> bool:
+    """Whether queries can be added to or taken from the model."""
+    if model.kernel is not None and model.basis is None:
+        raise AttributeError("adding queries needs a linear model or a kernel with a fixed basis: pass basis=")
+    if getattr(model, "statistics_", model) is None:
+        raise AttributeError(
+            "this model keeps no sums to add to or subtract from (it was fitted in dual or iterative form): start with "
+            "partial_fit instead of fit"
+        )
+    return True
+
+
+class Updates(RidgeRanker):
+    """Learning from more queries, and forgetting some."""
+
+    __metadata_request__partial_fit = {"qid": True}  # noqa: RUF012
+
+    @available_if(_keeps_sums)
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | str | None = None,
+        qid: Ids | str | None = None,
+        sample_weight: ArrayLike | str | None = None,
+    ) -> Self:
+        """Learn from more queries, exactly as if they had been there from the start.
+
+        For linear models and for kernel models with a fixed basis. Every call brings whole queries: a query id that
+        comes again is another query. What is "auto", and basis points, are chosen on the first call and kept.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import RankRLS
+        >>> from rankrls.datasets import make_search
+        >>> data = make_search(20, random_state=0)
+        >>> early, whole = data.qid < "q0010", RankRLS(1.0).fit(data.X, data.y, qid=data.qid)
+        >>> model = RankRLS(1.0)
+        >>> for part in (early, ~early):
+        ...     model = model.partial_fit(data.X[part], data.y[part], qid=data.qid[part])
+        >>> bool(np.allclose(model.coef_, whole.coef_))
+        True
+        """
+        return self._update(X, y, qid, sample_weight, learn=True)
+
+    @available_if(_keeps_sums)
+    def forget(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | str | None = None,
+        qid: Ids | str | None = None,
+        sample_weight: ArrayLike | str | None = None,
+    ) -> Self:
+        """Un-learn queries: afterwards the model equals, to rounding, one that never saw them.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight
+            The same rows, labels and weights the queries were learned from.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import RankRLS
+        >>> from rankrls.datasets import make_search
+        >>> data = make_search(20, random_state=0)
+        >>> model, gone = RankRLS(1.0).fit(data.X, data.y, qid=data.qid), data.qid == "q0007"
+        >>> model = model.forget(data.X[gone], data.y[gone], qid=data.qid[gone])
+        >>> never = RankRLS(1.0).fit(data.X[~gone], data.y[~gone], qid=data.qid[~gone])
+        >>> bool(np.allclose(model.coef_, never.coef_))
+        True
+        """
+        check_is_fitted(self, "alpha_")
+        return self._update(X, y, qid, sample_weight, learn=False)
+
+    def _update(self, X: Any, y: Any, qid: Any, sample_weight: Any, *, learn: bool) -> Self:
+        self._check_params()
+        fitted = hasattr(self, "alpha_")
+        if fitted:
+            check_same_loss(self)
+        with self._attempt():
+            source = source_of(X, y, qid, sample_weight)
+            if source is not None and not fitted:
+                return self._store(seen(source), *fit_source(self, source, None))
+            if source is not None:
+                return self._store(*updated(self, self, *more_sums(self, source), learn=learn))
+            X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
+            X = as_frame(X)  # a stream can be read only once
+            known: RidgeRanker = self
+            if not fitted and (self._auto or self.tied_pairs == "auto" or self.kernel is not None):
+                known = clone(self).fit(X, y, qid=qid, sample_weight=sample_weight)
+            rows = training_rows(self, X, y, qid, sample_weight, fresh=False)
+            return self._store(*updated(self, known, *sums_of(self, known, rows), learn=learn))
+
+
+def sums_of(model: RidgeRanker, known: RidgeRanker, rows: Training) -> tuple[Statistics, Training]:
+    """The sums of further rows, and these rows under the kernel of the model; `known` has what is fixed already."""
+    if model.kernel is not None:
+        rows = replace(rows, kernel=known.kernel_, points=known.X_fit_)
+    elif rows.X.shape[1] > GRAM_COLUMNS:
+        raise ValueError(
+            f"partial_fit keeps an n x n matrix, too large for {rows.X.shape[1]} features; at most {GRAM_COLUMNS}"
+        )
+    tied = getattr(known, "tied_pairs_", known.tied_pairs)
+    y = None if tied else rows.y[:, 0]
+    F = QueryPreferences(
+        rows.queries, y, weighting=model.weighting, regression=float(model.regression), weights=rows.weights
+    )
+    return rows.primal(F, rows.y).sums, rows
+
+
+def updated(model: RidgeRanker, known: RidgeRanker, sums: Statistics, data: Training, *, learn: bool) -> RankRLSFit:
+    """The model of the sums so far and of more, or less."""
+    alpha = float(getattr(known, "alpha_", known.alpha))
+    pairs = getattr(model, "pairs_", None)
+    sums = combined(getattr(model, "statistics_", None), sums, alpha, learn=learn)
+    scaled = model.scale is not None and data.kernel is None
+    learned = Learned(
+        alpha,
+        bool(getattr(known, "tied_pairs_", known.tied_pairs)),
+        n_queries=sums.n_queries,
+        n_pairs=sums.n_pairs,
+        statistics=sums,
+        weighting=model.weighting,
+        scale=sums.spread if scaled else getattr(data.kernel, "scale", None),
+        pairs=pairs,
+    )
+    weights = Weights.of(solution(model, alpha, sums, data, pairs), data, model.regression)
+    return weights, learned, Selected()
