@@ -162,6 +162,24 @@ def relation_model(M, y, rows, alpha, *, ranking, weights=None, weighting="items
     return solution[:q], solution[q:]
 
 
+def row_centring(rows):
+    """The matrix that takes the mean of its row out of each edge."""
+    same = np.equal.outer(rows, rows).astype(float)
+    return np.eye(len(rows)) - same / same.sum(axis=1)
+
+
+def least_residual(M, b, steps):
+    """x of the least ||b - M x|| in span(b, M b, ..., M^(steps-1) b)."""
+    space = [b / np.linalg.norm(b)]
+    for _ in range(steps - 1):
+        v = M @ space[-1]
+        for _ in range(2):
+            v = v - sum((u @ v) * u for u in space)
+        space.append(v / np.linalg.norm(v))
+    Q = np.column_stack(space)
+    return Q @ np.linalg.lstsq(M @ Q, b, rcond=None)[0]
+
+
 def top_of(scores, top, excluded=()):
     """[(column, score), ...] of each row, best first, ties by column, by plain sorting."""
     found = []

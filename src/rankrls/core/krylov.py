@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -136,6 +136,33 @@ def preconditioned_cg(
         direction += z
         history.append(float(np.linalg.norm(r)) / norm)
     return Solution(x[:, None], np.array(history[-1:]), len(history) - 1, history[-1] <= tol, np.array(history))
+
+
+def conjugate_residuals(product: Product, b: np.ndarray, shift: float = 0.0) -> Iterator[tuple[np.ndarray, float]]:
+    """x after each iteration for (M + shift I) x = b, and ||b - (M + shift) x|| / ||b||; M positive semi-definite.
+
+    Every x has the least residual in its Krylov space, so that residuals never rise: where stopping early is what
+    regularises, conjugate gradients fit what matters least first. Ends where there is nothing left to gain. The array
+    is the same in every round.
+    """
+    norm = float(np.linalg.norm(b))
+    if norm == 0:
+        return
+    times = lambda v: product(v) + shift * v if shift else product(v)
+    x, r = np.zeros(len(b)), b.astype(np.float64)
+    p, Mr = r.copy(), times(r)
+    Mp, rho, work = Mr.copy(), float(r @ Mr), np.empty_like(r)
+    small = 1e-15 * rho / norm**2  # eigenvalues that rounding makes, beside the mean one of b
+    while rho > small * float(r @ r):  # the rest of b lies where M does not vanish
+        step = rho / float(Mp @ Mp)
+        _axpy(step, p, x, work)
+        _axpy(-step, Mp, r, work)
+        yield x, float(np.linalg.norm(r)) / norm
+        Mr = times(r)
+        rho, before = float(r @ Mr), rho
+        for v, along in ((p, r), (Mp, Mr)):
+            v *= rho / before
+            v += along
 
 
 def fold_residuals(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

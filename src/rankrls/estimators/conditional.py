@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
-import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
-from .. import checks
-from ..kernels import Precomputed, is_precomputed
-from ..metrics import get_metric
+from ..kernels import is_precomputed
 from ..relations import checks as relation_checks
 from ..relations import fitting, names
-from ..relations.edges import Pairwise
 from ..relations.games import EdgeList
-from ..relations.names import Ids
-from ..relations.problems import Loss
 from ..relations.relation import EdgeSet
-from ..system.frames import as_frame
 from ..system.progress import reporting
-from .judging import Evaluation, Judge, settings_of
+from .iterates import Iterate
+from .judging import Evaluation, Judge
 from .rankings import Ranking
-from .relation_model import RelationModel
-from .sides import FLOATS, Side, attributes_of, kernels_of, sides_of, variants, without_ids
+from .relation_model import INPUT, RelationModel
+from .relation_setup import PARITY, RELATION, candidates_of, parity_of_edges, search_of
+from .sides import FLOATS, Side, attributes_of, kernels_of, sides_of
 
 __all__ = ["ConditionalRankRLS", "Ranking"]
-
-PARITY = {None: 0, "arbitrary": 0, "symmetric": 1, "reciprocal": -1}
-RELATION = {0: None, 1: "symmetric", -1: "reciprocal"}
 
 
 class ConditionalRankRLS(RelationModel):
@@ -48,7 +39,7 @@ class ConditionalRankRLS(RelationModel):
     Parameters
     ----------
     alpha : float or "auto", default="auto"
-        Regularisation; "auto" chooses among `alphas` by hold-out. With an incomplete graph it may be 0: then stopping
+        Regularisation; "auto" chooses among `alphas` by hold-out. With an iterative solver it may be 0: then stopping
         after `max_iter` iterations is what regularises.
     kernel : None, str, Kernel, callable or "precomputed", default=None
         Kernel among the objects of X; None is linear, f(x, z) = x' W z. See `rankrls.kernels`.
@@ -72,9 +63,10 @@ class ConditionalRankRLS(RelationModel):
         A conditioning object counts by its edges, as all others, or by its pairs of edges.
     intercept : bool, default=False
         A constant without penalty (loss="regression"): needed if the mean of Y is far from zero.
-    solver : {"auto", "closed", "cg", "pcg"}, default="auto"
-        Closed form for complete graphs, conjugate gradients, or these preconditioned by the closed form of the
-        complete graph. "auto" takes the first where it can and the last where less than 30 % of the edges are missing.
+    solver : {"auto", "closed", "cg", "pcg", "cr"}, default="auto"
+        Closed form for complete graphs, conjugate gradients, these preconditioned by the closed form of the complete
+        graph, or conjugate residuals, whose early iterates are the better models. "auto" takes the first where it
+        can, "pcg" where less than 30 % of the edges are missing, and "cr" where alpha is 0.
     alphas : array-like of float, default=None
         Values to choose from; None takes 15 over seven decades about the mean eigenvalue of the loss.
     scoring : str or callable, default="pairwise_accuracy"
@@ -93,8 +85,11 @@ class ConditionalRankRLS(RelationModel):
         Points in which the kernel of X, of Z, is expanded, as in `RankRLS`, and the seed of their choice.
     tol : float, default=1e-6
         Relative residual at which conjugate gradients stop, in folds too.
-    max_iter : int, default=1000
-        Iterations after which they give up, with a warning unless alpha is 0.
+    max_iter : int or "auto", default=1000
+        Iterations after which they give up, with a warning unless alpha is 0. "auto" chooses the number of conjugate
+        residuals by hold-out of folds; alpha="auto" is then 0, since stopping early is what regularises.
+    callback : callable, default=None
+        Called with an `Iterate` after each iteration of conjugate residuals; something true ends the fit.
     verbose : bool, default=False
         Report the progress of passes that take longer than a second, on standard error.
 
@@ -117,7 +112,9 @@ class ConditionalRankRLS(RelationModel):
         Held-out scores at `alpha_`, those of refits; a matrix if Y is dense, else one for each edge; NaN where an edge
         was not held out.
     solver_, n_iter_, residuals_
-        "closed", "cg" or "pcg"; iterations; the relative residual before the first and after each of them.
+        "closed", "cg", "pcg" or "cr"; iterations; the relative residual before the first and after each of them.
+    iterations_ : ndarray of shape (n_tried,)
+        The numbers of iterations that `cv_scores_` is of, if max_iter is "auto".
     n_edges_ : int
         Edges learned from.
     home_advantage_, probability_scale_, rating_std_ : float
@@ -168,6 +165,7 @@ class ConditionalRankRLS(RelationModel):
         random_state=0,
         tol=1e-6,
         max_iter=1000,
+        callback=None,
         verbose=False,
     ) -> None:
         self.alpha = alpha
@@ -190,6 +188,7 @@ class ConditionalRankRLS(RelationModel):
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
+        self.callback = callback
         self.verbose = verbose
 
     def fit(self, X, Y, Z=None, *, sample_weight=None) -> Self:
@@ -271,7 +270,7 @@ class ConditionalRankRLS(RelationModel):
         with reporting(self.verbose):
             sides = self._sides(X, Z)
             shape = (len(sides[0]), len(sides[1]))
-            parity = self._parity_of_edges(y, Z)
+            parity = parity_of_edges(self, y, Z)
             listed = EdgeList.of(
                 edges, y, (sides[0].ids, sides[1].ids), source=source, target=target, sample_weight=sample_weight,
                 date=date, half_life=half_life, home=home,
@@ -287,7 +286,7 @@ class ConditionalRankRLS(RelationModel):
     def evaluate(
         self, X, Y, Z=None, *, settings=None, n_splits=5, random_state=0, y=None, source=None, target=None,
         sample_weight=None, date=None, half_life=None, home=None,
-    ) -> Any:  # fmt: skip
+    ) -> Evaluation:  # fmt: skip
         """Scores of models with these parameters on what they have not seen, in each of the four settings.
 
         alpha="auto" is chosen by hold-out of what is new in the setting that is judged.
@@ -326,21 +325,10 @@ class ConditionalRankRLS(RelationModel):
         """
         relation_checks.check_options(self)
         listed = any(given is not None for given in (y, source, target, date))
-        parity = self._parity_of_edges(y, Z) if listed else PARITY[self.relation]
-        settings = settings_of(settings, parity, RELATION[parity], dated=date is not None)
-        model = clone(self).set_params(relation=RELATION[parity])
-        judge = Judge(model, parity, Z is None, n_splits, random_state)
-        ids = (Ids.of(as_frame(X)), Ids.of(as_frame(X if Z is None else Z)))
-        if listed:
-            edges = EdgeList.of(
-                Y, y, ids, source=source, target=target, sample_weight=sample_weight, date=date, home=home
-            )
-            x, z, shape = without_ids(X), without_ids(Z), (len(ids[0]), len(ids[1]))
-            return Evaluation({s: judge.listed(x, edges, z, shape, s, half_life) for s in settings})
-        square = tuple(isinstance(k, Precomputed) for k in kernels_of(self.kernel, self.target_kernel, Z))
-        Y = names.aligned(Y, *ids, ("X", "X" if Z is None else "Z"))
-        x, y_, z = (A if A is None or sparse.issparse(A) else np.asarray(A) for A in (X, Y, Z))
-        return Evaluation({s: judge.matrix(x, y_, z, square, s) for s in settings})
+        parity = parity_of_edges(self, y, Z) if listed else PARITY[self.relation]
+        columns = {"y": y, "source": source, "target": target, "sample_weight": sample_weight, "date": date}
+        judge = Judge(self, parity, Z is None, n_splits, random_state)
+        return judge.evaluation(X, Y, Z, settings, {**columns, "home": home} if listed else None, half_life)
 
     # ---------------------------------------------------------------- inside
 
@@ -353,38 +341,22 @@ class ConditionalRankRLS(RelationModel):
         known = edges
         edges = edges.T if turned else edges
         relation_checks.check_graph(edges, ranking=ranking, parity=parity, closed=self.solver == "closed")
-        loss = Loss(ranking, parity, Pairwise(), self.weighting, self.intercept)
-        kernels = kernels_of(self.kernel, self.target_kernel, None if source is target else target)
-        candidates = []
-        for x, z in variants(source, target, kernels):
-            G, K = (z.domain, x.domain) if turned else (x.domain, z.domain)
-            for pairwise in fitting.pairwise_kernels(self.pairwise, G, K):
-                candidates.append(fitting.Candidate(G, K, replace(loss, pairwise=pairwise), x, z))
-        found = fitting.fit(candidates, edges, self._search(edges, len(candidates), cv))
-        self._store(attributes_of(found, known, RELATION[parity], matrix, turned=turned))
+        candidates = candidates_of(self, source, target, parity)
+        attributes = lambda found: attributes_of(found, known, RELATION[parity], matrix, turned=turned)
+        watch = None
+        if self.callback is not None:
+            watch = lambda k, residual, found: self.callback(
+                Iterate(k, residual, lambda: self._as_it_stands(attributes(found())))
+            )
+        found = fitting.fit(candidates, edges, search_of(self, edges, len(candidates), cv, watch))
+        self._store(attributes(found))
         return found
 
-    def _search(self, edges: EdgeSet, n_candidates: int, cv: Any) -> fitting.Search:
-        alpha, alphas = None, None if self.alphas is None else checks.check_grid("alphas", self.alphas)
-        if self.alpha != "auto":
-            zero = not edges.complete or self.solver in ("cg", "pcg")
-            alpha = checks.check_number("alpha", self.alpha, zero=zero)
-            if n_candidates > 1:
-                alpha, alphas = None, np.array([alpha])
-        metric = get_metric(self.scoring)
-        return fitting.Search(alpha, alphas, metric, cv or self.cv, self.solver, self.tol, self.max_iter)
-
-    def _parity_of_edges(self, y: Any, Z: Any) -> int:
-        """Edges without values between objects of one kind are won by their source."""
-        parity = PARITY[self.relation]
-        if y is not None or self.missing == "zero":
-            return parity
-        if Z is not None or parity == 1:
-            raise ValueError(
-                'all edges are 1 without y, and there is nothing to learn from them: pass y, or missing="zero" if '
-                "edges that are not listed are 0"
-            )
-        return -1
+    def _as_it_stands(self, attributes: dict[str, Any]) -> ConditionalRankRLS:
+        """A model of its own with these attributes."""
+        model = clone(self).set_params(callback=None)
+        model._store(attributes | {name: getattr(self, name) for name in INPUT if hasattr(self, name)})
+        return model
 
     def _sides(self, X: Any, Z: Any) -> tuple[Side, Side]:
         if Z is not None and PARITY[self.relation]:

@@ -12,11 +12,16 @@ from scipy import sparse
 from sklearn.base import clone
 
 from ..core.queries import Queries
+from ..kernels import Precomputed
 from ..metrics import get_metric, pairwise_accuracy
+from ..relations import names
 from ..relations.checks import can_rank, check_relation
 from ..relations.folds import RelationKFold
 from ..relations.games import EdgeList
+from ..relations.names import Ids
 from ..relations.relation import EdgeSet
+from ..system.frames import as_frame
+from .sides import kernels_of, without_ids
 
 INNER_FOLDS = 5
 TIME = "time"
@@ -74,6 +79,25 @@ class Judge:
     one_domain: bool
     n_splits: int
     random_state: int
+
+    def evaluation(
+        self, X: Any, Y: Any, Z: Any, settings: Any, columns: dict[str, Any] | None, half_life: Any
+    ) -> Evaluation:
+        """The metrics of each setting; `columns` say how Y is a list of edges, None that it is a matrix."""
+        relation = {0: None, 1: "symmetric", -1: "reciprocal"}[self.parity]
+        dated = columns is not None and columns["date"] is not None
+        settings = settings_of(settings, self.parity, relation, dated=dated)
+        judge = replace(self, model=clone(self.model).set_params(relation=relation))
+        ids = (Ids.of(as_frame(X)), Ids.of(as_frame(X if Z is None else Z)))
+        if columns is not None:
+            edges = EdgeList.of(Y, columns.pop("y"), ids, **columns)
+            x, z, shape = without_ids(X), without_ids(Z), (len(ids[0]), len(ids[1]))
+            return Evaluation({s: judge.listed(x, edges, z, shape, s, half_life) for s in settings})
+        kernels = kernels_of(self.model.kernel, self.model.target_kernel, Z)
+        square = tuple(isinstance(kernel, Precomputed) for kernel in kernels)
+        Y = names.aligned(Y, *ids, ("X", "X" if Z is None else "Z"))
+        x, y, z = (A if A is None or sparse.issparse(A) else np.asarray(A) for A in (X, Y, Z))
+        return Evaluation({s: judge.matrix(x, y, z, square, s) for s in settings})
 
     def inner(self, setting: Any, shape: tuple[int, int]) -> Any:
         """The model, with alpha chosen for the setting it is judged in."""

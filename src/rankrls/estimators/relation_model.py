@@ -248,7 +248,7 @@ class RelationModel(BaseEstimator):
         if parity == -1:
             judged = scores if held is None else held
             self.probability_scale_ = ratings.probability_scale(judged, listed.y, listed.weights)
-        if len(left) <= MOST_RATED:
+        if len(left) <= MOST_RATED and self.alpha_ > 0:  # without alpha there is no prior to speak of
             P = ratings.prior(found.candidate.source.domain, parity, found.candidate.loss.pairwise)
             games = (listed.rows, listed.columns, listed.y - at_home, listed.weights)
             self.rating_std_ = ratings.rating_errors(P, self.alpha_, self._ratings(), *games, parity)
@@ -373,7 +373,8 @@ class RelationModel(BaseEstimator):
         return self._cache
 
     def __getstate__(self):
-        return {name: value for name, value in super().__getstate__().items() if name != "_cache"}
+        state = {name: value for name, value in super().__getstate__().items() if name != "_cache"}
+        return state | ({"callback": None} if "callback" in state else {})  # it belongs to whoever called fit
 
     def _judged(self, X, Y, Z) -> tuple[Any, np.ndarray]:
         """The known edges of Y as a list, and their scores."""

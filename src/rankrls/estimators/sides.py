@@ -179,6 +179,10 @@ def attributes_of(
         attributes["alphas_"], attributes["cv_scores_"] = found.held_out.alphas, found.held_out.scores
         if found.held_out.predictions.size:
             attributes["cv_predictions_"] = as_given(found.held_out.predictions, edges, matrix, turned)
+    if found.stop is not None:
+        attributes["iterations_"] = np.arange(1, len(found.stop.scores) + 1)
+        attributes["cv_scores_"] = found.stop.scores
+        attributes["cv_predictions_"] = as_given(found.stop.predictions, edges, matrix, turned)
     a, pairwise = (found.a.T, loss.pairwise.T) if turned else (found.a, loss.pairwise)
     return attributes | model_of(source, target, a, pairwise)
 

@@ -16,6 +16,7 @@ Examples
 """
 
 from .comparison import MetricAtKDisplay, WinsLossesDisplay
+from .iterations import IterationsDisplay
 from .paths import CoefficientPathDisplay, HoldOutDisplay, PursuitPathDisplay
 from .relations import RelationDisplay
 from .unscored import UnscoredCurveDisplay
@@ -23,6 +24,7 @@ from .unscored import UnscoredCurveDisplay
 __all__ = [
     "CoefficientPathDisplay",
     "HoldOutDisplay",
+    "IterationsDisplay",
     "MetricAtKDisplay",
     "PursuitPathDisplay",
     "RelationDisplay",

@@ -42,6 +42,8 @@ def curve_of(model: BaseEstimator) -> Curve | None:
         sizes = np.arange(1, 1 + (0 if path.scores is None else len(path.scores)))
         size = int(ranker.n_basis_)
         return Curve("n_basis", sizes, path.scores, size - 1, path.score_errors) if 0 < size <= len(sizes) else None
+    if hasattr(ranker, "iterations_"):
+        return Curve("iterations", ranker.iterations_, ranker.cv_scores_, int(ranker.n_iter_) - 1)
     ranker = getattr(ranker, "inductive_", ranker)
     if not hasattr(ranker, "cv_scores_") or not hasattr(ranker, "alphas_"):
         return None

@@ -136,7 +136,7 @@ def choose(candidates: Iterable[Any], folds: object, metric: Metric) -> Choice:
     for candidate in candidates:
         judged = _judged_beyond(candidate, candidate.judge(folds, metric), folds, metric, sign)
         winner = best(sign * judged.scores, [setting.strength for setting in judged.settings])
-        if found is None or _exceeds(sign * judged.scores[winner], sign * found.scores[found.best]):
+        if found is None or exceeds(sign * judged.scores[winner], sign * found.scores[found.best]):
             predictions = None if judged.predictions is None else judged.predictions[:, winner].copy()
             found = Choice(candidate, judged.settings, judged.scores, judged.errors, predictions, winner)
             hopeless = judged.learned_nothing
@@ -157,14 +157,14 @@ def _judged_beyond(candidate: Any, judged: Judged, folds: object, metric: Metric
         scores, k = sign * judged.scores, len(judged.scores)
         winner = best(scores, [setting.strength for setting in judged.settings])
         beside = {0: 1, k - 1: k - 2}.get(winner)
-        if beside is None or not _exceeds(scores[winner], scores[beside]):
+        if beside is None or not exceeds(scores[winner], scores[beside]):
             break
         direction = -1 if winner == 0 else 1
         more = judged.settings[winner].alpha * 10.0 ** (direction * np.arange(1, 2 * DECADES + 1) / 2)
         judged = judged.joined(candidate.judge(folds, metric, np.sort(more)))
         checks.check_held_out(judged.scores, metric.name)
         scores, n = sign * judged.scores, len(judged.scores)
-        while direction > 0 and n > k and not _exceeds(np.max(scores), np.min(scores[n - 2 : n])):
+        while direction > 0 and n > k and not exceeds(np.max(scores), np.min(scores[n - 2 : n])):
             n -= 1  # the curve is flat here: nothing is to be found further up
         judged = judged.first(n)
     new = [judged.settings[0].alpha, judged.settings[-1].alpha]
@@ -179,11 +179,11 @@ def _judged_beyond(candidate: Any, judged: Judged, folds: object, metric: Metric
 def best(scores: np.ndarray, strengths: Sequence[Any] | np.ndarray) -> int:
     """Where the score is largest; up to rounding, the strongest of several."""
     top = float(np.max(scores))
-    ties = [k for k in range(len(scores)) if not _exceeds(top, scores[k])]
+    ties = [k for k in range(len(scores)) if not exceeds(top, scores[k])]
     return max(ties, key=lambda k: strengths[k])
 
 
-def _exceeds(a: float, b: float) -> bool:
+def exceeds(a: float, b: float) -> bool:
     """Whether a is larger than b by more than rounding."""
     return bool(a - b > ROUNDING * max(abs(a), abs(b)))
 

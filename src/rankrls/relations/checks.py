@@ -206,7 +206,15 @@ def check_options(model: Any) -> None:
     check_choice("condition", model.condition, ("source", "target"))
     check_choice("missing", model.missing, ("unknown", "zero"))
     check_choice("weighting", model.weighting, ("items", "queries", "pairs"))
-    check_choice("solver", model.solver, ("auto", "closed", "cg", "pcg"))
+    check_choice("solver", model.solver, ("auto", "closed", "cg", "pcg", "cr"))
+    if isinstance(model.max_iter, str):
+        check_choice("max_iter", model.max_iter, ("auto",))
+    else:
+        check_number("max_iter", model.max_iter)
+    for name in ("callback", "max_iter"):
+        asked = model.callback is not None if name == "callback" else model.max_iter == "auto"
+        if asked and model.solver not in ("auto", "cr"):
+            raise ValueError(f'{name}={getattr(model, name)!r} is for conjugate residuals: set solver="cr"')
     check_choice("indefinite", model.indefinite, ("error", "clip", "shift"))
     check_number("tol", model.tol)
     get_metric(model.scoring)

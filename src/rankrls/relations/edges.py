@@ -13,6 +13,7 @@ add effects of each end by itself, b G kron 1 + c 1 kron K.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..core.krylov import Product, Solution, multishift_cg, preconditioned_cg
+from ..core.krylov import Product, Solution, conjugate_residuals, multishift_cg, preconditioned_cg
 from ..system.parallel import share
 from .loss import EdgeLoss
 from .pairs import LIMIT, PairFeatures
@@ -225,6 +226,11 @@ class Graph:
             found = self._one_by_one(z, alphas)
         value = np.column_stack([self.loss.back(c) for c in found.value.T])
         return Solution(value, found.residual, found.iterations, found.converged, found.history)
+
+    def iterates(self, alpha: float) -> Iterator[tuple[np.ndarray, float]]:
+        """(q,) the coefficients after each iteration of conjugate residuals, and the relative residual."""
+        for c, residual in conjugate_residuals(self.product, self.loss.forward(self.edges.y), alpha):
+            yield self.loss.back(c), residual
 
     def _one_by_one(self, z: np.ndarray, alphas: np.ndarray) -> Solution:
         """From the largest alpha down, each from where the last one ended."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..core.krylov import warn_if_stopped_early
+from ..core.krylov import Solution, warn_if_stopped_early
 from ..metrics import Metric
 from ..problems import choice
 from ..system.memory import check_memory
+from . import stopping
 from .edges import Pairwise
 from .folds import RelationKFold
 from .problems import EDGES, REMEDY, ROWS, CompleteProblem, EdgeProblem, Loss
@@ -43,7 +44,17 @@ class Search:
     cv: Any  # "auto", a number of folds, a RelationKFold, or the name of something left out exactly
     solver: str = "auto"
     tol: float = 1e-6
-    max_iter: int = 1000
+    max_iter: int | None = 1000  # None is chosen by hold-out
+    watch: Callable[[int, float, Callable[[], Fitted]], object] | None = None  # iteration, residual, its model
+
+    @property
+    def iterates(self) -> bool:
+        """Whether edges are solved for one iteration after the other, which may stop early."""
+        return self.solver == "cr"
+
+    @property
+    def limit(self) -> int:
+        return stopping.MOST if self.max_iter is None else self.max_iter
 
 
 @dataclass(frozen=True)
@@ -69,10 +80,13 @@ class Fitted:
     iterations: int = 0
     residuals: np.ndarray = field(default_factory=lambda: np.empty(0))
     held_out: HoldOut | None = None
+    stop: stopping.Stop | None = None
 
 
 def fit(candidates: Sequence[Candidate], edges: EdgeSet, search: Search) -> Fitted:
-    """The model of the best candidate at the best alpha."""
+    """The model of the best candidate at the best alpha, or after the best number of iterations."""
+    if search.max_iter is None:
+        return _stopped_early(candidates, edges, search)
     best: tuple[Candidate, Problem, HoldOut | None] | None = None
     for candidate in candidates:
         problem = problem_of(candidate, edges, search)
@@ -109,7 +123,7 @@ def problem_of(candidate: Candidate, edges: EdgeSet, search: Search) -> Problem:
     if search.solver not in ("cg", "pcg", "cr") and CompleteProblem.solves(edges, loss):
         check_complete(edges, G, K)
         return CompleteProblem(G, K, edges, loss)
-    return EdgeProblem.of(G, K, edges, loss, search.tol, search.max_iter)
+    return EdgeProblem.of(G, K, edges, loss, search.tol, search.limit)
 
 
 def check_complete(edges: EdgeSet, G: Domain, K: Domain) -> None:
@@ -138,7 +152,7 @@ def _hold_out(
     """Scores over the grid and predictions at its best; or, scores known, the predictions `only`."""
     held = held_out_by(search.cv, problem, candidate)
     if isinstance(problem, CompleteProblem) and isinstance(held, RelationKFold) and held.setting == 1:
-        problem = problem.by_edges(search.tol, search.max_iter)  # without some of its edges it is not complete
+        problem = problem.by_edges(search.tol, search.limit)  # without some of its edges it is not complete
     if judged is None:
         alphas = choice.default_alphas(problem.spread) if search.alphas is None else search.alphas
         scores = problem.scores(alphas, search.metric, held)  # type: ignore[arg-type]
@@ -181,15 +195,61 @@ def _solve(candidate: Candidate, problem: Problem, alpha: float, search: Search,
     if isinstance(problem, CompleteProblem):
         a, intercept = problem.path.coef(alpha)
         return Fitted(candidate, alpha, a, intercept, held_out=found)
-    graph = problem.graph
-    preconditioned = alpha > 0 and (search.solver == "pcg" or (search.solver == "auto" and graph.nearly_complete))
-    solution = graph.solve(np.array([alpha]), preconditioned=preconditioned)
+    preconditioned = alpha > 0 and (
+        search.solver == "pcg" or (search.solver == "auto" and problem.graph.nearly_complete)
+    )
+    if search.iterates:
+        return _iterated(candidate, problem, alpha, search, search.limit, held_out=found)
+    solution = problem.graph.solve(np.array([alpha]), preconditioned=preconditioned)
     if alpha > 0:
         warn_if_stopped_early(solution, "conjugate gradients", REMEDY)
+    return _of_edges(candidate, problem, alpha, solution, "pcg" if preconditioned else "cg", held_out=found)
+
+
+def _stopped_early(candidates: Sequence[Candidate], edges: EdgeSet, search: Search) -> Fitted:
+    """The number of iterations that hold-out prefers, for the candidate that it prefers."""
+    assert search.alpha is not None
+    sign, best = 1 if search.metric.greater_is_better else -1, None
+    for candidate in candidates:
+        problem = problem_of(candidate, edges, search)
+        assert isinstance(problem, EdgeProblem)
+        held = held_out_by(search.cv, problem, candidate)
+        if isinstance(held, str):
+            raise ValueError(f"cv={held!r} leaves out without iterations: use a RelationKFold")
+        stop = stopping.choose(problem, search.metric, held, search.alpha)
+        if best is None or choice.exceeds(sign * stop.scores[stop.best], sign * best[2].scores[best[2].best]):
+            best = candidate, problem, stop
+    assert best is not None
+    candidate, problem, stop = best
+    return _iterated(candidate, problem, search.alpha, search, stop.iterations, stop=stop)
+
+
+def _iterated(
+    candidate: Candidate, problem: EdgeProblem, alpha: float, search: Search, most: int, *,
+    held_out: HoldOut | None = None, stop: stopping.Stop | None = None,
+) -> Fitted:  # fmt: skip
+    """Conjugate residuals, watched."""
+    watch = search.watch
+    one: stopping.Watch | None = None
+    if watch is not None:
+
+        def one(k: int, residual: float, v: np.ndarray) -> object:
+            reached = Solution(v[:, None], np.array([residual]), k, residual <= search.tol)
+            return watch(k, residual, lambda: _of_edges(candidate, problem, alpha, reached, "cr"))
+
+    solution = stopping.solve(problem, alpha, most, one)
+    if alpha > 0 and stop is None and watch is None:
+        warn_if_stopped_early(solution, "conjugate residuals", REMEDY)
+    return _of_edges(candidate, problem, alpha, solution, "cr", held_out=held_out, stop=stop)
+
+
+def _of_edges(
+    candidate: Candidate, problem: EdgeProblem, alpha: float, solution: Solution, solver: str, *,
+    held_out: HoldOut | None = None, stop: stopping.Stop | None = None,
+) -> Fitted:  # fmt: skip
     v = np.ascontiguousarray(solution.value[:, 0])
     free = problem.free_coef(v)
     intercept = float(free[-1]) if candidate.loss.intercept and not candidate.loss.ranking else 0.0
-    return Fitted(
-        candidate, alpha, graph.kernel.coef(v), intercept, free, "pcg" if preconditioned else "cg",
-        solution.iterations, solution.history, found,
-    )  # fmt: skip
+    a = problem.graph.kernel.coef(v)
+    found = (a, intercept, free, solver, solution.iterations, solution.history, held_out, stop)
+    return Fitted(candidate, alpha, *found)

@@ -36,6 +36,10 @@ REMEDY = "raise max_iter, tol or alpha"
 
 ROWS, EDGES, COLUMNS = "leave-row-out", "leave-edge-out", "leave-column-out"
 Held = RelationKFold | str
+NOTHING_HELD_OUT = (
+    "{} cannot be chosen: no fold leaves out two different edges of one conditioning object; set {}, or cv to a "
+    "RelationKFold of another setting or with fewer folds"
+)
 
 
 @dataclass(frozen=True)
@@ -251,9 +255,12 @@ class EdgeProblem:
             warn_if_stopped_early(solution, "conjugate gradients for a fold", REMEDY)
         inner = EdgeProblem(graph)
         for c in solution.value.T:
-            c = np.ascontiguousarray(c)
-            scores = graph.kernel.at(c, edges.rows[test], edges.columns[test])
-            yield scores if edges.free is None else scores + edges.free[test] @ inner.free_coef(c)
+            yield inner.scores_of(np.ascontiguousarray(c), edges, test)
+
+    def scores_of(self, v: np.ndarray, edges: EdgeSet, some: np.ndarray) -> np.ndarray:
+        """Scores of some edges among the same objects, given the coefficients of the edges learned from."""
+        scores = self.graph.kernel.at(v, edges.rows[some], edges.columns[some])
+        return scores if edges.free is None else scores + edges.free[some] @ self.free_coef(v)
 
 
 def _folds(held: Held) -> RelationKFold:
@@ -281,8 +288,5 @@ def mean_score(metric: Metric, folds: Iterator[Any]) -> np.ndarray:
         except ValueError as nothing_to_judge:
             error = nothing_to_judge
     if not values:
-        raise ValueError(
-            "alpha cannot be chosen: no fold leaves out two different edges of one conditioning object; set alpha, or "
-            f"cv to a RelationKFold of another setting or with fewer folds ({error})"
-        )
+        raise ValueError(f"{NOTHING_HELD_OUT.format('alpha', 'alpha')} ({error})")
     return np.mean(values, axis=0)

@@ -1,0 +1,106 @@
+"""When to stop: iterations that regularise, and how many of them hold-out prefers.
+
+Conjugate residuals fit the directions of large eigenvalues first, so that fewer iterations act like a larger alpha. All
+folds go forward together, one iteration at a time, and what is held out is scored after each. The search ends once the
+best score is as many iterations ago as it took to get there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.krylov import Solution
+from ..core.queries import Queries
+from ..metrics import Metric
+from ..problems.choice import exceeds
+from .folds import RelationKFold
+from .problems import NOTHING_HELD_OUT, EdgeProblem
+
+PATIENCE = 10  # iterations without a better score, at least
+MOST = 1000  # iterations tried
+
+Watch = Callable[[int, float, np.ndarray], object]  # iteration, residual, coefficients -> whether to stop
+
+
+@dataclass(frozen=True)
+class Stop:
+    """What hold-out says of each number of iterations."""
+
+    scores: np.ndarray  # (k,) after 1, 2, ... iterations
+    predictions: np.ndarray  # (q,) at the best number, NaN where never held out
+    best: int  # scores[best]
+
+    @property
+    def iterations(self) -> int:
+        return self.best + 1
+
+
+@dataclass
+class _Run:
+    """A fold on its way."""
+
+    problem: EdgeProblem
+    test: np.ndarray
+    steps: Iterator[tuple[np.ndarray, float]]
+    scores: np.ndarray
+    over: bool = False
+
+    def advance(self, whole: EdgeProblem, tol: float) -> None:
+        found = None if self.over else next(self.steps, None)
+        if found is None:
+            self.over = True
+            return
+        v, residual = found
+        self.over = residual <= tol
+        self.scores = self.problem.scores_of(v, whole.graph.edges, self.test)
+
+
+def choose(problem: EdgeProblem, metric: Metric, held: RelationKFold, alpha: float) -> Stop:
+    """The number of iterations of the best mean score over folds; among equals the smallest."""
+    edges, sign = problem.graph.edges, 1 if metric.greater_is_better else -1
+    runs = []
+    for train, test in held.split_edges(edges.rows, edges.columns, edges.shape):
+        if train.any() and test.any() and _judges(metric, edges.y[test], edges.rows[test]):
+            inner = EdgeProblem(problem.graph.restrict(train))
+            runs.append(_Run(inner, test, inner.graph.iterates(alpha), np.zeros(int(test.sum()))))
+    if not runs:
+        raise ValueError(NOTHING_HELD_OUT.format("the number of iterations", "max_iter"))
+    scores: list[float] = []
+    best, predictions = 0, np.full(len(edges.y), np.nan)
+    while len(scores) < MOST and not all(run.over for run in runs) and len(scores) - best <= max(PATIENCE, best):
+        for run in runs:
+            run.advance(problem, problem.graph.tol)
+        folds = [_score(metric, edges.y[run.test], run.scores, edges.rows[run.test]) for run in runs]
+        scores.append(float(np.mean(folds)))
+        if len(scores) == 1 or exceeds(sign * scores[-1], sign * scores[best]):
+            best = len(scores) - 1
+            for run in runs:
+                predictions[run.test] = run.scores
+    return Stop(np.array(scores), predictions, best)
+
+
+def solve(problem: EdgeProblem, alpha: float, most: int, watch: Watch | None = None) -> Solution:
+    """Conjugate residuals for at most so many iterations, or until `watch` says so."""
+    history, v, residual = [1.0], np.zeros(len(problem.graph.edges.y)), 1.0
+    for v, residual in problem.graph.iterates(alpha):
+        history.append(residual)
+        stopped = watch is not None and watch(len(history) - 1, residual, v)
+        if stopped or residual <= problem.graph.tol or len(history) > most:
+            break
+    value = np.array(v)[:, None]
+    return Solution(value, np.array([residual]), len(history) - 1, residual <= problem.graph.tol, np.array(history))
+
+
+def _score(metric: Metric, y: np.ndarray, scores: np.ndarray, rows: np.ndarray) -> float:
+    return float(metric(y, scores, Queries.of(rows)))
+
+
+def _judges(metric: Metric, y: np.ndarray, rows: np.ndarray) -> bool:
+    try:
+        metric(y, np.zeros(len(y)), Queries.of(rows))
+    except ValueError:
+        return False
+    return True
