@@ -89,6 +89,7 @@ FLOORS = [
             2: "metrics are printed, query ids checked",
             3: "data are read",
             4: "the workbench sums and solves as a fit does",
+            5: "the workbench reads tables as a fit out of core does",
             6: "models are trained",
             7: "models are stored, exported and drawn",
         },

@@ -19,12 +19,13 @@ from rankrls.app import open_session, workbench
 from rankrls.app.compare import compare, similarity
 from rankrls.app.demo import demo
 from rankrls.app.documents import documents
-from rankrls.app.fit import with_signs
+from rankrls.app.grades import Grades
 from rankrls.app.inputs import documents_of, from_runs, is_run
 from rankrls.app.journal import JournalError
 from rankrls.app.outputs import OUTPUTS, estimator
 from rankrls.app.session import ReadOnlyError, Session
 from rankrls.app.state import ActionError
+from rankrls.app.tables import Chosen, from_csv
 from rankrls.core.queries import Queries
 from rankrls.datasets import RankingData, make_ranking, make_search
 
@@ -178,17 +179,30 @@ def test_sums_do_not_drift_in_a_thousand_changes(session):
     assert_allclose(session.coef(session.state), dense(session), rtol=1e-9, atol=1e-11)
 
 
-def test_sign_constraints_meet_their_conditions():
-    rng = np.random.default_rng(1)
-    for _ in range(50):
-        n = int(rng.integers(2, 30))
-        A = rng.normal(size=(n + 5, n))
-        G, c, signs = A.T @ A, rng.normal(size=n) * 5, rng.integers(-1, 2, n)
-        w = with_signs(G, c, 0.1, signs)
-        gradient = c - G @ w - 0.1 * w
-        assert np.all(w * signs >= 0)
-        assert_allclose(gradient[(signs == 0) | (w != 0)], 0, atol=1e-9)
-        assert np.all((gradient * signs)[(signs != 0) & (w == 0)] <= 1e-9)
+@pytest.mark.parametrize("options", [{}, {"regression": 0.4}, {"tied_pairs": True, "weighting": "pairs"}])
+def test_the_curve_with_signs_is_the_exact_hold_out_of_refits(session, options):
+    for name, value in options.items():
+        session.do({"do": "set", "name": name, "value": value})
+    session.do({"do": "prefer", "above": 1, "below": 4, "weight": 3.0, "margin": 1.0})
+    for feature, sign in ((0, -1), (1, 1), (3, -1), (5, 1)):
+        session.do({"do": "sign", "feature": feature, "sign": sign})
+    state, metric = session.state, session.state.metrics[0]
+    quality, queries = session.grid(state), session.documents.queries
+    moved = 0
+    for k in (2, 7, 12):
+        alpha = float(quality.alphas[k])
+        whole = session.fit(state)
+        held = session.judge(state)._held_out(np.arange(len(DATA.y)), np.array([alpha]))[:, 0]
+        for q in range(len(queries)):
+            rest = replace(state, alpha=alpha, forgotten=state.forgotten | {q})
+            coef = replace(session.fit(rest), scale=whole.scale, known={}).coef(alpha)
+            moved += not np.array_equal(coef == 0, whole.coef(alpha) == 0)
+            rows = queries.rows(q)
+            scores = DATA.X[rows] @ coef
+            assert_allclose(held[rows] - held[rows].mean(), scores - scores.mean(), rtol=1e-9, atol=1e-10)
+            value = rankrls.metrics.get_metric(metric)(DATA.y[rows], scores)
+            assert_allclose(quality.values[metric][q, k], value, rtol=1e-9)
+    assert moved  # some queries change which weights are zero
 
 
 def test_constraints_hold_in_a_session(session):
@@ -369,6 +383,52 @@ def test_data_come_in_many_forms(tmp_path):
         documents_of(5)
     with pytest.raises(ValueError, match="missing or not finite"):
         documents_of(frame.assign(noise_0=np.nan))
+
+
+def test_tables_bring_titles_and_documents(tmp_path):
+    lines = ["query,docid,title,bm25,clicks,label", 'blue shoe,a-1,"Shoe, blue",2.5,3,2', "blue shoe,a-2,Sock,1.5,,"]
+    (tmp_path / "shop.csv").write_text("\n".join([*lines, "007,b,<b>,1,1,0", ""]))
+    with pytest.raises(ValueError, match="'clicks'"):
+        documents_of(tmp_path / "shop.csv")
+    found = from_csv(tmp_path / "shop.csv", "shop.csv", Chosen(missing=0.0))
+    assert found.feature_names == ["bm25", "clicks"] and found.titles[0] == "Shoe, blue" and found.doc_id(2) == "b"
+    assert sorted(found.query_ids) == ["007", "blue shoe"] and np.isnan(found.y[1])
+    with pytest.raises(ValueError, match="no column 'nothing'"):
+        from_csv(tmp_path / "shop.csv", "shop.csv", Chosen(label="nothing"))
+    with pytest.raises(ValueError, match="holds no numbers"):
+        from_csv(tmp_path / "shop.csv", "shop.csv", Chosen(features=["title"]))
+    only = from_csv(tmp_path / "shop.csv", "shop.csv", Chosen(features=["bm25"]))
+    assert only.feature_names == ["bm25"]
+
+
+def test_parquet_keeps_single_precision_and_reads_folders(tmp_path):
+    import pandas
+
+    frame = pandas.DataFrame(DATA.X.astype(np.float32), columns=DATA.feature_names).assign(
+        query=[f"query {q}" for q in DATA.qid], rating=DATA.y, title="t", note="aside"
+    )
+    (tmp_path / "parts").mkdir()
+    frame.iloc[:50].to_parquet(tmp_path / "parts" / "0.parquet")
+    frame.iloc[50:].to_parquet(tmp_path / "parts" / "1.parquet")
+    found = documents_of(tmp_path / "parts")
+    assert found.X.dtype == np.float32 and found.feature_names == DATA.feature_names
+    assert_array_equal(found.y, DATA.y)
+    session = Session(found)
+    assert_allclose(session.coef(session.state), dense(session), rtol=1e-9, atol=1e-11)
+    session.close()
+
+
+def test_grades_are_a_map_with_a_past():
+    rng, made, kept = np.random.default_rng(0), Grades(), {}
+    history = []
+    for _ in range(300):
+        pairs = [(int(rng.integers(5000)), None if rng.random() < 0.2 else float(rng.integers(5)))]
+        made, kept = made.changed(pairs), {**kept, **dict(pairs)}
+        history.append((made, kept))
+    for past, wanted in history[::50]:
+        assert dict(past) == wanted and list(past) == sorted(wanted) and len(past) == len(wanted)
+        assert past == Grades().changed(wanted.items()) and past.get(5001) is None
+    assert Grades().changed([(3, 0.0)]) != Grades().changed([(3, None)])
 
 
 def test_trec_runs_become_features(tmp_path):

@@ -21,6 +21,7 @@ from .state import GAINS, SCALES, WEIGHTINGS, ActionError, Snapshot, State
 
 MOST_SHOWN = 400  # documents of a query that are sent
 MOST_CELLS = 600_000  # numbers with which a page follows the slider by itself
+RECENT = 20  # actions that are listed
 LONGEST = 2000  # characters of an id or a title that are sent
 CUTOFFS = {"ndcg": (1, 3, 5, 10, 20), "precision": (1, 3, 5, 10), "recall": (5, 10)}
 
@@ -110,10 +111,7 @@ class Api:
             step, version, position = session.step, session.version, session.position
             labels = list(session.labels_of)
         state, data = step.state, session.documents
-        grades = session.labels(state)
-        fit, known = session.fit(state), ~np.isnan(grades)
-        levels = np.unique(grades[known])
-        alphas = fit.alphas()
+        levels, alphas = session.levels(state), session.fit(state).alphas()
         return as_json(
             {
                 "version": version,
@@ -123,9 +121,9 @@ class Api:
                 "rows": session.limits.rows,
                 "features": session.limits.features,
                 "queries": session.limits.queries,
-                "judged": int(known.sum()),
-                "levels": levels if len(levels) <= 20 else None,
-                "grade_range": [float(levels.min()), float(levels.max())] if len(levels) else [0, 4],
+                "judged": sum(levels.values()),
+                "levels": list(levels) if len(levels) <= 20 else None,
+                "grade_range": [min(levels), max(levels)] if levels else [0, 4],
                 "settings": state.settings(),
                 "choices": {"weighting": WEIGHTINGS, "gain": GAINS, "scale": SCALES},
                 "alpha_range": [float(alphas[0]), float(alphas[-1])],
@@ -138,7 +136,7 @@ class Api:
                 "available_metrics": _metric_names(),
                 "undo": labels[position - 1] if position else None,
                 "redo": labels[position] if position < len(labels) else None,
-                "history": labels,
+                "history": labels[max(0, position - RECENT) : position],
                 "position": position,
                 "exports": list(OUTPUTS),
             }

@@ -43,6 +43,12 @@ class Documents:
         return [str(label) for label in self.queries.labels.tolist()]
 
     @cached_property
+    def levels(self) -> dict[float, int]:
+        """How many documents have each label."""
+        values, counts = np.unique(self.y[~np.isnan(self.y)], return_counts=True)
+        return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+    @cached_property
     def rows_by_name(self) -> dict[tuple[str, str], int]:
         """The row of each (query, document)."""
         names = self.query_ids
@@ -59,7 +65,9 @@ def documents(data: RankingData, *, doc_ids: Any = None, titles: Any = None, nam
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     if X.ndim != 2 or not X.shape[0] or not X.shape[1]:
         raise ValueError(f"the workbench needs rows with at least one feature, got an array of shape {X.shape}")
-    bad = ~np.isfinite(X).all(axis=0)
+    bad = ~np.isfinite(X.sum(axis=0, dtype=np.float64))
+    if bad.any():
+        bad = ~np.isfinite(X).all(axis=0)
     names = [str(name) for name in data.feature_names or [f"f{j}" for j in range(1, X.shape[1] + 1)]]
     if bad.any():
         j = int(np.argmax(bad))
@@ -79,4 +87,4 @@ def documents(data: RankingData, *, doc_ids: Any = None, titles: Any = None, nam
 
 
 def _texts(values: Sequence[Any] | None) -> np.ndarray | None:
-    return None if values is None else np.array([str(value) for value in values], dtype=object)
+    return None if values is None else np.array(["" if v is None else str(v) for v in values], dtype=object)

@@ -2,7 +2,7 @@
 
 With columns S left on and scales s, the model solves min ||A w - z||^2 + alpha ||s w||^2 over w_S. In the coordinates
 of `path` the score of a document is phi' basis (z / (d + alpha)) for every alpha, so a page that has phi' basis of the
-documents it shows follows a slider by itself. Sign constraints are kept by an active set on the same sums.
+documents it shows follows a slider by itself. Weights of given signs come from the same sums, by pivoting.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from scipy import linalg
 
 from ..core.ridge import RidgePath, primal
+from ..core.signs import signed_solution
 from ..core.statistics import Statistics
 from ..core.symmetric import cutoff, eigh
 from ..problems.choice import default_alphas
@@ -75,8 +76,8 @@ class Fit:
 
     def _solution(self, alpha: float) -> np.ndarray:
         if self.signs is not None:
-            v = with_signs(self.reduced.gram, self.reduced.cross[:, 0], alpha, self.signs)
-            return self.expanded(v[:, None])[:, 0]
+            H = self.reduced.gram + alpha * np.eye(len(self.on))
+            return self.expanded(signed_solution(H, self.reduced.cross[:, 0], self.signs)[:, None])[:, 0]
         if self.has_path:
             return self.path.coef(alpha)[:, 0]
         return self.expanded(self.solve(alpha, self.reduced.cross))[:, 0]
@@ -86,6 +87,11 @@ class Fit:
         M = self.reduced.gram.copy()
         M[np.diag_indices_from(M)] += alpha
         return linalg.cho_solve(linalg.cho_factor(M, overwrite_a=True, check_finite=False), rhs, check_finite=False)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory, about: the sums, the sums reduced, and the path."""
+        return 4 * self.sums.gram.nbytes
 
     def intercept(self, coef: np.ndarray) -> float:
         """The unpenalised intercept; zero where the loss only ranks."""
@@ -133,38 +139,6 @@ def scales(sums: Statistics, kind: str) -> np.ndarray:
         return np.ones(len(sums.gram))
     spread = sums.spread
     return np.where(spread > 0, spread, np.inf) if sums.n_rows else np.ones(len(spread))
-
-
-def with_signs(gram: np.ndarray, cross: np.ndarray, alpha: float, signs: np.ndarray) -> np.ndarray:
-    """The minimiser of w'(G + alpha I) w - 2 c'w with signs_j w_j >= 0 where signs_j is not zero.
-
-    Block principal pivoting: columns that break their constraint leave, columns whose gradient asks for it come back,
-    all at once while that makes progress, else one at a time, which cannot cycle.
-    """
-    flip = np.where(signs < 0, -1.0, 1.0)
-    H = gram * np.outer(flip, flip)
-    H[np.diag_indices_from(H)] += alpha
-    c, bound = cross * flip, signs != 0
-    passive = np.ones(len(c), dtype=bool)
-    w, best, patience = np.zeros(len(c)), len(c) + 1, 3
-    tol = 1e-12 * max(1e-300, float(np.abs(c).max(initial=0)))
-    for _ in range(20 * len(c) + 10):
-        P = np.flatnonzero(passive)
-        w = np.zeros(len(c))
-        if len(P):
-            w[P] = linalg.solve(H[np.ix_(P, P)], c[P], assume_a="pos", check_finite=False)
-        wrong = (passive & bound & (w < 0)) | (~passive & (c - H @ w > tol))
-        n_wrong = int(wrong.sum())
-        if not n_wrong:
-            break
-        if n_wrong < best:
-            best, patience = n_wrong, 3
-        elif patience:
-            patience -= 1
-        else:
-            wrong[: np.flatnonzero(wrong)[-1]] = False
-        passive ^= wrong
-    return np.where(passive, w * flip, 0.0)
 
 
 def fitted(sums: Statistics, W: np.ndarray | None, off: Any, signs: Any, units: np.ndarray, rows: Any = None) -> Fit:

@@ -19,10 +19,12 @@ from ..core.queries import Batch, Queries
 from ..core.ridge import held_out
 from ..metrics import get_metric, standard_error
 from .fit import Fit
-from .state import Preference, State
+from .signed import SignedProblem
+from .state import GAINS, Preference, State
 from .sums import gains
 
 MOST_ROWS = 2048  # of a batch that is held out at once
+Weights = Callable[[np.ndarray, np.ndarray], np.ndarray]  # loss rows (g, l, r) and targets (g, l, 1) -> (g, r, k)
 
 
 @dataclass
@@ -33,6 +35,11 @@ class Quality:
     values: dict[str, np.ndarray]  # metric -> (q, k), NaN where a query does not define it or is not judged yet
     gap: np.ndarray  # (q,) the largest difference of grades in the wrong order, at the last alpha
     done: float = 0.0  # share of the queries
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the values."""
+        return self.gap.nbytes + sum(values.nbytes for values in self.values.values())
 
     def mean(self, metric: str) -> np.ndarray:
         """(k,) over the queries known so far."""
@@ -57,6 +64,7 @@ class Judge:
     labels: np.ndarray  # (m,) grades of all queries, NaN where there is none
     y: np.ndarray  # (m,) those that are learned from
     pairs: dict[int, list[Preference]] = field(default_factory=dict)  # by query
+    problems: dict[float, SignedProblem] = field(default_factory=dict)  # with signs, by alpha
 
     def quality(
         self,
@@ -112,19 +120,28 @@ class Judge:
 
     def _held_out(self, rows: np.ndarray, alphas: np.ndarray) -> np.ndarray:
         """(len(rows), k) scores of rows of whole queries by the models without each query."""
-        if self.fit.signs is not None:
-            return np.column_stack([self._on_support(rows, float(alpha)) for alpha in alphas])
-        return self._along(rows, alphas, self.fit)
+        fit, intercept = self.fit, self.state.regression > 0
+        if fit.signs is not None:
+            problems = [self._signed(float(alpha), intercept) for alpha in alphas]
+            basis = fit.expanded(np.eye(len(fit.on)))
+            return self._along(rows, len(alphas), basis, lambda B, goal: _signed_weights(problems, B, goal))
+        path = fit.path
+        D, z = path.inverse(alphas), path.z
+        if intercept:  # a direction without penalty
+            D, z = np.vstack([D, np.ones_like(D[:1])]), np.vstack([z, np.zeros_like(z[:1])])
+        return self._along(rows, len(alphas), path.basis, lambda B, goal: held_out(B, goal, D, z, complete=False))
 
-    def _on_support(self, rows: np.ndarray, alpha: float) -> np.ndarray:
-        """Held out with the features that the constraints put to zero left out."""
-        fit = self.fit
-        used = np.flatnonzero(fit.coef(alpha)[fit.on])
-        part = Fit(fit.sums, fit.on[used], fit.scale[used], None, None)
-        return self._along(rows, np.array([alpha]), part)[:, 0]
+    def _signed(self, alpha: float, intercept: bool) -> SignedProblem:
+        """The problem with signs at an alpha, set up once."""
+        if alpha not in self.problems:
+            gram, c, signs = self.fit.reduced.gram, self.fit.reduced.cross[:, 0], self.fit.signs
+            assert signs is not None
+            self.problems[alpha] = SignedProblem.of(gram, c, signs, alpha, intercept)
+        return self.problems[alpha]
 
-    def _along(self, rows: np.ndarray, alphas: np.ndarray, fit: Fit) -> np.ndarray:
-        state, path, sums = self.state, fit.path, fit.sums
+    def _along(self, rows: np.ndarray, k: int, basis: np.ndarray, weights: Weights) -> np.ndarray:
+        """Scores in the coordinates of a basis, in which `weights` holds a batch of queries out."""
+        state, sums = self.state, self.fit.sums
         labels, queries = self.y[rows], Queries.of(self.queries.codes[rows])
         F = QueryPreferences(
             queries,
@@ -132,21 +149,18 @@ class Judge:
             weighting=state.weighting,
             regression=state.regression,
         )
-        target = gains(labels)[:, [("linear", "exp2").index(state.gain)]] - sums.target_mean
+        target = gains(labels)[:, [GAINS.index(state.gain)]] - sums.target_mean
         loss_target = F @ target
-        D, z = path.inverse(alphas), path.z
-        if F.beta > 0:  # the intercept is a direction without penalty
-            D, z = np.vstack([D, np.ones_like(D[:1])]), np.vstack([z, np.zeros_like(z[:1])])
         read = self.features.reader(self.X)()
-        scores = np.empty((len(rows), len(alphas)))
+        scores = np.empty((len(rows), k))
         for batch in queries.batches(MOST_ROWS):
             for part in self._with_pairs(batch, queries):
                 V = np.array(read(rows[np.arange(len(rows))[part.rows]]), dtype=np.float64)
                 mean = F.means.centre(V, part)
-                V, mean = V @ path.basis, (mean - sums.mean) @ path.basis
-                B, goal = self._loss_rows(F, part, V, mean, loss_target, path.basis, float(sums.weight))
-                C = held_out(B, goal, D, z, complete=False)
-                scores[part.rows] = self._scores(F, V, mean, C, part, float(sums.weight)).reshape(-1, len(alphas))
+                V, mean = V @ basis, (mean - sums.mean) @ basis
+                B, goal = self._loss_rows(F, part, V, mean, loss_target, basis, float(sums.weight))
+                C = weights(B, goal)
+                scores[part.rows] = self._scores(F, V, mean, C, part, float(sums.weight)).reshape(-1, k)
         return scores + sums.target_mean[0] if F.beta > 0 else scores
 
     def _with_pairs(self, batch: Batch, queries: Queries) -> list[Batch]:
@@ -198,6 +212,11 @@ class Judge:
         if F.beta > 0:
             held += C[:, r:] / np.sqrt(F.beta * weight)
         return held
+
+
+def _signed_weights(problems: Sequence[SignedProblem], B: np.ndarray, goal: np.ndarray) -> np.ndarray:
+    """(g, r, k) held-out weights at every alpha."""
+    return np.stack([problem.held_out(B, goal[:, :, 0]) for problem in problems], axis=2)
 
 
 def worst_gaps(y: np.ndarray, scores: np.ndarray, queries: Queries) -> np.ndarray:

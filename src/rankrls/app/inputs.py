@@ -14,13 +14,8 @@ from ..datasets import RankingData, load_letor
 from ..system import frames
 from ..system.files import opened
 from .documents import Documents, documents
+from .tables import from_csv, from_frame, from_parquet
 
-COLUMNS = {  # names that columns of a table may have, in the order they are looked for
-    "qid": ("qid", "query_id", "query"),
-    "label": ("label", "y", "grade", "rating", "relevance"),
-    "docid": ("docid", "doc_id", "docno", "document", "id"),
-    "title": ("title", "comment", "name", "text"),
-}
 RANK_CONSTANT = 60  # of reciprocal ranks: 1 / (60 + rank)
 
 
@@ -32,7 +27,7 @@ def documents_of(data: Any, name: str | None = None) -> Documents:
     data : Documents, RankingData, data frame, tuple (X, y, qid) or path
         A frame has a column of query ids ("qid" or "query"), perhaps one of labels ("label", "y", "rating"), of
         document ids ("docid") and of titles ("title"); all other numeric columns are features. A path is LETOR text,
-        CSV, Parquet, or a TREC run.
+        CSV, Parquet (a file or a folder), or a TREC run.
     name : str, default=None
         What to call the data.
     """
@@ -48,7 +43,7 @@ def documents_of(data: Any, name: str | None = None) -> Documents:
         return documents(RankingData(np.asarray(X), y, _ids(qid), names), name=name or "data")
     frame = frames.as_frame(data)
     if frames.names(frame):
-        return _from_frame(frame, name or "data frame")
+        return from_frame(frame, name or "data frame")
     raise TypeError(
         "the workbench opens a data frame, a RankingData, a tuple (X, y, qid) or the path of a file, "
         f"got {type(data).__name__}"
@@ -59,40 +54,13 @@ def _ids(qid: Any) -> Any:
     return None if qid is None else np.asarray(qid)
 
 
-def _from_frame(frame: Any, name: str) -> Documents:
-    columns = [str(column) for column in frames.names(frame)]
-    lower = {column.lower(): column for column in reversed(columns)}
-    found = {kind: next((lower[n] for n in names if n in lower), None) for kind, names in COLUMNS.items()}
-    column = lambda key: None if key is None else np.asarray(frame[key])
-    values = {c: column(c) for c in columns if c not in found.values()}
-    numeric = [c for c, v in values.items() if v is not None and v.dtype.kind in "biuf"]
-    if not numeric:
-        raise ValueError(f"the data frame has no numeric column to rank by; its columns are {', '.join(columns[:10])}")
-    X = np.column_stack([np.asarray(values[c], dtype=np.float64) for c in numeric])
-    label = column(found["label"])
-    y = np.full(len(X), np.nan) if label is None else _numbers(label, str(found["label"]))
-    data = RankingData(X, y, column(found["qid"]), numeric)
-    return documents(data, doc_ids=column(found["docid"]), titles=column(found["title"]), name=name)
-
-
-def _numbers(values: np.ndarray, name: str) -> np.ndarray:
-    try:
-        return np.array([np.nan if v is None or v == "" else v for v in values.tolist()], dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"column {name!r} holds labels that are not numbers") from None
-
-
 def _from_path(path: Path, name: str | None) -> Documents:
     name = name or path.name
     suffixes = {suffix.lower() for suffix in path.suffixes}
-    if suffixes & {".csv", ".tsv", ".parquet", ".pq"}:
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError(f"{path} is a table: pip install 'rankrls[frames]', or give a data frame") from None
-        if suffixes & {".parquet", ".pq"}:
-            return _from_frame(pandas.read_parquet(path), name)
-        return _from_frame(pandas.read_csv(path, sep="\t" if ".tsv" in suffixes else ","), name)
+    if path.is_dir() or suffixes & {".parquet", ".pq"}:
+        return from_parquet(path, name)
+    if suffixes & {".csv", ".tsv"}:
+        return from_csv(path, name, delimiter="\t" if ".tsv" in suffixes else ",")
     if is_run(path):
         return from_runs([path], name=name)
     return documents(load_letor(path), name=name)

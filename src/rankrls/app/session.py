@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,13 +25,14 @@ from .documents import Documents
 from .fit import DIRECT, Fit, fitted, scales
 from .holdout import Judge, Quality
 from .journal import Journal, fingerprint
+from .recent import Recent
 from .state import ActionError, Limits, Snapshot, State, Step, change, check_setting, describe
 from .sums import KEYS, Sums
 from .why import line_integral
 
 SMALL = 2_000_000  # values of X up to which the first curve is waited for
 FEW = 5000  # and queries
-KEPT_CURVES = 16
+KEPT_BYTES = 256 << 20  # of models, of curves and of labels that were needed lately, each
 PAUSE = 0.15  # seconds without a change before the held-out curve is worked on
 ENOUGH = 0.05  # share of its margin by which a preference of just enough weight is met
 PREPARED = 600  # columns up to which the sums of all switches are made in advance
@@ -75,9 +75,10 @@ class Session:
         self.limits = Limits(len(self.X), documents.X.shape[1], len(documents.queries), documents.queries.codes)
         self.given = None if model is None else _given(documents, model)
         self._lock = threading.RLock()
-        self._fits: OrderedDict[Any, Fit] = OrderedDict()
-        self._points: OrderedDict[Any, Quality] = OrderedDict()
-        self._grids: OrderedDict[Any, Quality] = OrderedDict()
+        self._fits: Recent[Fit] = Recent(lambda fit: fit.nbytes, KEPT_BYTES)
+        self._points: Recent[Quality] = Recent(lambda found: found.nbytes, KEPT_BYTES)
+        self._grids: Recent[Quality] = Recent(lambda found: found.nbytes, KEPT_BYTES)
+        self._labels: Recent[np.ndarray] = Recent(lambda y: y.nbytes, KEPT_BYTES, most=6)
         self._listeners: list[Callable[[dict[str, Any]], None]] = []
         self._wake, self._closed = threading.Event(), False
         self.version = 0
@@ -186,11 +187,14 @@ class Session:
 
     def labels(self, state: State) -> np.ndarray:
         """(m,) the grades of all rows, NaN where there is none."""
-        y = self.documents.y
         if not state.grades:
-            return y
-        y = y.copy()
-        y[list(state.grades)] = [np.nan if grade is None else grade for grade in state.grades.values()]
+            return self.documents.y
+        return self._labels.made(state.grades, lambda: self._graded(state))
+
+    def _graded(self, state: State) -> np.ndarray:
+        y = self.documents.y.copy()
+        rows, grades = zip(*state.grades.pairs(), strict=True)
+        y[list(rows)] = [np.nan if grade is None else grade for grade in grades]
         return y
 
     def learned_labels(self, state: State) -> np.ndarray:
@@ -198,24 +202,36 @@ class Session:
         y = self.labels(state)
         if not state.forgotten:
             return y
-        gone = np.zeros(self.limits.queries, dtype=bool)
-        gone[sorted(state.forgotten)] = True
-        return np.where(gone[self.documents.queries.codes], np.nan, y)
+
+        def left() -> np.ndarray:
+            gone = np.zeros(self.limits.queries, dtype=bool)
+            gone[sorted(state.forgotten)] = True
+            return np.where(gone[self.documents.queries.codes], np.nan, y)
+
+        return self._labels.made((state.grades, state.forgotten), left)
+
+    def levels(self, state: State) -> dict[float, int]:
+        """How many documents have each grade."""
+        found = dict(self.documents.levels)
+        for row, grade in state.grades.pairs():
+            before = float(self.documents.y[row])
+            if before == before:
+                found[before] -= 1
+            if grade is not None:
+                found[grade] = found.get(grade, 0) + 1
+        return {grade: count for grade, count in sorted(found.items()) if count}
 
     def fit(self, state: State) -> Fit:
         """The model of a state at every alpha."""
-        key = state.structure()
-        with self._lock:
-            if key in self._fits:
-                self._fits.move_to_end(key)
-                return self._fits[key]
+        return self._fits.made(state.structure(), lambda: self._fitted(state))
+
+    def _fitted(self, state: State) -> Fit:
         y = self.learned_labels(state)
         judged, sums = self.sums.of(state, y)
         units = scales(judged if judged.n_rows else sums, state.scale)
         few = judged.n_rows + len(state.preferences) < self.features.n_columns - len(state.off)
         rows = partial(self.sums.rows, state, y, sums.mean, sums.target_mean) if few else None
-        made = fitted(sums, self.features.W, state.off, state.signs, units, rows)
-        return self._remember(self._fits, key, made)
+        return fitted(sums, self.features.W, state.off, state.signs, units, rows)
 
     def coef(self, state: State) -> np.ndarray:
         """(columns of Phi,) the weights of a state's model."""
@@ -294,29 +310,22 @@ class Session:
     def known(self, state: State) -> tuple[Quality | None, Quality | None]:
         """What is known of the quality of a state: at its alpha, and along the curve."""
         key = state.structure()
-        with self._lock:
-            return self._points.get((key, state.alpha, state.metrics)), self._grids.get((key, state.metrics[0]))
+        return self._points.get((key, state.alpha, state.metrics)), self._grids.get((key, state.metrics[0]))
 
-    def _quality(self, kept: Any, key: Any, state: State, alphas: np.ndarray, metrics: Any, report: Any) -> Quality:
-        with self._lock:
-            found = kept.get(key)
+    def _quality(
+        self, kept: Recent[Quality], key: Any, state: State, alphas: np.ndarray, metrics: Any, report: Any
+    ) -> Quality:
+        found = kept.get(key)
         if found is not None and found.done >= 1:
             return found
 
         def progress(partial: Quality) -> bool:
-            self._remember(kept, key, replace(partial, values={k: v.copy() for k, v in partial.values.items()}))
+            kept.put(key, replace(partial, values={k: v.copy() for k, v in partial.values.items()}))
             return report is None or report(partial)
 
         found = self.judge(state).quality(alphas, metrics, progress)
-        return self._remember(kept, key, found)
-
-    def _remember(self, kept: Any, key: Any, value: Any) -> Any:
-        with self._lock:
-            kept[key] = value
-            kept.move_to_end(key)
-            while len(kept) > KEPT_CURVES:
-                kept.popitem(last=False)
-        return value
+        kept.put(key, found)
+        return found
 
     # ---------------------------------------------------------------- work that follows
 
@@ -370,6 +379,10 @@ class Session:
 
             return tell
 
+        if self.features.n_columns <= PREPARED:
+            for key in KEYS:
+                if current() and not self.sums.known(key):
+                    self.sums.loss(key, self.learned_labels(state))
         if current():
             self.point(state, report("point"))
         if current():
@@ -384,11 +397,6 @@ class Session:
             if current() and kept.state is not None:
                 self.point(replace(kept.state, metrics=state.metrics), report("snapshots"))
         self._tell({"type": "quality", "version": version})
-        if self.features.n_columns <= PREPARED:
-            y = self.learned_labels(state)
-            for key in KEYS:
-                if current() and not self.sums.known(key):
-                    self.sums.loss(key, y)
 
 
 def best_alpha(grid: Quality, metric: str) -> float | None:

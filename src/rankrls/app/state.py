@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core.weighting import WEIGHTINGS
 from ..metrics import get_metric
+from .grades import Grades
 
 GAINS = ("linear", "exp2")
 SCALES = ("auto", "none")
@@ -46,7 +47,7 @@ class State:
     scale: str = "auto"
     off: frozenset[int] = frozenset()  # features left out
     signs: Mapping[int, int] = field(default_factory=dict)  # feature -> +1 or -1
-    grades: Mapping[int, float | None] = field(default_factory=dict)  # row -> judgment made here; None takes it away
+    grades: Grades = field(default_factory=Grades)  # row -> judgment made here; None takes it away
     preferences: tuple[Preference, ...] = ()
     forgotten: frozenset[int] = frozenset()  # queries un-learned
     metrics: tuple[str, ...] = ("ndcg@10", "pairwise_accuracy", "average_precision")
@@ -63,7 +64,7 @@ class State:
 
     def evidence(self) -> tuple[Any, ...]:
         """A key of what is learned from: judgments, preferences, queries left out."""
-        return tuple(sorted(self.grades.items())), self.preferences, self.forgotten
+        return self.grades, self.preferences, self.forgotten
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def change(step: Step, action: Action, limits: Limits) -> Step:
     >>> limits = Limits(rows=3, features=2, queries=1, codes=[0, 0, 0])
     >>> step = change(Step(State()), {"do": "set", "name": "alpha", "value": 0.5}, limits)
     >>> change(step, {"do": "grade", "row": 2, "grade": 3}, limits).state.grades
-    {2: 3.0}
+    Grades({2: 3.0})
     """
     kind = action.get("do")
     if kind not in _CHANGES:
@@ -225,7 +226,7 @@ def _set(step: Step, action: Action, limits: Limits) -> Step:
 
 
 def _graded(step: Step, pairs: list[tuple[int, float | None]]) -> Step:
-    return replace(step, state=replace(step.state, grades={**step.state.grades, **dict(pairs)}))
+    return replace(step, state=replace(step.state, grades=step.state.grades.changed(pairs)))
 
 
 def _grade_of(value: Any) -> float | None:

@@ -52,7 +52,6 @@ class Sums:
 
     def __init__(self, X: Any, features: Features, queries: Queries):
         self.X, self.features, self.queries = X, features, queries
-        self.dtype = X.dtype if features.W is None else np.dtype(np.float64)
         self._kept: dict[Key, Kept] = {}
         self._locks = {key: threading.Lock() for key in KEYS}
 
@@ -160,7 +159,7 @@ class Sums:
             regression=float(key == REGRESSION),
         )
         X = self.X if whole else self.X[rows]
-        return Primal(F, self.features, X, gains(labels), self.dtype).sums
+        return Primal(F, self.features, X, gains(labels), np.float64).sums
 
     def _nothing(self, beta: float) -> Statistics:
         n, t = self.features.n_columns, len(GAINS)

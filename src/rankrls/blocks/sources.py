@@ -182,7 +182,7 @@ class Table(Source):
         """X, y, qid and weights of a record batch as they are; None where a column is not in it."""
         column = lambda name: None if name is None else _plain(arrow.column(name)).to_numpy(zero_copy_only=False)
         features = [name for name in self.fields if name in arrow.schema.names]
-        X = _row_major(arrow.select(features), self.dtype) if features else None
+        X = row_major(arrow.select(features), self.dtype) if features else None
         return X, column(self.columns.y), column(self.columns.qid), column(self.columns.weight)
 
 
@@ -220,7 +220,7 @@ def _feature_types(schema: Any, features: list[str], what: str) -> tuple[list[in
     return widths, np.float32 if single else np.float64
 
 
-def _row_major(batch: Any, dtype: DTypeLike) -> np.ndarray:
+def row_major(batch: Any, dtype: DTypeLike) -> np.ndarray:
     """(k, n) the columns of a record batch side by side; missing values are NaN."""
     import pyarrow as pa
 
@@ -246,11 +246,11 @@ def _of_path(path: Path, columns: LabelColumns) -> Source:
         files = sorted(f for f in path.rglob("*.parquet") if not any(p.startswith(("_", ".")) for p in f.parts[-1:]))
         if not files:
             raise FileNotFoundError(f"the folder {path} has no Parquet files (*.parquet)")
-        return Table(_parquet(files, str(path)), columns)
+        return Table(parquet_table(files, str(path)), columns)
     with open(path, "rb") as file:
         parquet = file.read(4) == b"PAR1"
     if parquet:
-        return Table(_parquet([path], str(path)), columns)
+        return Table(parquet_table([path], str(path)), columns)
     if columns.labels:
         raise ValueError(f"{path} is no Parquet file; of LETOR text y, qid and sample_weight are not to be named")
     source = Batches(lambda: iter_letor(path, rows=BATCH), columns, once=False, what=str(path))
@@ -258,7 +258,8 @@ def _of_path(path: Path, columns: LabelColumns) -> Source:
     return source
 
 
-def _parquet(files: Sequence[Path], what: str) -> OpenTable:
+def parquet_table(files: Sequence[Path], what: str) -> OpenTable:
+    """Parquet files of one kind as a table."""
     parquet = _pyarrow(what, "parquet")
     schema, n_rows = None, 0
     for file in files:

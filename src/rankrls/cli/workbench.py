@@ -16,9 +16,10 @@ from ..app.demo import demo
 from ..app.documents import Documents, documents
 from ..app.inputs import from_runs, is_run, with_qrels
 from ..app.session import Session
+from ..app.tables import Chosen, from_csv, from_parquet
 from . import predict
-from .data import read
-from .text import as_json, remark
+from .data import DELIMITERS, kind, read
+from .text import as_json, remark, source
 
 
 def run(args: Namespace) -> None:
@@ -58,10 +59,21 @@ def _opened(args: Namespace) -> tuple[Documents, Any]:
     if args.runs:
         raise ValueError("--runs goes with a TREC run as DATA")
     names, n_features = (None, None) if model is None else predict.features(model)
-    data = documents(
-        read([args.data], args, names=names, n_features=n_features, label=False), name=PurePath(args.data).name
-    )
+    data = _documents(args, names, n_features)
     return (data if args.qrels is None else with_qrels(data, args.qrels)), model
+
+
+def _documents(args: Namespace, names: Any, n_features: int | None) -> Documents:
+    """The rows of a file; a table brings titles and documents with it."""
+    name = "standard input" if args.data == "-" else PurePath(args.data).name
+    form = "parquet" if args.data != "-" and Path(args.data).is_dir() else kind(args.data, args.input_format)
+    if form == "letor" or (form == "parquet" and args.data == "-"):
+        return documents(read([args.data], args, names=names, n_features=n_features, label=False), name=name)
+    chosen = Chosen(args.label, args.qid, args.columns or names, args.missing)
+    if form == "parquet":
+        return from_parquet(args.data, name, chosen)
+    with source(args.data, args.quiet) as file:
+        return from_csv(file, name, chosen, DELIMITERS[form])
 
 
 def _journal(args: Namespace) -> Path | None:

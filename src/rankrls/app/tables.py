@@ -1,0 +1,192 @@
+"""Tables of documents, as frames, CSV or Parquet: which column is what, and the rows.
+
+A table names the query of each row, perhaps its label, its document and a title; all other columns of numbers are
+features, and columns of text are left aside. Parquet is read block by block into the one array that a session keeps.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..blocks.sources import parquet_table, row_major
+from ..datasets import RankingData
+from ..datasets.scaling import fill_with_minimum
+from ..system import frames
+from ..system.files import opened
+from .documents import Documents, documents
+
+COLUMNS = {  # names that columns of a table may have, in the order they are looked for
+    "qid": ("qid", "query_id", "query"),
+    "label": ("label", "y", "grade", "rating", "relevance"),
+    "docid": ("docid", "doc_id", "docno", "document", "id"),
+    "title": ("title", "comment", "name", "text"),
+}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a user says about a table: names of columns (None for the usual ones), and what missing values become."""
+
+    label: str | None = None
+    qid: str | None = None
+    features: Sequence[str] | None = None
+    missing: str | float = "nan"  # or "minimum", or a number
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column is what."""
+
+    qid: str | None
+    label: str | None
+    docid: str | None
+    title: str | None
+    features: list[str]
+
+    @classmethod
+    def of(cls, names: Sequence[str], numeric: Iterable[str], chosen: Chosen, what: str) -> Layout:
+        """The layout of a table with these columns, or an error that says which there are."""
+        known, listed = set(names), ", ".join(list(names)[:20])
+        for name in (chosen.label, chosen.qid, *(chosen.features or ())):
+            if name is not None and name not in known:
+                raise ValueError(f"{what} has no column {name!r}; it has {listed}")
+        lower = {name.lower(): name for name in reversed(names)}
+        features = set(chosen.features or ())
+        usual = {
+            kind: next((lower[n] for n in wanted if n in lower and lower[n] not in features), None)
+            for kind, wanted in COLUMNS.items()
+        }
+        usual |= {kind: name for kind, name in (("label", chosen.label), ("qid", chosen.qid)) if name is not None}
+        numbers, aside = set(numeric), set(usual.values())
+        wrong = [name for name in chosen.features or () if name not in numbers]
+        if wrong:
+            raise ValueError(f"{what}: column {wrong[0]!r} holds no numbers: leave it out of the features")
+        found = list(chosen.features or (name for name in names if name in numbers and name not in aside))
+        if not found:
+            raise ValueError(f"{what} has no numeric column to rank by; its columns are {listed}")
+        return cls(**usual, features=found)
+
+    @property
+    def texts(self) -> list[str]:
+        """The columns that are not numbers to rank by."""
+        return [name for name in (self.qid, self.label, self.docid, self.title) if name is not None]
+
+
+def from_frame(frame: Any, name: str, chosen: Chosen | None = None) -> Documents:
+    """Documents of a data frame of any library."""
+    columns = {str(column): column for column in frames.names(frame)}
+    values = {text: np.asarray(frame[column]) for text, column in columns.items()}
+    return _from_columns(values, name, chosen or Chosen(), "the data frame")
+
+
+def from_csv(source: Any, name: str, chosen: Chosen | None = None, delimiter: str = ",") -> Documents:
+    """Documents of a CSV file with a header, or of an open binary file; compressed or not."""
+    with opened(source) as plain:
+        text = io.TextIOWrapper(plain, encoding="utf-8-sig", newline="")
+        reader = csv.reader(text, delimiter=delimiter)
+        names = [cell.strip() for cell in next(reader, [])]
+        if not names:
+            raise ValueError(f"{name} is empty: a table starts with a line of column names")
+        rows = []
+        for row in reader:
+            if row and len(row) != len(names):
+                raise ValueError(
+                    f"{name}, line {reader.line_num}: {len(row)} values, but the header names {len(names)}"
+                )
+            if row:
+                rows.append(row)
+        text.detach()
+    if not rows:
+        raise ValueError(f"{name} has no rows")
+    cells = dict(zip(names, zip(*rows, strict=True), strict=True))
+    texts = {lower for wanted in (*COLUMNS.values(), (chosen.qid,) if chosen else ()) for lower in wanted}
+    texts -= set(COLUMNS["label"])
+    values = {}
+    for column, given in cells.items():
+        as_text = column.lower() in texts or (chosen is not None and column == chosen.qid)
+        as_text &= chosen is None or column not in (chosen.features or ())
+        values[column] = np.array(given, dtype=object) if as_text else _parsed(given)
+    return _from_columns(values, name, chosen or Chosen(), name)
+
+
+def from_parquet(path: str | os.PathLike, name: str, chosen: Chosen | None = None) -> Documents:
+    """Documents of a Parquet file, or of a folder of them; single precision stays single."""
+    chosen, where = chosen or Chosen(), Path(path)
+    files = sorted(where.rglob("*.parquet")) if where.is_dir() else [where]
+    if not files:
+        raise FileNotFoundError(f"the folder {path} has no Parquet files (*.parquet)")
+    table = parquet_table(files, str(path))
+    layout = Layout.of(table.schema.names, _numeric(table.schema), chosen, str(path))
+    m, single = int(table.n_rows or 0), all(table.schema.field(f).type == "float" for f in layout.features)
+    if not m:
+        raise ValueError(f"{path} has no rows")
+    X = np.empty((m, len(layout.features)), dtype=np.float32 if single else np.float64)
+    parts: dict[str, list[np.ndarray]] = {column: [] for column in layout.texts}
+    start = 0
+    for batch in table.read([*layout.texts, *layout.features]):
+        stop = start + batch.num_rows
+        X[start:stop] = row_major(batch.select(layout.features), X.dtype)
+        for column, found in parts.items():
+            found.append(batch.column(column).to_numpy(zero_copy_only=False))
+        start = stop
+    whole = lambda key: None if key is None else np.concatenate(parts[key])
+    return _documents(X, layout, whole, name, chosen)
+
+
+def _numeric(schema: Any) -> list[str]:
+    from pyarrow import types
+
+    number = lambda kind: types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)
+    return [field.name for field in schema if number(field.type) and not field.name.startswith("__index_level_")]
+
+
+def _from_columns(values: dict[str, np.ndarray], name: str, chosen: Chosen, what: str) -> Documents:
+    numeric = [column for column, found in values.items() if found.dtype.kind in "biuf"]
+    layout = Layout.of(list(values), numeric, chosen, what)
+    kinds = {values[column].dtype for column in layout.features}
+    dtype = np.float32 if kinds == {np.dtype(np.float32)} else np.float64
+    X = np.empty((len(values[layout.features[0]]), len(layout.features)), dtype=dtype)
+    for j, column in enumerate(layout.features):
+        X[:, j] = values[column]
+    return _documents(X, layout, lambda key: None if key is None else values[key], name, chosen)
+
+
+def _documents(X: np.ndarray, layout: Layout, column: Any, name: str, chosen: Chosen) -> Documents:
+    label, qid = column(layout.label), column(layout.qid)
+    if chosen.missing == "minimum":
+        X = fill_with_minimum(X, qid)
+    elif chosen.missing != "nan":
+        X = np.where(np.isnan(X), X.dtype.type(chosen.missing), X)
+    y = np.full(len(X), np.nan) if label is None else _numbers(label, str(layout.label))
+    data = RankingData(X, y, qid, layout.features)
+    return documents(data, doc_ids=column(layout.docid), titles=column(layout.title), name=name)
+
+
+def _numbers(values: np.ndarray, name: str) -> np.ndarray:
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    try:
+        return np.array([np.nan if v is None or v == "" else v for v in values.tolist()], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"column {name!r} holds labels that are not numbers") from None
+
+
+def _parsed(cells: Sequence[str]) -> np.ndarray:
+    """Numbers, empty cells as NaN; or the texts themselves."""
+    try:
+        return np.array(cells, dtype=np.float64)
+    except ValueError:
+        pass
+    try:
+        empty = ("", "na", "nan", "null", "none")
+        return np.array([np.nan if cell.strip().lower() in empty else float(cell) for cell in cells])
+    except ValueError:
+        return np.array(cells, dtype=object)
