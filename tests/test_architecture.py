@@ -26,7 +26,7 @@ FLOORS = [
     Floor(("system",), {}),
     Floor(("kernels", "bases", "core"), {0: "rows are worked on in threads, in memory that is used again"}),
     Floor(
-        ("metrics", "checks"),
+        ("checks", "metrics"),
         {
             0: "frames are opened, work is shared among threads",
             1: "both think in queries; checks know the sums of a fit",

@@ -2,10 +2,12 @@
 
 import hashlib
 import io
+import itertools
 import os
 import sys
 import tarfile
 import threading
+import time
 import types
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -63,11 +65,19 @@ class Server:
                     shift = 7 if fault == "wrong range" else 0
                     self.send_header("Content-Range", f"bytes {start - shift}-{len(content) - 1}/{len(content)}")
                     start -= shift
-                if fault != "no length":
-                    self.send_header("Content-Length", str(len(content) - start))
-                self.end_headers()
                 body = content[start:]
-                self.wfile.write(body[: len(body) // 2] if fault in ("drop", "no length, drop") else body)
+                if fault.startswith("chunks"):
+                    self.send_header("Transfer-Encoding", "chunked")
+                    body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+                elif not fault.startswith("no length"):
+                    self.send_header("Content-Length", "plenty" if fault.startswith("odd length") else str(len(body)))
+                self.end_headers()
+                if fault == "drip":
+                    for byte in body[:200]:
+                        self.wfile.write(bytes([byte]))
+                        time.sleep(0.01)
+                    return
+                self.wfile.write(body[: len(body) // 2] if fault.endswith("drop") else body)
                 self.close_connection = True
 
             def log_message(self, *_):
@@ -207,10 +217,10 @@ def test_without_locks_a_download_still_works(tmp_path, monkeypatch):
 
 
 def test_without_a_known_checksum_the_first_one_is_noted(tmp_path):
-    with Server(faults=["drop", "no length"]) as server:
+    with Server(faults=["drop", "chunks, drop"]) as server:
         path = fetched(server.remote(known=False), tmp_path)
         assert path.read_bytes() == CONTENT
-        assert server.requests == [None, None]  # halves are not glued without a checksum
+        assert server.requests == [None, None, None]  # halves are not glued without a checksum
         assert hashlib.sha256(CONTENT).hexdigest() in (tmp_path / "file.bin.json").read_text()
         path.unlink()
         server.faults = ["corrupt"] * 10
@@ -218,11 +228,33 @@ def test_without_a_known_checksum_the_first_one_is_noted(tmp_path):
             fetched(server.remote(known=False), tmp_path)
 
 
+@pytest.mark.parametrize("fault", ["no length", "no length, drop", "odd length", "odd length, drop"])
+def test_a_file_that_may_be_cut_short_is_refused(tmp_path, fault):
+    with Server(faults=[fault] * 10) as server:
+        with pytest.raises(DownloadError, match=r"does not say how long the file is.*yourself and put it into"):
+            fetched(server.remote(known=False), tmp_path)
+        assert os.listdir(tmp_path) == []
+        if fault.endswith("drop"):
+            server.faults = [fault]  # with a checksum it is found out, and fetched again
+        assert fetched(server.remote(), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_server_that_drips_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(downloads, "TIMEOUT", 0.2)
+    with Server(faults=["drip"] * 20) as server:
+        start = time.monotonic()
+        with pytest.raises(DownloadError, match=r"sent \d+ bytes in \d+ seconds"):
+            fetched(server.remote(), tmp_path)
+        assert len(server.requests) == downloads.RETRIES and time.monotonic() - start < 20
+        server.faults = []
+        assert fetched(server.remote(), tmp_path).read_bytes() == CONTENT
+
+
 def test_progress_is_told_only_when_it_takes_long(tmp_path, capsys, monkeypatch):
     with Server() as server:
         fetched(server.remote(), tmp_path / "a")
         assert capsys.readouterr() == ("", "")
-        times = iter(range(100))
+        times = itertools.count()
         monkeypatch.setattr("rankrls.system.progress.clock", lambda: next(times))
         fetched(server.remote(), tmp_path / "b")
     printed = capsys.readouterr()

@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import sys
+import tracemalloc
 from dataclasses import replace
 from itertools import chain
 
@@ -559,3 +560,48 @@ def test_blocks_may_cut_queries(rows, tmp_path):
         iter_letor(tmp_path / "scattered.txt", missing="minimum", whole_queries=False)
     (tmp_path / "plain.txt").write_text("1 1:1\n0 1:2\n")
     assert [block.qid for block in iter_letor(tmp_path / "plain.txt", rows=1, whole_queries=False)] == [None, None]
+
+
+@pytest.mark.parametrize("sparse_rows", [False, True])
+def test_lines_without_features_are_judgments(sparse_rows, tmp_path):
+    text = b"3 qid:1 # 1370 star trek\n0 qid:1 # 12 star trek\n1 qid:2 # 7\n"  # as Quepid exports them
+    data = read(text, sparse=sparse_rows)
+    assert data.X.shape == (3, 0) and data.y.tolist() == [3, 0, 1] and data.qid.tolist() == ["1", "1", "2"]
+    assert data.doc_ids.tolist() == ["1370", "12", "7"]
+    assert dumped(data) == text
+    assert [block.X.shape for block in iter_letor(io.BytesIO(text), rows=1)] == [(2, 0), (1, 0)]
+    (tmp_path / "judgments.txt").write_bytes(text)
+    for arguments in ((data.X, data.y, data.qid), (tmp_path / "judgments.txt",)):
+        with pytest.raises(ValueError, match=r"0 feature\(s\).*join the features of their documents"):
+            RankRLS(1.0).fit(*arguments)
+
+
+def test_long_query_ids_take_the_room_they_need(tmp_path):
+    lengthy = lambda n: b"".join(
+        b"%d qid:%b 1:%d\n" % (i % 2, b"q" * n if i < 2 else b"%d" % (i // 4), i) for i in range(400)
+    )
+    for n in (64, 65, 1000):
+        data = read(lengthy(n))
+        assert data.qid.nbytes <= 64 * 4 * len(data) and data.qid[0] == "q" * n and len(set(data.qid)) == 101
+        assert dumped(data) == lengthy(n)
+    (tmp_path / "rows.txt").write_bytes(lengthy(1000))
+    assert_array_equal(RankRLS(1.0).fit(tmp_path / "rows.txt").coef_, RankRLS(1.0).fit(data.X, data.y, data.qid).coef_)
+    with pytest.raises(ValueError, match=r"line 1: the query id 'qid:qqq.*has 100,000 characters, more than 1,000"):
+        read(lengthy(100_000))
+
+
+@pytest.mark.parametrize(
+    "reader", [load_letor, lambda path: list(iter_letor(path)), lambda path: RankRLS(1.0).fit(path)]
+)
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(reader, tmp_path):
+    path = tmp_path / "rows.txt.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b"1 qid:1 1:1\n0 qid:1 1:")
+        for _ in range(40):
+            file.write(b"1" * (1 << 20))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"rows.txt.gz, line 2: more than 16,777,216 bytes without an end"):
+        reader(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40 << 20

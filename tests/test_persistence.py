@@ -45,6 +45,7 @@ from rankrls import (
     save,
 )
 from rankrls.relations.folds import RelationKFold
+from rankrls.system.files import replacing
 
 KEPT = Path(__file__).parent / "models"
 
@@ -409,4 +410,21 @@ def test_a_file_keeps_its_permissions_and_a_read_only_one_is_not_replaced(tmp_pa
     with pytest.raises(PermissionError, match="read-only"):
         save(ranker(alpha=2.0)(), path)
     assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["model.rankrls"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="locks of POSIX")
+def test_what_a_killed_write_leaves_is_removed_by_the_next_one(tmp_path):
+    path = tmp_path / "model.rankrls"
+    code = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom rankrls.system.files import replacing\n"
+        "with replacing(Path(sys.argv[1])) as file:\n"
+        "    file.write(b'half')\n    file.flush()\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], check=False)
+    assert len(list(tmp_path.iterdir())) == 1 and not path.exists()
+    with replacing(path):  # one that is being written to stays, also while another process writes the same file
+        save(ranker(alpha=1.0)(), path)
+        assert len(list(tmp_path.iterdir())) == 2
+    save(ranker(alpha=1.0)(), path)
     assert [p.name for p in tmp_path.iterdir()] == ["model.rankrls"]

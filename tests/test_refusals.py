@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from cases import problem
 from papers import RankRLS
-from rankrls import CoRankRLS, RankingPursuit, TransductiveRankRLS, View
+from rankrls import CoRankRLS, RankingPursuit, TransductiveRankRLS, View, metrics
 
 X, Y, QID = problem()
 PARTLY = np.where(QID < 5, Y, np.nan)
@@ -115,3 +115,40 @@ def test_weights_where_nothing_is_unscored():
     model = CoRankRLS(1.0, 0.1, views=[View(None)], weighting="queries").fit(X, Y, qid=QID, sample_weight=u)
     alone = RankRLS(1.0, weighting="queries").fit(X, Y, qid=QID, sample_weight=u)
     assert_allclose(model.view_coefs_[0], alone.coef_, atol=1e-9)
+
+
+ALIGNED = pd.DataFrame(X, columns=NAMES, index=[f"r{i}" for i in range(len(X))])
+MIXED = np.random.default_rng(0).permutation(len(X))
+
+
+@pytest.mark.parametrize("argument", ["y", "qid", "sample_weight"])
+@pytest.mark.parametrize("name", [name for name in RANKERS if name != "transductive"])
+def test_rows_in_another_order_are_not_mixed_up(name, argument):
+    model, y = RANKERS[name]
+    given = {"y": y, "qid": QID, "sample_weight": np.ones(len(y))}
+    labelled = {key: pd.Series(values, index=ALIGNED.index) for key, values in given.items()}
+    right = model.fit(ALIGNED, **labelled).predict(ALIGNED)
+    mixed = labelled | {argument: labelled[argument].iloc[MIXED]}
+    with pytest.raises(ValueError, match=rf"the index of {argument} is in another order .* {argument}.loc\[X.index\]"):
+        model.fit(ALIGNED, **mixed)
+    with pytest.raises(ValueError, match="mixed up"):
+        model.score(ALIGNED, **mixed)
+    other = labelled | {argument: labelled[argument].rename(lambda label: label + "x")}
+    with pytest.raises(ValueError, match="other labels"):
+        model.fit(ALIGNED, **other)
+    plain = given | {argument: pd.Series(given[argument])}  # numbered rows: by position
+    assert_allclose(model.fit(ALIGNED, **plain).predict(ALIGNED), right)
+
+
+def test_a_shuffled_frame_beside_the_labels_of_the_frame_it_was():
+    frame = pd.DataFrame(X, columns=NAMES)
+    with pytest.raises(ValueError, match=r"the index of y is in another order .* y.loc\[X.index\]"):
+        RankRLS(1.0).fit(frame.iloc[MIXED], pd.Series(Y), qid=QID[MIXED])
+    with pytest.raises(ValueError, match="mixed up"):
+        RankRLS(1.0).partial_fit(frame, pd.Series(Y), qid=pd.Series(QID).iloc[MIXED])
+    with pytest.raises(ValueError, match="mixed up"):
+        metrics.ndcg(pd.Series(Y), pd.Series(Y).iloc[MIXED], QID)
+    with pytest.raises(ValueError, match="mixed up"):
+        metrics.per_query("ndcg", Y, pd.Series(Y), pd.Series(QID).iloc[MIXED])
+    scores = pd.Series(Y).iloc[MIXED]
+    assert metrics.pairwise_accuracy(pd.Series(Y).iloc[MIXED], scores, QID[MIXED]) == 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,45 @@ from .core.statistics import Statistics
 from .system.frames import as_column, as_frame, is_missing, names, without
 from .system.types import ArrayLike, Ids, MatrixLike
 
+NO_FEATURES = "Judgments without features cannot be learned from: join the features of their documents to them"
 QID = "qid"  # a column of this name in a data frame holds the query ids
+
+
+def check_aligned(**values: Any) -> None:
+    """Rows go by position: refuse frames and series whose index labels say that other rows belong together.
+
+    A plain range 0, 1, ... says nothing beside other labels, but a permutation of it beside the range does.
+    """
+    indices = [(name, value.index) for name, value in values.items() if hasattr(value, "iloc")]
+    for (a, first), (b, second) in combinations(indices, 2):
+        if len(first) != len(second) or first.equals(second):  # lengths are checked elsewhere
+            continue
+        if _is_range(first) != _is_range(second) and not (_is_permuted(first) and _is_permuted(second)):
+            continue
+        same = first.isin(second).all() and second.isin(first).all()
+        differs = "is in another order than" if same else "has other labels than"
+        raise ValueError(
+            f"the index of {b} {differs} that of {a}, so that rows would be mixed up: use {b}.loc[{a}.index], or "
+            f"{b}.to_numpy() if the rows of both stand in the same order"
+        )
+
+
+def _is_range(index: Any) -> bool:
+    """Whether the labels of an index are row numbers, in their order."""
+    return getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
+
+
+def _is_permuted(index: Any) -> bool:
+    """Whether the labels of an index are row numbers, in any order."""
+    return _is_range(index) or bool(
+        np.asarray(index).dtype.kind in "iu" and index.min() == 0 and index.max() == len(index) - 1 and index.is_unique
+    )
 
 
 def split_qid_column(X: MatrixLike, qid: Ids, *, needed: bool = True) -> tuple[Any, Any]:
     """X as an array or frame without its column `qid`, and the query ids from wherever they were given."""
     X = as_frame(X)
+    check_aligned(X=X, qid=qid)
     if QID not in names(X):
         return X, qid
     if qid is not None and needed:
@@ -37,6 +71,7 @@ def named_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) 
         for name, value in (("y", y), ("qid", qid), ("sample_weight", sample_weight))
         if isinstance(value, str)
     }
+    check_aligned(X=X, y=y, qid=qid, sample_weight=sample_weight)
     if not named:
         return X, y, qid, sample_weight
     frame = as_frame(X)
@@ -233,6 +268,8 @@ def check_share(name: str, value: object) -> None:
 def unreadable(error: ValueError, X: Any) -> ValueError:
     """An error about missing values or text in X, with the columns and the way out; any other error as it is."""
     text = str(error)
+    if "0 feature(s)" in text:
+        return ValueError(f"{text} {NO_FEATURES}")
     if "NaN" not in text and "could not convert" not in text:
         return error
     labels = names(X) or list(range(np.shape(X)[1] if np.ndim(X) == 2 else 0))

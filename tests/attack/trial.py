@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import time
 import traceback
 import warnings
 from dataclasses import dataclass, field
@@ -151,6 +152,7 @@ class Outcome:
     message: str = ""
     script: str = ""
     worst: float = 0.0
+    seconds: float = 0.0  # of a processor
 
 
 def value_of(values):
@@ -174,7 +176,12 @@ def run_trial(run, category, case, seed):
 
     signal.signal(signal.SIGALRM, stop)
     signal.alarm(SECONDS)
-    end = lambda kind, message="": Outcome(category, case, kind, message, trial.script(), trial.worst)
+    start = time.process_time()
+
+    def end(kind, message=""):
+        script = trial.script() if kind == DEVIATES else ""
+        return Outcome(category, case, kind, message, script, trial.worst, time.process_time() - start)
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

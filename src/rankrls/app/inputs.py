@@ -12,7 +12,7 @@ import numpy as np
 
 from ..datasets import RankingData, load_letor
 from ..system import frames
-from ..system.files import opened
+from ..system.files import lines, opened
 from .documents import Documents, documents
 from .tables import from_csv, from_frame, from_parquet
 
@@ -140,7 +140,7 @@ def _qrel_lines(path: str | os.PathLike) -> Iterable[tuple[tuple[str, str], floa
 
 def _words(path: str | os.PathLike, count: int) -> Iterable[tuple[int, list[str]]]:
     with opened(path) as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(lines(file, os.fspath(path)), start=1):
             words = line.decode("utf-8", "replace").split()
             if words and len(words) != count:
                 raise ValueError(f"{path}, line {number}: {len(words)} words where {count} are expected")

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+WIDEST = 64  # characters of query ids in an array whose rows all have room for the longest
+
 
 @dataclass(frozen=True)
 class Block:
@@ -44,7 +46,7 @@ class Block:
 
 
 def as_labels(qid: np.ndarray) -> np.ndarray:
-    """Query ids that sort and compare fast: text as fixed-width characters."""
-    if qid.dtype == object and len(qid) and all(isinstance(label, str) for label in qid.tolist()):
+    """Query ids that sort and compare fast: text as fixed-width characters, unless some are long."""
+    if qid.dtype == object and len(qid) and all(isinstance(q, str) and len(q) <= WIDEST for q in qid.tolist()):
         return qid.astype(str)
     return qid

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..bases import Draw, Sample
+from ..checks import NO_FEATURES
 from ..system.parallel import in_order
 from ..system.progress import counter
 from .block import Block
@@ -32,6 +33,8 @@ class SourceRows:
     """The rows of a source, summed block by block."""
 
     def __init__(self, source: Source, checkpoint: Checkpoint | None = None):
+        if source.n_columns == 0:
+            raise ValueError(f"the rows that were read have 0 feature(s). {NO_FEATURES}")
         self.source, self.checkpoint = source, checkpoint or Checkpoint()
         self.n_columns, self.names, self.dtype = source.n_columns, source.names, source.dtype
         self.n_targets, self.whole, self.once = source.n_targets, source.whole, source.once

@@ -11,7 +11,7 @@ from ..checks import check_queries
 from ..core.queries import Queries
 from ..datasets import RankingData
 from ..metrics import per_query, randomisation_test, standard_error
-from ..system.files import opened
+from ..system.files import all_bytes, opened
 from ..system.progress import working
 from .data import doc_ids, labels
 from .tables import write_csv
@@ -127,7 +127,7 @@ def _write_values(path: str, values: dict[str, Any], queries: Queries, files: li
 def read_scores(path: str, data: RankingData, args: Namespace) -> np.ndarray:
     """(m,) the score of each row, from a file of numbers or a TREC run."""
     with source(path, args.quiet) as file, opened(file) as plain:
-        lines = [line.split() for line in plain.read().decode("utf-8", "surrogateescape").splitlines()]
+        lines = [line.split() for line in all_bytes(plain, path).decode("utf-8", "surrogateescape").splitlines()]
     lines = [words for words in lines if words]
     if not lines:
         raise ValueError(f"{path} has no scores")

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from ..datasets import RankingData
-from ..system.files import name_of, opened
+from ..system.files import lines, name_of, opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,7 +89,7 @@ def read_csv(file: BinaryIO, columns: Columns, delimiter: str = ",", skip: bool 
     name = name_of(file)
     with opened(file) as plain:
         text = io.TextIOWrapper(plain, encoding="utf-8-sig", newline="")
-        reader = csv.reader(text, delimiter=delimiter)
+        reader = csv.reader(lines(text, name), delimiter=delimiter)
         names = [cell.strip() for cell in next(reader, [])]
         if not names:
             raise ValueError(f"{name} is empty: a table starts with a line of column names")

@@ -37,6 +37,7 @@ CHUNK = 1 << 16
 RETRIES = 5
 FIRST_PAUSE = 0.5  # seconds; doubled after every failure
 TIMEOUT = 30.0  # seconds without a byte
+SLOWEST = 200  # bytes a second: a server that sends fewer over that time is given up
 _sleep = time.sleep
 
 
@@ -135,6 +136,11 @@ def _transfer(remote: Remote, path: Path) -> None:
             if response is not None:
                 goes_on = f"bytes {have}-"
                 resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(goes_on)
+                if expected is None and not _tells_its_end(response):
+                    raise _Permanent(
+                        "the server does not say how long the file is, and no checksum is known, so that a file cut "
+                        "short would look whole"
+                    )
                 _receive(response, file, have if resumed else 0, remote.name)
         file.seek(0)
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -196,13 +202,13 @@ class _response:  # noqa: N801
 
 def _receive(response: Any, file: Any, start: int, label: str) -> None:
     """Write what comes after the first `start` bytes of a file; an error unless all of it comes."""
-    length = response.headers.get("Content-Length")
-    total = start + int(length) if length is not None and length.strip().isdecimal() else None
-    progress = Progress(f"download of {label}", max(1, -(-(total or 1) // CHUNK)), done=start // CHUNK)
+    total = _end(response, start)
+    progress = Progress(f"download of {label}", total, "bytes", done=start)
     file.seek(start)
     file.truncate()
-    for block in progress.over(_blocks(response)) if total else _blocks(response):
+    for block in _blocks(response):
         file.write(block)
+        progress.add(len(block))
     file.flush()
     os.fsync(file.fileno())
     got = file.tell()
@@ -210,9 +216,29 @@ def _receive(response: Any, file: Any, start: int, label: str) -> None:
         raise OSError(f"the connection ended after {got:,} of {total:,} bytes")
 
 
+def _end(response: Any, start: int) -> int | None:
+    """The size of the file, from the length of what comes after its first `start` bytes; None if no length is given."""
+    length = response.headers.get("Content-Length", "").strip()
+    return start + int(length) if length.isascii() and length.isdecimal() else None
+
+
+def _tells_its_end(response: Any) -> bool:
+    """Whether the end of an answer differs from a broken connection: by its length, or by its last chunk."""
+    chunked = response.headers.get("Transfer-Encoding", "").strip().lower() == "chunked"
+    return chunked or _end(response, 0) is not None
+
+
 def _blocks(response: Any) -> Iterator[bytes]:
-    while block := response.read(CHUNK):
+    """What arrives, as it arrives; an error if it only drips."""
+    since, arrived = time.monotonic(), 0
+    while block := response.read1(CHUNK):
         yield block
+        arrived += len(block)
+        passed = time.monotonic() - since
+        if passed > TIMEOUT:
+            if arrived < SLOWEST * passed:
+                raise OSError(f"the server sent {arrived:,} bytes in {passed:.0f} seconds, too few to go on")
+            since, arrived = time.monotonic(), 0
 
 
 def _notes(path: Path) -> Path:

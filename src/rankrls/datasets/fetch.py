@@ -402,7 +402,9 @@ def _found(home: Path, pattern: str) -> Path:
 
 def _lines(home: Path, pattern: str) -> list[str]:
     with files.opened(_found(home, pattern)) as file:
-        lines = file.read().decode("latin-1").split("\n")  # splitlines would also cut at other characters
+        lines = (
+            files.all_bytes(file, pattern).decode("latin-1").split("\n")
+        )  # splitlines would also cut at other characters
     return [line for line in map(str.strip, lines) if line]
 
 

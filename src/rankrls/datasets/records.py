@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 _DOC_ID = re.compile(r"\s*docid\s*=\s*(\S+)")
+_WORD = re.compile(r"\s*(\S+)")
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class RankingData:
     def doc_ids(self) -> np.ndarray | None:
         """(m,) the document of each row, from comments such as "docid = GX008-86" ("" without); None if none has.
 
+        Rows without features are judgments, as Quepid exports them, whose comments are a document and perhaps words.
+
         Examples
         --------
         >>> import numpy as np
@@ -62,6 +65,8 @@ class RankingData:
         if self.comments is None:
             return None
         found = [_DOC_ID.match(comment) for comment in self.comments.tolist()]
+        if not any(found) and self.X.shape[1] == 0:
+            found = [_WORD.match(comment) for comment in self.comments.tolist()]
         if not any(found):
             return None
         return np.array(["" if match is None else match[1] for match in found], dtype=object)

@@ -86,6 +86,7 @@ class Ranker(BaseEstimator):
         1.0
         """
         check_is_fitted(self, self._learned)
+        checks.check_aligned(X=X, y=y, qid=qid, sample_weight=sample_weight)
         X, qid = checks.split_qid_column(X, qid)
         if qid is None and self.n_queries_ > 1:
             raise ValueError(

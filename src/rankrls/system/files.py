@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import errno
+import glob
 import gzip
 import io
 import lzma
@@ -11,12 +12,21 @@ import os
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .memory import check_memory
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 Source = Any  # a path, or a file open for reading (or writing) bytes
 
+LINE_BYTES = 1 << 24  # of the longest line: a million values
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
 
 
@@ -43,6 +53,32 @@ def opened(source: Source) -> Iterator[BinaryIO]:
     finally:
         if file is not source:
             file.detach()
+
+
+def endless(name: str, line: int) -> ValueError:
+    """The error of a line that is longer than any line of a table should be."""
+    return ValueError(f"{name}, line {line}: more than {LINE_BYTES:,} bytes without an end: is it a text file?")
+
+
+def lines(file: Any, name: str) -> Iterator[Any]:
+    """The lines of a file of text or bytes; a little gzip may hold one without end, which is an error."""
+    for number in count(1):
+        line = file.readline(LINE_BYTES)
+        if len(line) == LINE_BYTES:
+            raise endless(name, number)
+        if not line:
+            return
+        yield line
+
+
+def all_bytes(file: BinaryIO, name: str) -> bytes:
+    """What is left of a file, unless that is more than a quarter of the free memory: a little gzip may hold a lot."""
+    pieces, size = [], 0
+    while piece := file.read(1 << 24):
+        pieces.append(piece)
+        size += len(piece)
+        check_memory(4 * size, f"{name} as text", "split it, or drop what is not needed")
+    return b"".join(pieces)
 
 
 @contextmanager
@@ -105,7 +141,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """Write beside a file, then put it in its place: whoever looks sees the old one or the new one, whole.
 
     A link stays one, and what it leads to is replaced; devices and pipes are written to as they are. A file that
-    exists keeps its permissions, and one that may not be written is not replaced.
+    exists keeps its permissions, and one that may not be written is not replaced. What a killed write left behind is
+    removed by the next one.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():
@@ -115,7 +152,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield file
         return
     mode = _mode_of(path)
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    _remove_leftovers(path)
+    handle, beside = _part(path)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -127,6 +165,35 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         Path(beside).unlink(missing_ok=True)
         raise
+
+
+def _part(path: Path) -> tuple[int, str]:
+    """A new file beside another one, locked for as long as it is open: an unlocked one has lost its writer."""
+    while True:
+        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        with suppress(OSError):  # a file system without locks
+            _lock(handle)
+        if os.path.exists(beside):
+            return handle, beside
+        os.close(handle)  # taken for a leftover before it was locked
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove parts of a file that killed processes have left, and none that somebody writes to."""
+    for name in glob.glob(f".{glob.escape(path.name)}.*.part", root_dir=path.parent) if fcntl is not None else ():
+        part = path.parent / name
+        with suppress(OSError):  # in use, or gone
+            handle = os.open(part, os.O_RDWR)
+            try:
+                _lock(handle, wait=False)
+                part.unlink()
+            finally:
+                os.close(handle)
+
+
+def _lock(handle: int, *, wait: bool = True) -> None:
+    if fcntl is not None:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _mode_of(path: Path) -> int:

@@ -6,6 +6,7 @@ is not sure of, and the block goes the careful way, line by line: both give the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ NULL = b"NULL"  # how LETOR writes a missing value
 _SPACE, _COLON, _NEWLINE, _HASH, _RETURN = b" :\n#\r"
 _QID = int.from_bytes(b" qid", "little") << 32  # the last four of eight characters
 _MOST_BLANKS = 4  # after the last value, in the fast way
+LONGEST_ID = 1000  # characters of a query id
+_WIDEST = 64  # characters of query ids in an array whose rows all have room for the longest
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def parse_lines(text: bytes, first_line: int, *, skip: bool = False, with_qid: b
     lines, y, qid, features, values, comments = zip(*found, strict=True) if found else ([],) * 6
     return Rows(
         np.array(y, dtype=np.float64),
-        np.array(qid, dtype=str) if with_qid else None,
+        _ids(qid) if with_qid else None,
         np.array([len(row) for row in features], dtype=np.int64),
         np.array([i for row in features for i in row], dtype=np.int64),
         np.array([v for row in values for v in row], dtype=np.float64),
@@ -136,6 +139,8 @@ def parse_line(line: bytes) -> tuple[float, str | None, list[int], list[float], 
         qid = decoded(token[4:])
         if not qid or "\0" in qid:
             raise LineError(f"the query id of {_shown(token)} is empty or binary")
+        if len(qid) > LONGEST_ID:
+            raise LineError(f"the query id {_shown(token)} has {len(qid):,} characters, more than {LONGEST_ID:,}")
     given: dict[int, float] = {}
     for token in tokens[1:]:
         index, colon, value = token.partition(b":")
@@ -149,6 +154,11 @@ def parse_line(line: bytes) -> tuple[float, str | None, list[int], list[float], 
             raise LineError(f"feature {int(index)} is given twice, again as {_shown(token)}")
     features = sorted(given)
     return label, qid, features, [given[i] for i in features], decoded(comment) if mark else None
+
+
+def _ids(texts: Sequence[str]) -> np.ndarray:
+    """(m,) query ids; long ones as objects, as one of them would make every row of a plain array as long."""
+    return np.array(texts, dtype=str if max(map(len, texts), default=0) <= _WIDEST else object)
 
 
 def decoded(text: bytes) -> str:
@@ -207,8 +217,10 @@ def _texts(raw: bytes, start: np.ndarray, end: np.ndarray) -> list[str]:
 
 
 def _repeated(buffer: np.ndarray, raw: bytes, start: np.ndarray, end: np.ndarray) -> np.ndarray | None:
-    """Texts of which neighbours are mostly equal, read once for a run of the same; None if one has a space in it."""
+    """Query ids, read once for a run of the same; None if one is too long, or has a space in it."""
     length = end - start
+    if length.max(initial=0) > LONGEST_ID:
+        return None
     words = words_ending(buffer, end) & KEEP[np.minimum(length, 8)]
     new = np.ones(len(start), dtype=bool)
     new[1:] = (words[1:] != words[:-1]) | (length[1:] != length[:-1]) | (length[1:] > 8)
@@ -216,7 +228,7 @@ def _repeated(buffer: np.ndarray, raw: bytes, start: np.ndarray, end: np.ndarray
     texts = _texts(raw, start[first], end[first])
     if any(" " in text for text in texts):
         return None
-    return np.repeat(np.array(texts), np.diff(first, append=len(start)))
+    return np.repeat(_ids(texts), np.diff(first, append=len(start)))
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Assembly:
             check_choice("missing", self.missing, ("nan", "minimum"))
         if np.dtype(self.dtype) not in (np.float64, np.float32):
             raise ValueError(f"dtype must be float64 or float32, got {self.dtype}")
-        if self.n_features is not None and self.n_features < 1:
+        if self.first_block and self.n_features is not None and self.n_features < 1:
             raise ValueError(f"n_features must be at least 1, got {self.n_features}")
         if self.sparse and (self.missing == "minimum" or self.absent != 0):
             raise ValueError(
@@ -74,9 +74,9 @@ class Assembly:
         return offset
 
     def _width(self, pieces: list[Rows], offset: int) -> int:
-        """The number of columns."""
+        """The number of columns; none if no line has a feature."""
         if self.n_features is None:
-            return max(1, 1 - offset + max(int(rows.features.max(initial=0)) for rows in pieces))
+            return 1 - offset + max(int(rows.features.max(initial=offset - 1)) for rows in pieces)
         n = self.n_features
         remedy = f"a larger n_features than {n}"
         self._refuse(pieces, lambda features: features >= n + offset, f"at most {n}", remedy)

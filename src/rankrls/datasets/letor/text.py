@@ -62,7 +62,8 @@ def load_letor(
     -------
     data : RankingData
         X, y, qid (text, as written; None if the lines have none), comments, doc_ids (from comments `docid = ...`),
-        skipped.
+        skipped. Lines without any feature, as Quepid exports them, are judgments: X has no columns, and doc_ids are
+        the first words of the comments.
 
     Examples
     --------
@@ -189,15 +190,19 @@ def _check_errors(errors: str) -> None:
     check_choice("errors", errors, ("raise", "skip"))
 
 
-def _texts(file: BinaryIO) -> Iterator[bytes]:
+def _texts(file: BinaryIO, name: str = "the input") -> Iterator[bytes]:
     """The text in blocks of whole lines."""
     rest: list[bytes] = []  # of a line that goes on
+    line = 1
     while text := file.read(BLOCK_BYTES):
         stop = text.rfind(b"\n") + 1
         if stop:
+            line += text.count(b"\n")
             yield b"".join([*rest, text[:stop]])
             rest = []
         rest.append(text[stop:])
+        if sum(map(len, rest)) > files.LINE_BYTES:
+            raise files.endless(name, line)
     if any(rest):
         yield b"".join(rest)
 
@@ -211,7 +216,7 @@ def _parsed(path: Source, skip: bool) -> Iterator[Rows]:
     ahead: deque[Future[Rows]] = deque()
     try:
         with files.opened(path) as file, ThreadPoolExecutor(_THREADS) as pool:
-            for text in _texts(file):
+            for text in _texts(file, files.name_of(path)):
                 if with_qid is None:  # the first line decides
                     rows = parse(text, line, skip=skip)
                     with_qid = None if not len(rows) else rows.qid is not None
