@@ -14,11 +14,11 @@ from ..core.means import Read
 from ..core.queries import Queries
 from ..core.views import FittedView, View, as_views, fitted_views
 from ..estimators import CoRankRLS, RankRLS
-from ..estimators.corankrls import Unscored
+from ..estimators.corankrls import JointRows, Unscored
 from ..estimators.from_blocks import BlockSetup, CountedRows
+from ..estimators.results import Seen
 from ..estimators.training import Training
 from ..problems.coregularised import Stack
-from ..system.progress import reporting
 from ..system.seeds import seed_of
 from .partitions import Partitions
 
@@ -30,29 +30,27 @@ def fit(estimator: Any, parts: Partitions) -> Any:
             f"{type(estimator).__name__} is not fitted on a cluster: RankRLS is, linear or with a kernel and basis=, "
             "and CoRankRLS. Fit others on rows in memory; predict works on a cluster for all of them"
         )
-    estimator._check_params()
-    with reporting(estimator.verbose):
-        return estimator.fit(parts) if isinstance(estimator, RankRLS) else _coregularised(estimator, parts)
+    if isinstance(estimator, RankRLS):
+        return estimator.fit(parts)
+    return estimator.fit(JointPartitions(parts), None)
 
 
-def _coregularised(model: CoRankRLS, parts: Partitions) -> CoRankRLS:
-    """Scored rows come here; of the unscored ones S = Z'G'G Z does."""
-    unscored = parts.only("unscored")
-    scored = parts.only("scored").collect()
-    if scored is None:
-        raise ValueError("no row is scored (y is missing, or weighs nothing, in all of them): score some")
-    views = _views(model, parts)
-    stack = Stack.of(views, scored.X)
-    found = _agreement(model, unscored, stack)
-    model.n_features_in_ = parts.n_columns
-    model.__dict__.pop("feature_names_in_", None)
-    if parts.names is not None:
-        model.feature_names_in_ = np.array(parts.names, dtype=object)
-    m = len(scored)
-    data = Training(scored.X, scored.y, Queries.of(scored.qid), scored.weights, n_given=m)
-    model._fit_scored(data, np.arange(m), stack, found)
-    model.__dict__.pop("cv_predictions_", None)  # of rows in no order
-    return model
+@dataclass(frozen=True)
+class JointPartitions:
+    """Partitions for CoRankRLS: scored rows come here; of the unscored ones S = Z'G'G Z does."""
+
+    parts: Partitions
+
+    def joint_rows(self, model: CoRankRLS) -> tuple[Seen, JointRows]:
+        scored = self.parts.only("scored").collect()
+        if scored is None:
+            raise ValueError("no row is scored (y is missing, or weighs nothing, in all of them): score some")
+        stack = Stack.of(_views(model, self.parts), scored.X)
+        unscored = _agreement(model, self.parts.only("unscored"), stack)
+        m = len(scored)
+        data = Training(scored.X, scored.y, Queries.of(scored.qid), scored.weights, n_given=m)
+        seen = Seen.of(self.parts.n_columns, self.parts.names)
+        return seen, JointRows(data, np.arange(m), stack, unscored)
 
 
 def _views(model: CoRankRLS, parts: Partitions) -> list[FittedView]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..core.queries import BATCH_ROWS
-from ..core.views import as_views, fitted_views
+from ..core.views import FittedView, as_views, fitted_views
 from ..core.weighting import WEIGHTINGS
 from ..metrics import Metric, get_metric
 from ..problems import choice
@@ -24,6 +24,7 @@ from ..system.warnings import warn
 from .base import Ranker
 from .folds import folds_of
 from .intake import PartlyScored
+from .results import Seen
 from .training import Training, preferences_among
 
 
@@ -34,6 +35,43 @@ class Unscored:
     S: np.ndarray  # (R, R)
     n_rows: int
     n_pairs: int
+
+
+@dataclass(frozen=True)
+class JointRows:
+    """Everything a fit needs of the data."""
+
+    rows: Training
+    scored: np.ndarray  # numbers of the rows that have a score
+    stack: Stack
+    unscored: Unscored
+
+
+@runtime_checkable
+class JointSource(Protocol):
+    """Rows that are elsewhere, on a cluster: the scored ones can be fetched, the unscored ones are added up there."""
+
+    def joint_rows(self, model: CoRankRLS) -> tuple[Seen, JointRows]: ...
+
+
+@dataclass(frozen=True)
+class JointFit:
+    """What a fit of CoRankRLS found."""
+
+    alpha: float
+    nu: float
+    views: Sequence[FittedView]
+    view_coefs: Sequence[np.ndarray]
+    disagreement: float
+    tied_pairs: bool
+    n_queries: int
+    n_pairs: int
+    n_unscored: int
+    alphas: np.ndarray | None = None  # the grids, where something was chosen
+    nus: np.ndarray | None = None
+    cv_scores: np.ndarray | None = None  # (n_nus, n_alphas)
+    cv_errors: np.ndarray | None = None
+    cv_predictions: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +92,29 @@ class JointSetup:
         settings = [Setting(alpha=float(alpha), nu=float(nu)) for nu in self.problem.nus for alpha in self.alphas]
         leave_out = lambda layer: self.problem.leave_out(layer, self.alphas)
         return choice.judge(leave_out, settings, self.problem.y, folds, groups, metric)
+
+    def result(self, setting: Setting, n_unscored: int) -> JointFit:
+        """The model of one nu and alpha."""
+        problem = self.problem
+        a = problem.solution(setting.alpha, setting.nu)
+        return JointFit(
+            alpha=setting.alpha,
+            nu=setting.nu,
+            views=problem.stack.views,
+            view_coefs=problem.stack.coefs(a),
+            disagreement=problem.disagreement(a),
+            tied_pairs=problem.F.y is None,
+            n_queries=len(self.data.queries),
+            n_pairs=problem.F.n_pairs,
+            n_unscored=n_unscored,
+        )
+
+    def with_grid(self, found: JointFit, chosen: Choice) -> JointFit:
+        """The same, with the values it was chosen from."""
+        scores, errors = (values.reshape(len(self.problem.nus), -1) for values in (chosen.scores, chosen.errors))
+        predictions = self.data.all_rows(chosen.predictions)[:, 0].astype(self.data.dtype)
+        grid = replace(found, alphas=self.alphas, nus=self.problem.nus)
+        return replace(grid, cv_scores=scores, cv_errors=errors, cv_predictions=predictions)
 
 
 class CoRankRLS(Ranker):
@@ -205,38 +266,21 @@ class CoRankRLS(Ranker):
         """
         self._check_params()
         with self._attempt():
-            return self._fit(X, y, qid, sample_weight)
+            if isinstance(X, JointSource):
+                seen, rows = X.joint_rows(self)
+                return self._store(seen, replace(fit_joint(self, rows), cv_predictions=None))  # rows are in no order
+            return self._store(fit_joint(self, self._joint(PartlyScored.of(self, X, y, qid, sample_weight))))
 
-    def _fit(self, X: Any, y: Any, qid: Any, sample_weight: Any):
-        rows = PartlyScored.of(self, X, y, qid, sample_weight)
-        X, queries, u, scored, unscored = rows.X, rows.queries, rows.weights, rows.scored, rows.unscored
-        among = partial(preferences_among, queries, u, weighting=self.weighting)
-        G = among(unscored)
+    def _joint(self, rows: PartlyScored) -> JointRows:
+        """What the views are, and what they have to agree on."""
+        X, u, unscored = rows.X, rows.weights, rows.unscored
+        G = preferences_among(rows.queries, u, unscored, weighting=self.weighting)
         views = as_views(self.views, self.kernel, self.basis)
         names = getattr(self, "feature_names_in_", None)
         stack = Stack.of(fitted_views(views, X, names, u, seed_of(self.random_state)), X)
         S = agreement(stack, X, unscored, G) if G.n_pairs else np.zeros((stack.n_columns,) * 2)
-        data = Training(X, rows.y[:, None], queries, u, n_given=X.shape[0])
-        return self._fit_scored(data, scored, stack, Unscored(S, len(unscored), G.n_pairs))
-
-    def _fit_scored(self, rows: Training, scored: np.ndarray, stack: Stack, unscored: Unscored):
-        """Learn from some rows, given what the views have to agree on, wherever that was added up."""
-        among = partial(preferences_among, rows.queries, rows.weights, scored, weighting=self.weighting)
-        queries, y = among().queries, rows.y[:, 0]
-        checks.check_comparable(rows.y[scored], queries)
-        if not unscored.n_pairs and len(stack.views) > 1:
-            warn(
-                f"no query has two of the {unscored.n_rows} unscored rows: the views have nothing to agree on and "
-                "learn each by itself; unscored rows are those where y is NaN",
-            )
-        data = Training(rows.X, rows.y[scored], queries, kept=scored, n_given=rows.n_given)
-        nus = self._values("nu", self.nus, zero=True)
-        problems = [
-            Coregularised(among(None if tied else y), stack, rows.X, scored, data.y, unscored.S, nus)
-            for tied in self._tied_options
-        ]
-        self._learn(problems, data, unscored.n_rows)
-        return self
+        data = Training(X, rows.y[:, None], rows.queries, u, n_given=X.shape[0])
+        return JointRows(data, rows.scored, stack, Unscored(S, len(unscored), G.n_pairs))
 
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Scores, the mean of the views: within a query, larger is ranked higher.
@@ -275,46 +319,12 @@ class CoRankRLS(Ranker):
 
     # ---------------------------------------------------------------- inside
 
-    def _learn(self, problems: list[Coregularised], data: Training, n_unscored: int) -> None:
-        candidates = [JointSetup(problem, data, self._values("alpha", self.alphas)) for problem in problems]
-        if "auto" in (self.alpha, self.nu, self.tied_pairs):
-            chosen = choice.choose(candidates, self.cv, get_metric(self.scoring))
-        else:
-            chosen = Choice.only(candidates[0], Setting(alpha=float(self.alpha), nu=float(self.nu)))
-        setup, problem = chosen.candidate, chosen.candidate.problem
-        self.alpha_, self.nu_ = chosen.setting.alpha, chosen.setting.nu
-        a = problem.solution(self.alpha_, self.nu_)
-        self.views_ = problem.stack.views
-        self.view_coefs_ = problem.stack.coefs(a)
-        self.disagreement_ = problem.disagreement(a)
-        self.tied_pairs_ = problem.F.y is None
-        self.n_queries_, self.n_pairs_, self.n_unscored_ = len(data.queries), problem.F.n_pairs, n_unscored
-        for name in ("alphas_", "nus_", "cv_scores_", "cv_errors_", "cv_predictions_"):
-            self.__dict__.pop(name, None)
-        if "auto" in (self.alpha, self.nu):
-            self.alphas_, self.nus_ = setup.alphas, problem.nus
-            self.cv_scores_, self.cv_errors_ = (
-                values.reshape(len(problem.nus), -1) for values in (chosen.scores, chosen.errors)
-            )
-            self.cv_predictions_ = data.all_rows(chosen.predictions)[:, 0].astype(data.dtype)
-
-    def _values(self, name: str, grid: Any, *, zero: bool = False) -> Any:
-        """The values to try of a parameter: its grid (None if not given) or the one number."""
-        value = getattr(self, name)
-        if isinstance(value, str):
-            return None if grid is None else checks.check_grid(f"{name}s", grid, zero=zero)
-        return np.array([checks.check_number(name, value, zero=zero)])
-
-    @property
-    def _tied_options(self) -> tuple[bool, ...]:
-        return (True, False) if self.tied_pairs == "auto" else (bool(self.tied_pairs),)
-
     def _check_params(self) -> None:
         for name, value in (("alpha", self.alpha), ("nu", self.nu)):
             if isinstance(value, str):
                 checks.check_choice(name, value, ("auto",))
-        self._values("alpha", self.alphas)
-        self._values("nu", self.nus, zero=True)
+        _values("alpha", self.alpha, self.alphas)
+        _values("nu", self.nu, self.nus, zero=True)
         checks.check_choice("weighting", self.weighting, WEIGHTINGS)
         checks.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
         get_metric(self.scoring)
@@ -324,3 +334,37 @@ class CoRankRLS(Ranker):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def fit_joint(model: CoRankRLS, joint: JointRows) -> JointFit:
+    """Learn from scored rows, given what the views have to agree on, wherever that was added up."""
+    rows, scored, stack, unscored = joint.rows, joint.scored, joint.stack, joint.unscored
+    among = partial(preferences_among, rows.queries, rows.weights, scored, weighting=model.weighting)
+    queries, y = among().queries, rows.y[:, 0]
+    checks.check_comparable(rows.y[scored], queries)
+    if not unscored.n_pairs and len(stack.views) > 1:
+        warn(
+            f"no query has two of the {unscored.n_rows} unscored rows: the views have nothing to agree on and "
+            "learn each by itself; unscored rows are those where y is NaN",
+        )
+    data = Training(rows.X, rows.y[scored], queries, kept=scored, n_given=rows.n_given)
+    nus, alphas = _values("nu", model.nu, model.nus, zero=True), _values("alpha", model.alpha, model.alphas)
+    setups = (
+        JointSetup(
+            Coregularised(among(None if tied else y), stack, rows.X, scored, data.y, unscored.S, nus), data, alphas
+        )
+        for tied in ((True, False) if model.tied_pairs == "auto" else (bool(model.tied_pairs),))
+    )
+    if "auto" in (model.alpha, model.nu, model.tied_pairs):
+        chosen = choice.choose(setups, model.cv, get_metric(model.scoring))
+    else:
+        chosen = Choice.only(next(setups), Setting(alpha=float(model.alpha), nu=float(model.nu)))
+    found = chosen.candidate.result(chosen.setting, unscored.n_rows)
+    return chosen.candidate.with_grid(found, chosen) if "auto" in (model.alpha, model.nu) else found
+
+
+def _values(name: str, value: float | str, grid: ArrayLike | None, *, zero: bool = False) -> np.ndarray | None:
+    """The values of a parameter to try: its grid (None if not given) or the one number."""
+    if isinstance(value, str):
+        return None if grid is None else checks.check_grid(f"{name}s", grid, zero=zero)
+    return np.array([checks.check_number(name, value, zero=zero)])

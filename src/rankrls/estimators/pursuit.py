@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..bases import is_count
 from ..core.preferences import QueryPreferences
-from ..core.queries import BATCH_ROWS, Queries
-from ..core.views import FittedView, as_views, fitted_views
+from ..core.views import as_views, fitted_views
 from ..core.weighting import WEIGHTINGS
-from ..kernels import Precomputed, is_precomputed
+from ..kernels import is_precomputed
 from ..metrics import get_metric
-from ..problems import choice
-from ..problems.pursuit import PursuitPath
-from ..system.progress import reporting
 from ..system.seeds import seed_of
-from ..system.types import ArrayLike, MatrixLike, Seed
-from ..system.warnings import warn
-from .base import Ranker
-from .candidates import Candidate, Trial, agreeing, supervised
+from ..system.types import ArrayLike, Seed
+from .course import Course, SizedRanker
 from .intake import PartlyScored
+from .pursuing import PursuitSetup, agreeing, pursue, supervised
 from .training import Training, preferences_among
 
-FOLDS = 5
 VIEW_ROWS = 300  # basis=None gives each of several views that many random rows, or its share of them
 
 
-class RankingPursuit(Ranker):
+@dataclass(frozen=True)
+class PursuitFit:
+    """What a fit finds besides the models of every size."""
+
+    nu: float
+    n_queries: int
+    n_pairs: int
+    n_unscored: int
+    cv_predictions: np.ndarray | None = None
+
+
+class RankingPursuit(SizedRanker):
     """Sparse ranking models: basis functions chosen one after the other, each the one that lowers the loss most.
 
     Minimises the loss of `RankRLS` without a penalty; the number of basis functions is what regularises. They are
@@ -126,9 +130,6 @@ class RankingPursuit(Ranker):
     (3, True)
     """
 
-    _learned = "n_basis_"
-    _skips_unscored = True
-
     def __init__(
         self,
         n_basis: int | str = "auto",
@@ -189,306 +190,66 @@ class RankingPursuit(Ranker):
         """
         self._check_params()
         with self._attempt():
-            return self._fit(X, y, qid, sample_weight)
+            return self._fit(PartlyScored.of(self, X, y, qid, sample_weight))
 
-    def _fit(self, X: Any, y: Any, qid: Any, sample_weight: Any):
-        rows = PartlyScored.of(self, X, y, qid, sample_weight)
-        X, y, queries, u, scored, unscored = rows.X, rows.y, rows.queries, rows.weights, rows.scored, rows.unscored
+    def _fit(self, rows: PartlyScored) -> Self:
+        X, scored, unscored = rows.X, rows.scored, rows.unscored
         if self.__sklearn_tags__().input_tags.pairwise and not self._several:
             checks.check_kernel_matrix(X)
-        labels = None if self.tied_pairs else y
-        F = preferences_among(queries, u, scored, labels, weighting=self.weighting, regression=float(self.regression))
+        F = preferences_among(
+            rows.queries,
+            rows.weights,
+            scored,
+            None if self.tied_pairs else rows.y,
+            weighting=self.weighting,
+            regression=float(self.regression),
+        )
+        y = rows.y[scored, None]
         if self.regression == 0:
-            checks.check_comparable(y[scored, None], F.queries)
-        kept = None if len(scored) == X.shape[0] else scored
-        data = Training(X, y[scored, None], F.queries, F.u, kept=kept, n_given=X.shape[0])
-        candidates = self._candidates(F, data, scored, unscored, (queries, u))
-        self.n_queries_, self.n_pairs_, self.n_unscored_ = len(F.queries), F.n_pairs, len(unscored)
-        return self._learn(candidates, data)
+            checks.check_comparable(y, F.queries)
+        data = Training(X, y, F.queries, F.u, kept=None if len(scored) == X.shape[0] else scored, n_given=X.shape[0])
+        setups = self._setups(F, data, rows)
+        n = self._largest(setups[0])
+        found = pursue(setups, data, n, auto=self._auto, cv=self.cv, scoring=self.scoring)
+        mean = float(np.average(data.y[:, 0], weights=data.weights)) if self.regression > 0 else 0.0
+        self._candidate = None if self._several else found.setup
+        self._follow(Course.of(found.path, found.setup, mean), found.size)
+        nu = getattr(found.setup.problem, "nu", 0.0)
+        return self._store(PursuitFit(nu, len(F.queries), F.n_pairs, len(unscored), found.cv_predictions))
 
-    def predict(self, X: MatrixLike) -> np.ndarray:
-        """Scores, the mean of the views: within a query, larger is ranked higher.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            Items; a column "qid" of a data frame is left aside. With kernel="precomputed", kernel values between
-            the items and all training rows.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,)
-        """
-        scores = self.predict_views(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores.mean(axis=1)
-
-    def predict_views(self, X: MatrixLike) -> np.ndarray:
-        """Scores of each view.
-
-        Parameters
-        ----------
-        X : as in `predict`
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_views)
-        """
-        X = self._checked(X)
-        scores = np.empty((X.shape[0], len(self.views_)), dtype=X.dtype)
-        for i in range(0, X.shape[0], BATCH_ROWS):
-            block = X[i : i + BATCH_ROWS]
-            for v, (view, coef) in enumerate(zip(self.views_, self.view_coefs_, strict=True)):
-                scores[i : i + BATCH_ROWS, v] = view(block) @ coef + self.view_intercepts_[v]
-        return scores
-
-    def predict_path(self, X: MatrixLike) -> np.ndarray:
-        """Scores of the models of all sizes, the mean of the views each.
-
-        Parameters
-        ----------
-        X : as in `predict`
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_sizes)
-            Column p holds the scores of the model of size p + 1.
-
-        Examples
-        --------
-        >>> from rankrls import RankingPursuit, metrics
-        >>> from rankrls.datasets import make_search
-        >>> data, new = make_search(60, random_state=0), make_search(40, random_state=1)
-        >>> model = RankingPursuit(4, kernel=None).fit(data.X, data.y, qid=data.qid)
-        >>> metrics.pairwise_accuracy(new.y, model.predict_path(new.X), new.qid).round(2)
-        array([0.76, 0.81, 0.82, 0.84])
-        """
-        X = self._checked(X)
-        k, M = len(self.path_), len(self._steps)
-        coefs, intercepts = self.path_.coefs.reshape(k, M, k), self.path_.intercepts.reshape(k, M)
-        scores = np.empty((X.shape[0], k), dtype=X.dtype)
-        for i in range(0, X.shape[0], BATCH_ROWS):
-            block = X[i : i + BATCH_ROWS]
-            total = sum(view(block) @ coefs[:, v].T for v, view in enumerate(self._steps))
-            scores[i : i + BATCH_ROWS] = (total + intercepts.sum(axis=1)) / M
-        return scores
-
-    def resized(self, n_basis: Any) -> Self:
-        """The model of another size on the path; nothing is fitted.
-
-        Parameters
-        ----------
-        n_basis : int
-            A size between 1 and `len(path_)`.
-
-        Returns
-        -------
-        model : RankingPursuit
-            A copy; this model stays as it is.
-
-        Examples
-        --------
-        >>> from rankrls import RankingPursuit
-        >>> from rankrls.datasets import make_search
-        >>> data = make_search(60, random_state=0)
-        >>> model = RankingPursuit(4, kernel=None).fit(data.X, data.y, qid=data.qid)
-        >>> model.resized(2).basis_indices_.tolist() == model.basis_indices_[:2].tolist()
-        True
-        """
-        check_is_fitted(self, self._learned)
-        if not is_count(n_basis) or not 1 <= n_basis <= len(self.path_):
-            raise ValueError(f"n_basis must be a size on the path, 1 to {len(self.path_)}, got {n_basis!r}")
-        model = self._copy()
-        model._settle(int(n_basis))
-        return model
-
-    def alternatives(self, k: Any = 5, *, tolerance: Any = 0.05) -> Any:
-        """Other models of the same size that are nearly as good on the training rows.
-
-        Each comes from a pursuit that is forbidden one of the functions of this model (or several, while there are not
-        enough), so every alternative has another basis. For models of one view; several views are alternatives already.
-
-        Parameters
-        ----------
-        k : int, default=5
-            How many, at most.
-        tolerance : float, default=0.05
-            By what share the training loss of an alternative may exceed that of this model.
-
-        Returns
-        -------
-        models : list of RankingPursuit
-            The best first; fewer than k if no others are within the tolerance. `models[0].basis_indices_` tells the
-            basis, `models[0].path_.errors[-1]` the loss.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from rankrls import RankingPursuit
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(100, 4))
-        >>> X[:, 3] = X[:, 0] + 0.1 * rng.normal(size=100)  # another way to say almost the same
-        >>> model = RankingPursuit(2, kernel=None).fit(X, X[:, 0] + X[:, 1] + rng.normal(size=100))
-        >>> sorted(model.basis_indices_.tolist()), sorted(model.alternatives(1)[0].basis_indices_.tolist())
-        ([1, 3], [0, 1])
-        """
-        check_is_fitted(self, self._learned)
-        if self._several:
-            raise ValueError("several views are several solutions already: see predict_views")
-        if not hasattr(self, "_candidate"):
-            raise ValueError("alternatives need the training rows, which a pickled model leaves behind: fit again")
-        if not is_count(k) or k < 1:
-            raise ValueError(f"k must be a positive number of models, got {k!r}")
-        tolerance = checks.check_number("tolerance", tolerance, zero=True)
-        if not self.n_basis_:
-            return []
-        own = replace(self.path_, indices=self._chosen)
-        with reporting(self.verbose):
-            paths = self._candidate.problem.released().alternatives(own, self.n_basis_, int(k), tolerance)
-        models = []
-        for path in paths:
-            model = self._copy()
-            model._keep(path)
-            model._settle(len(path))
-            models.append(model)
-        return models
-
-    # ---------------------------------------------------------------- inside
-
-    def _copy(self) -> RankingPursuit:
-        model = type(self).__new__(type(self))
-        model.__dict__.update(self.__dict__)
-        model.__dict__.pop("cv_predictions_", None)
-        return model
-
-    def _learn(self, candidates: list[Candidate], data: Training):
-        """The best of several pursuits, its path and the size to use."""
-        n = self._largest(candidates[0])
-        sizes = np.arange(1, n + 1) if self._auto else np.array([n])
-        best, ready, chosen = candidates[0], candidates[0].problem, None
-        if self._auto or len(candidates) > 1:
-            trials = (Trial(candidate, data, sizes) for candidate in candidates)
-            chosen = choice.choose(trials, self._n_folds(data.queries), get_metric(self.scoring))
-            best, ready = chosen.candidate.candidate, chosen.candidate.problem
-        path = ready.released().path(n)
-        if len(path) < n and (not self._auto or not len(path)):
-            warn(
-                f"stopped after {len(path)} of {n} basis functions: {path.stopped} "
-                f"({path.n_skipped} atoms repeat those chosen, {path.n_zero} are constant within queries)",
-            )
-        self.__dict__.pop("cv_predictions_", None)
-        size = len(path)
-        if chosen is not None:
-            size = min(chosen.setting.size, len(path))
-            if self._auto:
-                path = replace(path, scores=chosen.scores[: len(path)], score_errors=chosen.errors[: len(path)])
-            self.cv_predictions_ = data.all_rows(chosen.predictions)[:, 0].astype(data.dtype)
-        self.nu_ = getattr(best.problem, "nu", 0.0)
-        self._mean = float(np.average(data.y[:, 0], weights=data.weights)) if self.regression > 0 else 0.0
-        self._candidate = replace(best, problem=None if self._several else best.problem.released())
-        self._keep(path)
-        self._settle(size)
-        return self
-
-    def _largest(self, candidate: Candidate) -> int:
+    def _largest(self, setup: PursuitSetup) -> int:
         """The longest path wanted."""
-        most = candidate.n_atoms
+        most = setup.n_atoms
         if self._auto:
             return min(int(self.max_basis), most)
         if int(self.n_basis) > most:
             raise ValueError(
                 f"n_basis={self.n_basis} is more than the {most} functions there are to choose from"
-                + (" in the smallest view" if len(candidate.views) > 1 else "")
+                + (" in the smallest view" if len(setup.views) > 1 else "")
                 + f': take at most {most}, or "auto"'
             )
         return int(self.n_basis)
 
-    def _n_folds(self, queries: Queries) -> Any:
-        """What `cv` asks for, with its default in place of None."""
-        single = len(queries) == 1
-        if self.cv is None:
-            return max(2, min(FOLDS, queries.n_rows // 2 if single else len(queries)))
-        if isinstance(self.cv, str) and not single:
-            checks.check_choice("cv", self.cv, ("leave-query-out",))
-            return len(queries)
-        return self.cv
-
-    def _candidates(
-        self, F: QueryPreferences, data: Training, scored: Any, unscored: Any, given: Any
-    ) -> list[Candidate]:
-        """The pursuits to choose from; `given` are the queries and weights of all rows."""
+    def _setups(self, F: QueryPreferences, data: Training, rows: PartlyScored) -> list[PursuitSetup]:
+        """The pursuits to choose from."""
+        scored, unscored, u, seed = rows.scored, rows.unscored, rows.weights, seed_of(self.random_state)
         if not self._several:
-            options = {"kernel": self.kernel, "basis": self.basis, "seed": seed_of(self.random_state)}
-            return supervised(F, data, scored, backfit=self.backfit, **options)
-        queries, u = given
-        G = preferences_among(queries, u, unscored, weighting=self.weighting)
+            return supervised(F, data, scored, kernel=self.kernel, basis=self.basis, backfit=self.backfit, seed=seed)
+        G = preferences_among(rows.queries, u, unscored, weighting=self.weighting)
         basis = self.basis
         if is_count(self.views) and basis is None and self.kernel is not None:
             basis = max(1, min(VIEW_ROWS, (len(scored) + len(unscored)) // self.views))
         names = getattr(self, "feature_names_in_", None)
-        views = fitted_views(as_views(self.views, self.kernel, basis), data.X, names, u, seed_of(self.random_state))
-        nus: Any = self.nus if isinstance(self.nu, str) else [self.nu]
-        nus = None if nus is None else checks.check_grid("nus", nus, zero=True)
-        options = {"views": views, "nus": nus, "backfit": self.backfit, "shared": self.shared_basis}
-        return agreeing(F, G, data, scored, unscored, **options)
-
-    def _keep(self, path: PursuitPath) -> None:
-        """A path in the caller's numbers, and the functions of its steps."""
-        names, views = self._candidate.numbers, self._candidate.views
-        k, M = len(path), len(views)
-        self._chosen = path.indices
-        columns = [numbers[path.indices[:, v]] for v, numbers in enumerate(names)]
-        self._steps = [_part(view, path.indices[:, v]) for v, view in enumerate(views)]
-        self.path_ = replace(
-            path,
-            indices=columns[0] if M == 1 else np.column_stack(columns),
-            coefs=path.coefs.reshape(k, k) if M == 1 else path.coefs,
-            intercepts=path.intercepts[:, 0] if M == 1 else path.intercepts,
+        views = fitted_views(as_views(self.views, self.kernel, basis), data.X, names, u, seed)
+        nus = self.nus if isinstance(self.nu, str) else [self.nu]
+        grid = None if nus is None else checks.check_grid("nus", nus, zero=True)
+        return agreeing(
+            F, G, data, scored, unscored, views=views, nus=grid, backfit=self.backfit, shared=self.shared_basis
         )
-
-    def _settle(self, n: int) -> None:
-        """Be the model of n functions of each view."""
-        k, M = len(self.path_), len(self._steps)
-        indices, coefs = self.path_.indices.reshape(k, M), self.path_.coefs.reshape(k, M, k)
-        self.n_basis_, self.views_, self.view_coefs_ = n, [], []
-        self.view_intercepts_ = self.path_.intercepts.reshape(k, M)[n - 1] if n else np.full(M, self._mean)
-        self.intercept_ = float(self.view_intercepts_.mean())
-        self.basis_indices_: Any = []
-        for name in ("coef_", "dual_coef_", "basis_", "kernel_"):
-            self.__dict__.pop(name, None)
-        for v, view in enumerate(self._steps):
-            _, first, place = np.unique(self._chosen[:n, v], return_index=True, return_inverse=True)
-            order = np.argsort(first)  # functions that came again are one, at the place of their first coming
-            coef = np.bincount(place, weights=coefs[n - 1, v, :n], minlength=len(first))[order] if n else np.zeros(0)
-            self.basis_indices_.append(indices[first[order], v])
-            self.view_coefs_.append(coef)
-            self.views_.append(_part(view, first[order]))
-        if not self._several:
-            self._settle_single()
-
-    def _settle_single(self) -> None:
-        """The names of a model with one view."""
-        (view,), (coef,) = self.views_, self.view_coefs_
-        (self.basis_indices_,) = self.basis_indices_
-        if view.kernel is None:
-            self.coef_ = np.zeros(self.n_features_in_)
-            self.coef_[self.basis_indices_] = coef
-            return
-        self.kernel_, self.dual_coef_ = view.kernel, coef
-        if view.points is not None:
-            self.basis_ = view.points
-
-    def _checked(self, X: MatrixLike) -> Any:
-        check_is_fitted(self, self._learned)
-        X, _ = checks.split_qid_column(X, None)
-        return self._rows(X)
 
     @property
     def _auto(self) -> bool:
         return isinstance(self.n_basis, str)
-
-    @property
-    def _several(self) -> bool:
-        return not (is_count(self.views) and self.views == 1)
 
     def _check_params(self) -> None:
         if self._auto:
@@ -516,25 +277,8 @@ class RankingPursuit(Ranker):
                 f"{n_views} views would be searched in all combinations: set shared_basis=True, or take two views"
             )
 
-    def __getstate__(self):
-        state = dict(super().__getstate__())
-        state.pop("_candidate", None)  # the training rows; only `alternatives` asks for them
-        return state
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = is_precomputed(self.kernel)
         tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
-
-
-def _part(view: FittedView, atoms: np.ndarray) -> FittedView:
-    """The view with some of its functions only."""
-    if view.kernel is None:
-        columns = view.columns
-        numbers = np.arange(columns.start, columns.stop) if isinstance(columns, slice) else columns
-        return FittedView(numbers[atoms], None, None)
-    if view.points is None:
-        assert isinstance(view.kernel, Precomputed) and view.kernel.columns is not None
-        return FittedView(view.columns, Precomputed(view.kernel.columns[atoms]), None)
-    return replace(view, points=view.points[atoms])

@@ -1,34 +1,36 @@
-"""From checked training input to the pursuits to choose from: one for each kernel, or for each value of nu."""
+"""From checked rows to a path: the pursuits to choose from (one for each kernel or value of nu) and the best one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .. import bases
+from .. import bases, checks
 from ..core.preferences import QueryPreferences
-from ..core.queries import BATCH_ROWS
+from ..core.queries import BATCH_ROWS, Queries
 from ..core.views import FittedView
 from ..kernels import Precomputed, as_kernel
-from ..metrics import Metric
+from ..metrics import Metric, get_metric
 from ..problems import choice
 from ..problems.choice import Judged, Setting
 from ..problems.coregularised import Stack, agreement, default_nus
 from ..problems.dictionary import Columns, KernelAtoms
 from ..problems.joint_pursuit import Agreeing
-from ..problems.pursuit import Supervised
+from ..problems.pursuit import PursuitPath, Supervised
 from ..system import memory
 from ..system.warnings import warn
 from .folds import folds_of
 from .training import Training
 
+FOLDS = 5
+
 
 @dataclass(frozen=True)
-class Candidate:
+class PursuitSetup:
     """A pursuit, and the functions it chooses from as the caller knows them."""
 
     problem: Any  # Supervised or Agreeing
@@ -42,17 +44,17 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Trial:
+class SizeTrial:
     """A pursuit with the sizes to choose from."""
 
-    candidate: Candidate
+    setup: PursuitSetup
     data: Training
     sizes: np.ndarray
 
     @cached_property
     def problem(self) -> Any:
         """The pursuit with the values of its functions at hand, for several paths over the same rows."""
-        return self.candidate.problem.evaluated()
+        return self.setup.problem.evaluated()
 
     def judge(self, cv: object, metric: Metric) -> Judged:
         """The held-out score of every size."""
@@ -71,13 +73,15 @@ def supervised(
     basis: Any,
     backfit: bool,
     seed: int,
-) -> list[Candidate]:
+) -> list[PursuitSetup]:
     """A pursuit of one view for each kernel there is to choose from; all numbers of rows are the caller's."""
     X = data.X
     rows = X if data.kept is None else X[scored]
     if kernel is None:
         columns = np.arange(X.shape[1])
-        return [Candidate(Supervised(F, Columns(rows), data.y, backfit), [columns], [FittedView(columns, None, None)])]
+        return [
+            PursuitSetup(Supervised(F, Columns(rows), data.y, backfit), [columns], [FittedView(columns, None, None)])
+        ]
     kernel = as_kernel(kernel)
     named = basis is None or (np.ndim(basis) == 1 and np.asarray(basis).dtype.kind in "iu")
     numbers, place = np.zeros(0, dtype=np.intp), None
@@ -90,13 +94,13 @@ def supervised(
         if not named:
             raise ValueError("the basis of a precomputed kernel is None or row numbers")
         view = FittedView(slice(None), Precomputed(numbers), None)
-        return [Candidate(Supervised(F, Columns(rows[:, numbers]), data.y, backfit, place), [numbers], [view])]
+        return [PursuitSetup(Supervised(F, Columns(rows[:, numbers]), data.y, backfit, place), [numbers], [view])]
     found = []
     for one in kernel.candidates(rows, data.weights):
         points = X[numbers] if named else bases.points(basis, rows, one, seed, data.weights)
         problem = Supervised(F, KernelAtoms(rows, one, points), data.y, backfit, place)
         view = FittedView(slice(0, X.shape[1]), one, points.astype(np.float64))
-        found.append(Candidate(problem, [numbers if named else np.arange(points.shape[0])], [view]))
+        found.append(PursuitSetup(problem, [numbers if named else np.arange(points.shape[0])], [view]))
     return found
 
 
@@ -111,7 +115,7 @@ def agreeing(
     nus: np.ndarray | None,
     backfit: bool,
     shared: bool,
-) -> list[Candidate]:
+) -> list[PursuitSetup]:
     """A pursuit of several views for each value of nu (None: of a grid fitted to the data); one pass over the rows."""
     X = data.X
     stack = Stack.unweighted(views, X)
@@ -135,4 +139,50 @@ def agreeing(
     Z = np.vstack([stack(X[scored[i : i + BATCH_ROWS]]) for i in range(0, len(scored), BATCH_ROWS)])
     problem = Agreeing(F, Z, stack.blocks, data.y, S, 0.0, backfit, shared)
     values = default_nus(*problem.traces()) if nus is None else nus
-    return [Candidate(replace(problem, nu=float(nu)), numbers, views) for nu in values]
+    return [PursuitSetup(replace(problem, nu=float(nu)), numbers, views) for nu in values]
+
+
+@dataclass(frozen=True)
+class Pursued:
+    """The path of the best pursuit, and the size to use."""
+
+    setup: PursuitSetup
+    path: PursuitPath
+    size: int
+    cv_predictions: np.ndarray | None = None
+
+
+def pursue(
+    setups: list[PursuitSetup], data: Training, n: int, *, auto: bool, cv: object, scoring: str | Callable[..., float]
+) -> Pursued:
+    """Follow the best of several pursuits for n steps; `auto` chooses the size as well."""
+    best, ready, chosen = setups[0], setups[0].problem, None
+    if auto or len(setups) > 1:
+        sizes = np.arange(1, n + 1) if auto else np.array([n])
+        trials = (SizeTrial(setup, data, sizes) for setup in setups)
+        chosen = choice.choose(trials, folds_wanted(cv, data.queries), get_metric(scoring))
+        best, ready = chosen.candidate.setup, chosen.candidate.problem
+    path = ready.released().path(n)
+    if len(path) < n and (not auto or not len(path)):
+        warn(
+            f"stopped after {len(path)} of {n} basis functions: {path.stopped} "
+            f"({path.n_skipped} atoms repeat those chosen, {path.n_zero} are constant within queries)",
+        )
+    best = replace(best, problem=best.problem.released())
+    if chosen is None:
+        return Pursued(best, path, len(path))
+    if auto:
+        path = replace(path, scores=chosen.scores[: len(path)], score_errors=chosen.errors[: len(path)])
+    predictions = data.all_rows(chosen.predictions)[:, 0].astype(data.dtype)
+    return Pursued(best, path, min(chosen.setting.size, len(path)), predictions)
+
+
+def folds_wanted(cv: object, queries: Queries) -> object:
+    """What `cv` asks for, with its default in place of None."""
+    single = len(queries) == 1
+    if cv is None:
+        return max(2, min(FOLDS, queries.n_rows // 2 if single else len(queries)))
+    if isinstance(cv, str) and not single:
+        checks.check_choice("cv", cv, ("leave-query-out",))
+        return len(queries)
+    return cv

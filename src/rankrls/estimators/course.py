@@ -1,0 +1,300 @@
+"""The course of a pursuit: its path with the functions of every step, which is a model of every size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .. import checks
+from ..bases import is_count
+from ..core.queries import BATCH_ROWS
+from ..core.views import FittedView, View
+from ..kernels import Kernel, Precomputed
+from ..problems.pursuit import PursuitPath
+from ..system.progress import reporting
+from ..system.types import MatrixLike
+from .base import Ranker
+from .pursuing import PursuitSetup
+
+
+@dataclass(frozen=True)
+class SizedModel:
+    """What `RankingPursuit` stores of the model of one size."""
+
+    n_basis: int
+    basis_indices: np.ndarray | list[np.ndarray]
+    views: list[FittedView]
+    view_coefs: list[np.ndarray]
+    view_intercepts: np.ndarray
+    intercept: float
+    coef: np.ndarray | None = None
+    dual_coef: np.ndarray | None = None
+    basis: np.ndarray | None = None
+    kernel: Kernel | None = None
+
+
+@dataclass(frozen=True)
+class Course:
+    """A path of k steps through M views."""
+
+    path: PursuitPath  # in the caller's numbers, without an axis for views if there is one view
+    chosen: np.ndarray  # (k, M) the function of each step by its place in the dictionary
+    steps: list[FittedView]  # of each view the functions of all steps
+    mean: float  # what a model without functions predicts
+
+    @classmethod
+    def of(cls, path: PursuitPath, setup: PursuitSetup, mean: float) -> Course:
+        k, M = len(path), len(setup.views)
+        columns = [numbers[path.indices[:, v]] for v, numbers in enumerate(setup.numbers)]
+        steps = [_part(view, path.indices[:, v]) for v, view in enumerate(setup.views)]
+        named = replace(
+            path,
+            indices=columns[0] if M == 1 else np.column_stack(columns),
+            coefs=path.coefs.reshape(k, k) if M == 1 else path.coefs,
+            intercepts=path.intercepts[:, 0] if M == 1 else path.intercepts,
+        )
+        return cls(named, path.indices, steps, mean)
+
+    def model(self, n: int, n_columns: int | None) -> SizedModel:
+        """The model of the first n functions of each view; `n_columns` of X if the model has one view, else None."""
+        k, M = len(self.path), len(self.steps)
+        intercepts = self.path.intercepts.reshape(k, M)[n - 1] if n else np.full(M, self.mean)
+        parts = [self._view(v, n) for v in range(M)]
+        model = SizedModel(
+            n,
+            [indices for indices, _, _ in parts],
+            [view for _, _, view in parts],
+            [coef for _, coef, _ in parts],
+            intercepts,
+            float(intercepts.mean()),
+        )
+        return model if n_columns is None else _of_one_view(model, n_columns)
+
+    def _view(self, v: int, n: int) -> tuple[np.ndarray, np.ndarray, FittedView]:
+        """Numbers, weights and functions of one view; functions that came again are one, where they came first."""
+        k, M = len(self.path), len(self.steps)
+        indices, coefs = self.path.indices.reshape(k, M), self.path.coefs.reshape(k, M, k)
+        _, first, place = np.unique(self.chosen[:n, v], return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        coef = np.bincount(place, weights=coefs[n - 1, v, :n], minlength=len(first))[order] if n else np.zeros(0)
+        return indices[first[order], v], coef, _part(self.steps[v], first[order])
+
+
+def _of_one_view(model: SizedModel, n_columns: int) -> SizedModel:
+    """The same, under the names that a model of one view has."""
+    (indices,), (view,), (weights,) = model.basis_indices, model.views, model.view_coefs
+    if view.kernel is not None:
+        return replace(model, basis_indices=indices, kernel=view.kernel, dual_coef=weights, basis=view.points)
+    coef = np.zeros(n_columns)
+    coef[indices] = weights
+    return replace(model, basis_indices=indices, coef=coef)
+
+
+def _part(view: FittedView, atoms: np.ndarray) -> FittedView:
+    """The view with some of its functions only."""
+    if view.kernel is None:
+        columns = view.columns
+        numbers = np.arange(columns.start, columns.stop) if isinstance(columns, slice) else columns
+        return FittedView(numbers[atoms], None, None)
+    if view.points is None:
+        assert isinstance(view.kernel, Precomputed) and view.kernel.columns is not None
+        return FittedView(view.columns, Precomputed(view.kernel.columns[atoms]), None)
+    return replace(view, points=view.points[atoms])
+
+
+class SizedRanker(Ranker):
+    """A ranker that has the models of every size up to some largest one, and is one of them."""
+
+    n_basis_: int
+    basis_indices_: np.ndarray
+    path_: PursuitPath
+    views_: list[FittedView]
+    view_coefs_: list[np.ndarray]
+    view_intercepts_: np.ndarray
+    intercept_: float
+    coef_: np.ndarray
+    dual_coef_: np.ndarray
+    basis_: np.ndarray
+    kernel_: Kernel
+    n_features_in_: int
+
+    _learned = "n_basis_"
+    _skips_unscored = True
+
+    views: int | Sequence[View]
+    verbose: bool
+    _candidate: PursuitSetup | None
+
+    def predict(self, X: MatrixLike) -> np.ndarray:
+        """Scores, the mean of the views: within a query, larger is ranked higher.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Items; a column "qid" of a data frame is left aside. With kernel="precomputed", kernel values between
+            the items and all training rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        scores = self.predict_views(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores.mean(axis=1)
+
+    def predict_views(self, X: MatrixLike) -> np.ndarray:
+        """Scores of each view.
+
+        Parameters
+        ----------
+        X : as in `predict`
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_views)
+        """
+        X = self._checked(X)
+        scores = np.empty((X.shape[0], len(self.views_)), dtype=X.dtype)
+        for i in range(0, X.shape[0], BATCH_ROWS):
+            block = X[i : i + BATCH_ROWS]
+            for v, (view, coef) in enumerate(zip(self.views_, self.view_coefs_, strict=True)):
+                scores[i : i + BATCH_ROWS, v] = view(block) @ coef + self.view_intercepts_[v]
+        return scores
+
+    def predict_path(self, X: MatrixLike) -> np.ndarray:
+        """Scores of the models of all sizes, the mean of the views each.
+
+        Parameters
+        ----------
+        X : as in `predict`
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_sizes)
+            Column p holds the scores of the model of size p + 1.
+
+        Examples
+        --------
+        >>> from rankrls import RankingPursuit, metrics
+        >>> from rankrls.datasets import make_search
+        >>> data, new = make_search(60, random_state=0), make_search(40, random_state=1)
+        >>> model = RankingPursuit(4, kernel=None).fit(data.X, data.y, qid=data.qid)
+        >>> metrics.pairwise_accuracy(new.y, model.predict_path(new.X), new.qid).round(2)
+        array([0.76, 0.81, 0.82, 0.84])
+        """
+        X = self._checked(X)
+        k, M = len(self.path_), len(self._steps)
+        coefs, intercepts = self.path_.coefs.reshape(k, M, k), self.path_.intercepts.reshape(k, M)
+        scores = np.empty((X.shape[0], k), dtype=X.dtype)
+        for i in range(0, X.shape[0], BATCH_ROWS):
+            block = X[i : i + BATCH_ROWS]
+            total = sum(view(block) @ coefs[:, v].T for v, view in enumerate(self._steps))
+            scores[i : i + BATCH_ROWS] = (total + intercepts.sum(axis=1)) / M
+        return scores
+
+    def resized(self, n_basis: Any) -> Self:
+        """The model of another size on the path; nothing is fitted.
+
+        Parameters
+        ----------
+        n_basis : int
+            A size between 1 and `len(path_)`.
+
+        Returns
+        -------
+        model : RankingPursuit
+            A copy; this model stays as it is.
+
+        Examples
+        --------
+        >>> from rankrls import RankingPursuit
+        >>> from rankrls.datasets import make_search
+        >>> data = make_search(60, random_state=0)
+        >>> model = RankingPursuit(4, kernel=None).fit(data.X, data.y, qid=data.qid)
+        >>> model.resized(2).basis_indices_.tolist() == model.basis_indices_[:2].tolist()
+        True
+        """
+        check_is_fitted(self, self._learned)
+        if not is_count(n_basis) or not 1 <= n_basis <= len(self.path_):
+            raise ValueError(f"n_basis must be a size on the path, 1 to {len(self.path_)}, got {n_basis!r}")
+        return self._copy(self._course, int(n_basis))
+
+    def alternatives(self, k: Any = 5, *, tolerance: Any = 0.05) -> Any:
+        """Other models of the same size that are nearly as good on the training rows.
+
+        Each comes from a pursuit that is forbidden one of the functions of this model (or several, while there are not
+        enough), so every alternative has another basis. For models of one view; several views are alternatives already.
+
+        Parameters
+        ----------
+        k : int, default=5
+            How many, at most.
+        tolerance : float, default=0.05
+            By what share the training loss of an alternative may exceed that of this model.
+
+        Returns
+        -------
+        models : list of RankingPursuit
+            The best first; fewer than k if no others are within the tolerance. `models[0].basis_indices_` tells the
+            basis, `models[0].path_.errors[-1]` the loss.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import RankingPursuit
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(100, 4))
+        >>> X[:, 3] = X[:, 0] + 0.1 * rng.normal(size=100)  # another way to say almost the same
+        >>> model = RankingPursuit(2, kernel=None).fit(X, X[:, 0] + X[:, 1] + rng.normal(size=100))
+        >>> sorted(model.basis_indices_.tolist()), sorted(model.alternatives(1)[0].basis_indices_.tolist())
+        ([1, 3], [0, 1])
+        """
+        check_is_fitted(self, self._learned)
+        if self._several:
+            raise ValueError("several views are several solutions already: see predict_views")
+        setup = getattr(self, "_candidate", None)
+        if setup is None:
+            raise ValueError("alternatives need the training rows, which a pickled model leaves behind: fit again")
+        if not is_count(k) or k < 1:
+            raise ValueError(f"k must be a positive number of models, got {k!r}")
+        tolerance = checks.check_number("tolerance", tolerance, zero=True)
+        if not self.n_basis_:
+            return []
+        own = replace(self.path_, indices=self._chosen)
+        with reporting(self.verbose):
+            paths = setup.problem.released().alternatives(own, self.n_basis_, int(k), tolerance)
+        return [self._copy(Course.of(path, setup, self._mean), len(path)) for path in paths]
+
+    # ---------------------------------------------------------------- inside
+
+    @property
+    def _course(self) -> Course:
+        return Course(self.path_, self._chosen, self._steps, self._mean)
+
+    def _follow(self, course: Course, n: int) -> Self:
+        """Be the model of n functions on this course."""
+        self.path_, self._chosen, self._steps, self._mean = course.path, course.chosen, course.steps, course.mean
+        return self._store(course.model(n, None if self._several else self.n_features_in_))
+
+    def _copy(self, course: Course, n: int) -> Self:
+        model = type(self).__new__(type(self))
+        model.__dict__.update(self.__dict__)
+        model.__dict__.pop("cv_predictions_", None)
+        return model._follow(course, n)
+
+    def _checked(self, X: MatrixLike) -> Any:
+        check_is_fitted(self, self._learned)
+        X, _ = checks.split_qid_column(X, None)
+        return self._rows(X)
+
+    @property
+    def _several(self) -> bool:
+        return not (is_count(self.views) and self.views == 1)
+
+    def __getstate__(self):
+        state = dict(super().__getstate__())
+        state.pop("_candidate", None)  # the training rows; only `alternatives` asks for them
+        return state

@@ -1,0 +1,248 @@
+"""Transduction: scores for unscored queries, from a RankRLS of the scored ones and the fidelity to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Protocol
+
+import numpy as np
+from sklearn.model_selection import GroupKFold
+
+from .. import checks
+from ..bases import BasisLike
+from ..core.preferences import QueryPreferences
+from ..core.queries import Queries
+from ..kernels import KernelLike, Precomputed, is_precomputed
+from ..metrics import Metric, get_metric
+from ..problems import choice
+from ..problems.choice import Judged, Setting
+from ..problems.iterative import Iterative
+from ..problems.transduction import Completion, completion
+from ..system.types import ArrayLike, Seed
+from ..system.warnings import warn
+from .intake import PartlyScored
+from .rankrls import RankRLS
+from .training import Training
+
+FIDELITY_RANGE = (-2.0, 2.0)  # decades around the mean weight of a row in the loss
+N_FIDELITIES = 5
+
+
+@dataclass(frozen=True)
+class Inductive:
+    """The RankRLS of the scored queries under one kernel."""
+
+    data: Training
+    fit: Callable[[], RankRLS]
+
+    @cached_property
+    def model(self) -> RankRLS:
+        return self.fit()
+
+    def judge(self, cv: object, metric: Metric) -> Judged:
+        """The held-out score of every alpha, from the model's own leave-query-out."""
+        model = self.model
+        return Judged([Setting(alpha=float(a)) for a in model.alphas_], model.cv_scores_, model.cv_errors_)
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """Scored queries treated as unscored, with the fidelities to choose from."""
+
+    fidelities: np.ndarray
+    held_out: Callable[[int, np.ndarray], np.ndarray]
+    y: np.ndarray
+    scored: np.ndarray  # (m,) bool
+    queries: Queries
+
+    def judge(self, cv: int, metric: Metric) -> Judged:
+        """How well each fidelity ranks the queries that were hidden."""
+        held, rows = self.held_out(cv, self.fidelities), np.flatnonzero(self.scored)
+        scores = np.asarray(metric(self.y[rows], held[rows], Queries.of(self.queries.codes[rows])))
+        settings = [Setting(fidelity=float(value)) for value in self.fidelities]
+        return Judged(settings, scores, np.full(len(scores), np.nan))
+
+
+class TransductiveParameters(Protocol):
+    """Those of `TransductiveRankRLS`."""
+
+    alpha: float | str
+    fidelity: float | str
+    kernel: KernelLike | None
+    basis: BasisLike | None
+    weighting: str
+    alphas: ArrayLike | None
+    fidelities: ArrayLike | None
+    scoring: str | Callable[..., float]
+    cv: int
+    random_state: Seed
+
+
+@dataclass(frozen=True)
+class TransductiveFit:
+    """What a fit of TransductiveRankRLS found."""
+
+    transduction: np.ndarray  # (m,) scores of all rows
+    ranker: RankRLS
+    inductive: RankRLS
+    alpha: float
+    fidelity: float
+    n_queries: int
+    n_unscored_queries: int
+    fidelities: np.ndarray | None = None
+    cv_scores: np.ndarray | None = None
+
+
+def fit_transduction(model: TransductiveParameters, rows: PartlyScored) -> TransductiveFit:
+    """Complete the scores and fit a ranker to all of them; `model` has the parameters."""
+    y, queries = rows.y.copy(), rows.queries
+    unscored = check_whole_queries(queries, y)
+    targets = np.where(unscored, 0.0, y)[:, None]
+    data = Training(rows.X, targets, queries, n_given=rows.X.shape[0])
+    best = inductive(model, data, y, np.flatnonzero(~unscored))
+    found = TransductiveFit(
+        transduction=y,
+        ranker=best.model,
+        inductive=best.model,
+        alpha=best.model.alpha_,
+        fidelity=np.nan if isinstance(model.fidelity, str) else float(model.fidelity),
+        n_queries=len(queries),
+        n_unscored_queries=len(queries) - best.model.n_queries_,
+    )
+    if not unscored.any():
+        warn(
+            "every row has a score, so there is nothing to transduce and this is RankRLS(tied_pairs=True); "
+            "set y to NaN for the queries without scores",
+        )
+        return found
+    found = transduced(model, found, best.data, y, unscored)
+    ranker = ranker_of_rows(model, best.data, np.arange(len(y)), found.transduction, found.alpha)
+    return replace(found, ranker=ranker)
+
+
+def inductive(model: TransductiveParameters, data: Training, y: np.ndarray, scored: np.ndarray) -> Inductive:
+    """RankRLS of the scored rows under the kernel that is best where there are several to choose from."""
+    if is_precomputed(model.kernel):
+        checks.check_kernel_matrix(data.X)
+        if model.basis is not None:
+            raise ValueError("a precomputed kernel takes no basis here: pass the points and a kernel instead")
+    options = data.with_kernels(model.kernel, model.basis, model.random_state)
+    alpha, alphas = model.alpha, model.alphas
+    if len(options) > 1 and not isinstance(alpha, str):
+        alpha, alphas = "auto", [alpha]
+    candidates = [
+        Inductive(option, partial(ranker_of_rows, model, option, scored, y, alpha, alphas)) for option in options
+    ]
+    if len(options) == 1:
+        return candidates[0]
+    return choice.choose(candidates, None, get_metric(model.scoring)).candidate
+
+
+def transduced(
+    model: TransductiveParameters, found: TransductiveFit, data: Training, y: np.ndarray, unscored: np.ndarray
+) -> TransductiveFit:
+    """With completed scores, and the fidelity chosen where none is given."""
+    F = QueryPreferences(data.queries, weighting=model.weighting)
+    problem = data.problem(F)
+    if isinstance(problem, Iterative):
+        raise ValueError(
+            f"transduction of {data.X.shape[0]} rows with {data.X.shape[1]} sparse features has no low-rank form: "
+            'use a basis, e.g. kernel="linear", basis=1000, or fewer features'
+        )
+    solver = completion(problem, found.alpha)
+    if isinstance(model.fidelity, str):
+        grid = model.fidelities
+        if grid is None:
+            grid = np.mean(F.between[data.queries.codes] ** 2) * np.logspace(*FIDELITY_RANGE, N_FIDELITIES)
+        grid = checks.check_grid("fidelities", grid)
+        held = partial(held_out, model, found, solver, data, y, unscored)
+        trial = Hidden(grid, held, y, ~unscored, data.queries)
+        chosen = choice.choose([trial], model.cv, get_metric(model.scoring))
+        found = replace(found, fidelity=chosen.setting.fidelity, fidelities=grid, cv_scores=chosen.scores)
+    prior = np.where(unscored, _predict(found.inductive, data, np.flatnonzero(~unscored)), y)
+    prior[unscored] = solver.scores(prior, unscored, np.array([found.fidelity]))[:, 0]
+    return replace(found, transduction=prior)
+
+
+def held_out(
+    model: TransductiveParameters,
+    found: TransductiveFit,
+    solver: Completion,
+    data: Training,
+    y: np.ndarray,
+    unscored: np.ndarray,
+    cv: int,
+    fidelities: np.ndarray,
+) -> np.ndarray:
+    """(m, k) scores of the scored queries when they were treated as unscored, for each fidelity."""
+    scored = np.flatnonzero(~unscored)
+    codes = data.queries.codes[scored]
+    n_scored = found.inductive.n_queries_
+    if not 2 <= cv <= n_scored:
+        raise ValueError(
+            f'fidelity="auto" cannot make cv={cv} parts of {n_scored} scored queries: '
+            f"choose cv between 2 and {n_scored}, or pass fidelity as a number"
+        )
+    held = np.full((len(y), len(fidelities)), np.nan)
+    for stay, out in GroupKFold(cv).split(codes, groups=codes):
+        hidden = unscored.copy()
+        hidden[scored[out]] = True
+        try:
+            ranker = ranker_of_rows(model, data, scored[stay], y, found.alpha)
+        except ValueError as error:  # nothing to compare in the queries that stay
+            raise ValueError(f'fidelity="auto" with cv={cv}: {error}; pass fidelity as a number') from None
+        prior = np.where(hidden, _predict(ranker, data, scored[stay]), y)
+        held[hidden] = solver.scores(prior, hidden, fidelities)
+    return held
+
+
+def ranker_of_rows(
+    model: TransductiveParameters,
+    data: Training,
+    rows: np.ndarray,
+    y: np.ndarray,
+    alpha: float | str,
+    alphas: ArrayLike | None = None,
+) -> RankRLS:
+    """RankRLS of some rows."""
+    ranker = RankRLS(
+        alpha,
+        kernel=data.kernel,
+        basis=data.points,
+        weighting=model.weighting,
+        tied_pairs=True,
+        alphas=alphas,
+        scoring=model.scoring,
+        scale=None,
+    )
+    everything = len(rows) == data.X.shape[0]
+    X = data.X if everything else data.X[rows]
+    if isinstance(data.kernel, Precomputed) and not everything:
+        X = X[:, rows]
+    return ranker.fit(X, y[rows], qid=data.queries.codes[rows])
+
+
+def check_whole_queries(queries: Queries, y: np.ndarray) -> np.ndarray:
+    """(m,) which rows have no score: all rows of a query, or no row of it."""
+    if len(queries) == 1:
+        raise ValueError(
+            "transduction needs qid, to tell the queries with scores from those without: all rows in one query "
+            "(qid=None) cannot be both"
+        )
+    missing = np.isnan(y)
+    n_missing = queries.sum(missing)
+    cut = (n_missing > 0) & (n_missing < queries.sizes)
+    if cut.any():
+        q = int(np.argmax(cut))
+        raise ValueError(
+            f"query {queries.labels.tolist()[q]!r} is partly scored: y is NaN for {int(n_missing[q])} of its "
+            f"{queries.sizes[q]} rows ({cut.sum()} such queries); score all or none of them, or drop those without"
+        )
+    return missing
+
+
+def _predict(ranker: RankRLS, data: Training, rows: np.ndarray) -> np.ndarray:
+    """Scores of all rows by a model trained on some of them."""
+    return ranker.predict(data.X[:, rows] if isinstance(data.kernel, Precomputed) else data.X)
