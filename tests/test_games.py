@@ -179,7 +179,7 @@ def test_evaluate_learns_from_the_past():
         teams, by_hand.iloc[: cuts[1][0]], source="winner", target="loser"
     )
     held = by_hand.iloc[cuts[1]]
-    scores = fitted.predict_edges(teams, held, source="winner", target="loser")
+    scores = fitted.predict_edges(teams, held, source="winner", target="loser")["score"]
     fixed = ConditionalRankRLS(1.0, relation="reciprocal").evaluate(
         teams, games, source="winner", target="loser", date="date", n_splits=3
     )
@@ -229,8 +229,7 @@ def test_international_football_is_predicted_better_than_by_home_advantage_alone
             X, past, "margin", source="home_team", target="away_team", date="date", half_life="730d", home="home"
         )
     assert 0.3 < fit.home_advantage_ < 1.0
-    scores = fit.predict_edges(X, next_year, source="home_team", target="away_team")
-    scores = scores + fit.home_advantage_ * next_year["home"].to_numpy()
+    scores = fit.predict_edges(X, next_year, source="home_team", target="away_team", home="home")["score"].to_numpy()
     decided = (next_year["margin"] != 0).to_numpy()
     right = np.sign(scores[decided]) == np.sign(next_year["margin"].to_numpy()[decided])
     at_home = next_year["margin"].to_numpy()[decided] > 0

@@ -43,9 +43,9 @@ def test_ids_of_any_type_are_looked_up_in_edges(ids):
     by_number = ConditionalRankRLS(ALPHA, loss="regression").fit_edges(X, np.column_stack([rows, columns]), y)
     by_id = ConditionalRankRLS(ALPHA, loss="regression").fit_edges(frame, games, "value", source="from", target="to")
     assert_allclose(by_id.coef_, by_number.coef_)
-    scores = by_id.predict_edges(frame, games, source="from", target="to")
+    scores = by_id.predict_edges(frame, games, source="from", target="to")["score"]
     assert_allclose(scores, by_number.predict_edges(X, np.column_stack([rows, columns])))
-    assert_allclose(by_id.predict_edges(None, games[["from", "to"]]), scores)
+    assert_allclose(by_id.predict_edges(None, games[["from", "to"]])["score"], scores)
 
 
 def test_ids_that_are_not_there_are_refused():
@@ -165,3 +165,100 @@ def test_models_without_newer_attributes_still_rank():
     del model.intercept_, model.relation_
     assert_array_equal(model.rank(X, top=2).ids, expected)
     assert_allclose(model.rating(), rating)
+
+
+@pytest.fixture
+def league():
+    rng = np.random.default_rng(3)
+    players = pd.DataFrame(
+        {"hand": rng.choice(["left", "right"], 30), "height": rng.normal(185, 7, 30), "country": ["A", "B", "C"] * 10},
+        index=[f"player {i}" for i in range(30)],
+    )
+    players.iloc[4, 1] = np.nan
+    strength = players["height"].fillna(185).to_numpy() / 7 + 2 * (players["hand"] == "left").to_numpy()
+    a = rng.integers(30, size=400)
+    b = (a + rng.integers(1, 30, size=400)) % 30
+    won = strength[a] - strength[b] + rng.normal(size=400) > 0
+    games = pd.DataFrame({"winner": players.index[np.where(won, a, b)], "loser": players.index[np.where(won, b, a)]})
+    games["date"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(400), unit="D")
+    return players, games
+
+
+ENDS = {"source": "winner", "target": "loser"}
+
+
+def test_tables_with_text_and_missing_values_are_encoded_on_request(league, tmp_path):
+    players, games = league
+    with pytest.raises(ValueError, match="column 'hand' of X holds text"):
+        ConditionalRankRLS(1.0, pairwise="sum").fit_edges(players, games, **ENDS)
+    model = ConditionalRankRLS(1.0, pairwise="sum", encoder="auto").fit_edges(players, games, **ENDS)
+    by_hand = model.encoder_.transform(players)
+    plain = ConditionalRankRLS(1.0, pairwise="sum").fit_edges(
+        pd.DataFrame(by_hand, index=players.index).rename(columns=str), games, **ENDS
+    )
+    assert_allclose(model.predict(), plain.predict(), atol=1e-9)
+    assert_allclose(model.predict(players.head(3)), model.predict()[:3, :3], atol=1e-12)
+    assert_allclose(
+        model.predict_edges(players, games, **ENDS)["score"], model.predict_edges(None, games, **ENDS)["score"]
+    )
+    assert model.rank("player 3", top=2)["id"].tolist() == plain.rank("player 3", top=2)["id"].tolist()
+    save(model, tmp_path / "m.rankrls")
+    again = load(tmp_path / "m.rankrls")
+    assert_allclose(again.predict(players.head(3)), model.predict(players.head(3)))
+    scores = ConditionalRankRLS(1.0, pairwise="sum", encoder="auto").evaluate(players, games, **ENDS, date="date")
+    assert scores.means()["time"]["winner"] > 0.7
+
+
+def test_objects_may_be_known_by_their_ids_only(league, tmp_path):
+    _, games = league
+    named = np.unique(games[["winner", "loser"]])
+    one_hot = pd.DataFrame(np.eye(len(named)), index=named).rename(columns=str)
+    expected = ConditionalRankRLS(1.0, pairwise="sum").fit_edges(one_hot, games, **ENDS)
+    for ids in (None, "ids"):
+        model = ConditionalRankRLS(1.0, pairwise="sum").fit_edges(ids, games, **ENDS)
+        assert_allclose(model.rating().sort_index(), expected.rating().sort_index(), atol=1e-6)
+        assert_allclose(
+            model.rating(return_std=True)["std"].sort_index(), expected.rating(return_std=True)["std"].sort_index()
+        )
+    save(model, tmp_path / "m.rankrls")
+    assert load(tmp_path / "m.rankrls").probability("player 1", "player 2") == model.probability("player 1", "player 2")
+    found = ConditionalRankRLS(1.0, pairwise="sum").evaluate(None, games, **ENDS, date="date")
+    assert_allclose(
+        found["time"], ConditionalRankRLS(1.0, pairwise="sum").evaluate(one_hot, games, **ENDS, date="date")["time"]
+    )
+    with pytest.raises(ValueError, match='set pairwise="sum", or pass features'):
+        ConditionalRankRLS(1.0).fit_edges(None, games, **ENDS)
+    shop = ConditionalRankRLS(1.0, pairwise="sum", loss="regression").fit_edges(
+        "ids", [("u1", 7), ("u1", 9), ("u2", 9)], [1.0, 3.0, 2.0], "ids"
+    )
+    assert shop.predict().shape == (2, 2) and shop.rating().index.tolist() == [9, 7]
+
+
+def test_scores_of_edges_come_with_their_ids_ranks_and_what_is_known(league):
+    _, games = league
+    model = ConditionalRankRLS(1.0, pairwise="sum").fit_edges(None, games, **ENDS)
+    asked = pd.DataFrame(
+        {"winner": ["player 1", "player 2", "player 1"], "loser": ["player 2", "player 1", "player 3"]}
+    )
+    found = model.predict_edges(None, asked, **ENDS)
+    scores = model.predict_edges(None, asked.to_numpy())
+    assert list(found) == ["condition", "id", "score", "rank", "truth"]
+    assert_array_equal(found["score"], scores)
+    assert found["condition"].tolist() == asked["winner"].tolist() and found["id"].tolist() == asked["loser"].tolist()
+    assert found["rank"].tolist() == [1 + (scores[2] > scores[0]), 1, 1 + (scores[0] >= scores[2])]
+    both = games[(games["winner"] == "player 1") & (games["loser"] == "player 2")]
+    back = games[(games["winner"] == "player 2") & (games["loser"] == "player 1")]
+    met = len(both) + len(back)
+    assert_allclose(found["truth"][0], (len(both) - len(back)) / met if met else np.nan)
+
+
+def test_recency_is_a_half_life_of_a_year_unless_a_column_is_called_that(league):
+    _, games = league
+    fit = lambda table, **options: (
+        ConditionalRankRLS(1.0, pairwise="sum").fit_edges(None, table, **ENDS, **options).rating()
+    )
+    assert_allclose(fit(games, sample_weight="recency"), fit(games, date="date", half_life="365d"))
+    column = games.assign(recency=np.linspace(0.1, 1, len(games)))
+    assert_allclose(fit(column, sample_weight="recency"), fit(games, sample_weight=np.linspace(0.1, 1, len(games))))
+    with pytest.raises(ValueError, match="half_life needs the date"):
+        fit(games.drop(columns="date"), sample_weight="recency")

@@ -18,7 +18,7 @@ from .iterates import Iterate
 from .judging import Evaluation, Judge
 from .rankings import Ranking
 from .relation_model import INPUT, RelationModel
-from .relation_setup import PARITY, RELATION, candidates_of, parity_of_edges, search_of
+from .relation_setup import PARITY, RELATION, candidates_of, objects_of, parity_of_edges, search_of
 from .sides import FLOATS, Side, attributes_of, kernels_of, sides_of
 
 __all__ = ["ConditionalRankRLS", "Ranking"]
@@ -83,6 +83,9 @@ class ConditionalRankRLS(RelationModel):
         used are `X_fit_` and `Z_fit_`: after "shift", pass rows of these to predict training objects again.
     basis, target_basis, random_state : None, int, Basis or array, default=None; int, default=0
         Points in which the kernel of X, of Z, is expanded, as in `RankRLS`, and the seed of their choice.
+    encoder : None, "auto" or transformer, default=None
+        Makes numbers of data frames with text, missing values or dates, at both ends: "auto" is a `TableEncoder`
+        that standardises numbers. Arrays stay as they are. Kept as `encoder_` and `target_encoder_`.
     tol : float, default=1e-6
         Relative residual at which conjugate gradients stop, in folds too.
     max_iter : int or "auto", default=1000
@@ -162,6 +165,7 @@ class ConditionalRankRLS(RelationModel):
         indefinite="error",
         basis=None,
         target_basis=None,
+        encoder=None,
         random_state=0,
         tol=1e-6,
         max_iter=1000,
@@ -185,6 +189,7 @@ class ConditionalRankRLS(RelationModel):
         self.indefinite = indefinite
         self.basis = basis
         self.target_basis = target_basis
+        self.encoder = encoder
         self.random_state = random_state
         self.tol = tol
         self.max_iter = max_iter
@@ -230,8 +235,9 @@ class ConditionalRankRLS(RelationModel):
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n_sources, n_features)
-            Objects; with kernel="precomputed" the kernel matrix among them.
+        X : array-like, sparse matrix or data frame of shape (n_sources, n_features), "ids" or None
+            Objects; with kernel="precomputed" the kernel matrix among them. "ids" or None: nothing is known of them
+            but the ids in `edges`, as of teams in a league (with pairwise="sum").
         edges : array-like of shape (n_edges, 2), or data frame
             Source and target of each edge: ids where X and Z are pandas frames with an index of their own, else row
             numbers. A symmetric or reciprocal relation takes each edge from both of its ends.
@@ -243,7 +249,8 @@ class ConditionalRankRLS(RelationModel):
         source, target : str, default=None
             The columns of a data frame of edges that hold the two ends.
         sample_weight : array-like of shape (n_edges,) or str, default=None
-            How much each edge counts, or the column that says so.
+            How much each edge counts, or the column that says so. "recency", where no column is called that, is a
+            half-life of 365 days.
         date : array-like of shape (n_edges,) or str, default=None
             When each edge was seen, or the column that says so.
         half_life : str, float or timedelta, default=None
@@ -267,6 +274,7 @@ class ConditionalRankRLS(RelationModel):
         ['celta', 'bari', 'ajax']
         """
         relation_checks.check_options(self)
+        X, Z = objects_of(self, X, Z, edges, source, target)
         with reporting(self.verbose):
             sides = self._sides(X, Z)
             shape = (len(sides[0]), len(sides[1]))
@@ -325,6 +333,7 @@ class ConditionalRankRLS(RelationModel):
         """
         relation_checks.check_options(self)
         listed = any(given is not None for given in (y, source, target, date))
+        X, Z = objects_of(self, X, Z, Y, source, target) if listed else (X, Z)
         parity = parity_of_edges(self, y, Z) if listed else PARITY[self.relation]
         columns = {"y": y, "source": source, "target": target, "sample_weight": sample_weight, "date": date}
         judge = Judge(self, parity, Z is None, n_splits, random_state)
@@ -364,7 +373,7 @@ class ConditionalRankRLS(RelationModel):
         kernels = kernels_of(self.kernel, self.target_kernel, Z)
         validate = lambda X: validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
         of_bases = (self.basis, self.basis if self.target_basis is None else self.target_basis)
-        return sides_of(X, Z, kernels, self.indefinite, validate, of_bases, self.random_state)
+        return sides_of(X, Z, kernels, self.indefinite, validate, of_bases, self.random_state, self.encoder)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -20,7 +20,6 @@ from ..relations.folds import RelationKFold
 from ..relations.games import EdgeList
 from ..relations.names import Ids
 from ..relations.relation import EdgeSet
-from ..system.frames import as_frame
 from .sides import kernels_of, without_ids
 
 INNER_FOLDS = 5
@@ -88,16 +87,17 @@ class Judge:
         dated = columns is not None and columns["date"] is not None
         settings = settings_of(settings, self.parity, relation, dated=dated)
         judge = replace(self, model=clone(self.model).set_params(relation=relation))
-        ids = (Ids.of(as_frame(X)), Ids.of(as_frame(X if Z is None else Z)))
+        ids = Ids.of_objects(X), Ids.of_objects(X if Z is None else Z)
+        x, z = (without_ids(A, table=self.model.encoder is not None) for A in (X, Z))
         if columns is not None:
             edges = EdgeList.of(Y, columns.pop("y"), ids, **columns)
-            x, z, shape = without_ids(X), without_ids(Z), (len(ids[0]), len(ids[1]))
+            shape = (len(ids[0]), len(ids[1]))
             return Evaluation({s: judge.listed(x, edges, z, shape, s, half_life) for s in settings})
         kernels = kernels_of(self.model.kernel, self.model.target_kernel, Z)
         square = tuple(isinstance(kernel, Precomputed) for kernel in kernels)
         Y = names.aligned(Y, *ids, ("X", "X" if Z is None else "Z"))
-        x, y, z = (A if A is None or sparse.issparse(A) else np.asarray(A) for A in (X, Y, Z))
-        return Evaluation({s: judge.matrix(x, y, z, square, s) for s in settings})
+        Y = Y if sparse.issparse(Y) else np.asarray(Y)
+        return Evaluation({s: judge.matrix(x, Y, z, square, s) for s in settings})
 
     def inner(self, setting: Any, shape: tuple[int, int]) -> Any:
         """The model, with alpha chosen for the setting it is judged in."""
@@ -206,6 +206,8 @@ def _quiet(fit: Any, *args: Any, **options: Any) -> Any:
 
 
 def _take(A: Any, rows: np.ndarray, columns: np.ndarray, square: bool) -> Any:
+    if hasattr(A, "iloc"):  # a table for an encoder
+        return A.iloc[rows].reset_index(drop=True)
     A = A if sparse.issparse(A) else np.asarray(A)
     return A[rows][:, columns] if square else A[rows]
 

@@ -53,6 +53,19 @@ def ranking_frame(
     return frame[np.isfinite(frame["score"])].reset_index(drop=True)
 
 
+def edge_frame(
+    labels: tuple[np.ndarray, np.ndarray], scores: np.ndarray, known: Any, places: Any, *, turned: bool
+) -> Any:
+    """A row for each edge: condition, id, score, rank within the condition and, where training told it, the truth."""
+    condition, other = labels[::-1] if turned else labels
+    frame = _pandas("scores of edges by id").DataFrame({"condition": condition, "id": other, "score": scores})
+    frame["rank"] = frame.groupby("condition", sort=False)["score"].rank(method="first", ascending=False).astype(int)
+    if known is not None:
+        met = (places[0] >= 0) & (places[1] >= 0)
+        frame["truth"] = _known_values(known, np.maximum(places[0], 0), np.where(met, places[1], -1))
+    return frame
+
+
 def are_ids(objects: Any, ids: Ids) -> bool:
     """Whether a caller names training objects rather than describing some."""
     if objects is None or sparse.issparse(objects) or (hasattr(objects, "iloc") and np.ndim(objects) == 2):

@@ -21,8 +21,9 @@ from ..relations.games import EdgeList
 from ..relations.names import Ids
 from ..relations.relation import dense
 from ..system.frames import as_frame
+from ..system.frames import names as frame_names
 from ..system.memory import check_memory
-from .rankings import Ranking, are_ids, by_id, excluded, known_rows, ranking_frame
+from .rankings import Ranking, are_ids, by_id, edge_frame, excluded, known_rows, ranking_frame
 from .sides import FLOATS, as_objects
 
 INPUT = ("n_features_in_", "feature_names_in_")  # of the X that is being fitted
@@ -58,7 +59,7 @@ class RelationModel(BaseEstimator):
         check_memory(left.itemsize * n * m, f"scores between {n} and {m} objects", "use recommend, or fewer at a time")
         return np.asarray(left @ right.T)
 
-    def predict_edges(self, X, edges, Z=None, *, source=None, target=None):
+    def predict_edges(self, X, edges, Z=None, *, source=None, target=None, home=None):
         """Scores of some edges only.
 
         Parameters
@@ -69,10 +70,28 @@ class RelationModel(BaseEstimator):
             Both ends of each edge, as in `fit_edges`.
         source, target : str, default=None
             The columns of a data frame that hold the ends.
+        home : array-like of shape (n_edges,) or str, default=None
+            Where each edge takes place, as in `fit_edges`; None is neutral ground.
 
         Returns
         -------
-        scores : ndarray of shape (n_edges,)
+        scores : ndarray of shape (n_edges,), or data frame
+            A frame of edges between objects with ids gives a frame, row by row: condition, id, score, rank among the
+            listed edges of its condition and, where training told it, truth.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rankrls import ConditionalRankRLS
+        >>> teams = pd.DataFrame([[1.0, 0.2], [1.0, 0.5], [1.0, 0.9]], index=["ajax", "bari", "celta"])
+        >>> games = pd.DataFrame({"winner": ["bari", "celta", "celta"], "loser": ["ajax", "bari", "ajax"]})
+        >>> ends = {"source": "winner", "target": "loser"}
+        >>> model = ConditionalRankRLS(0.1, relation="reciprocal").fit_edges(teams, games, **ends)
+        >>> model.predict_edges(None, games, **ends).round(2)
+          condition    id  score  rank  truth
+        0      bari  ajax   0.27     1    1.0
+        1     celta  bari   0.36     2    1.0
+        2     celta  ajax   0.64     1    1.0
         """
         left, right = self._ends(X, Z)
         source_ids = self._ids(X, "source")
@@ -80,7 +99,16 @@ class RelationModel(BaseEstimator):
         target_ids = source_ids if other is X and self._one_domain else self._ids(other, "target")
         ends = names.ends(edges, source, target)
         rows, columns = source_ids.rows(ends[0], "source"), target_ids.rows(ends[1], "target")
-        return sampled(left, right, rows, columns)
+        scores = sampled(left, right, rows, columns)
+        if home is not None and hasattr(self, "home_advantage_"):
+            scores = scores + self.home_advantage_ * checks.check_numbers(
+                "home", names.column(as_frame(edges), home, "home"), len(rows), unit="edge"
+            )
+        if not hasattr(edges, "iloc") or not (source_ids.named or target_ids.named):
+            return scores
+        labels = source_ids.labels[rows], target_ids.labels[columns]
+        known = [self._known_ids(end).places(of) for end, of in zip(("source", "target"), labels, strict=True)]
+        return edge_frame(labels, scores, getattr(self, "Y_fit_", None), known, turned=self.condition == "target")
 
     def rank(self, conditions, candidates=None, *, top=None):
         """Candidates from best to worst for each conditioning object.
@@ -295,7 +323,9 @@ class RelationModel(BaseEstimator):
         if are_ids(objects, ids):
             rows = known_rows(ids, np.atleast_1d(np.asarray(objects, dtype=object)).tolist())
             return known[rows]
-        frame = as_frame(objects)
+        frame, encoder = as_frame(objects), getattr(self, "encoder_" if end == "source" else "target_encoder_", None)
+        if encoder is not None and frame_names(frame):
+            return np.asarray(encoder.transform(frame), dtype=np.float64)
         if isinstance(kernel, Precomputed):
             frame = names.similarities(frame, ids.labels if ids.named else None, "X" if end == "source" else "Z")
         if end == "source" and not isinstance(kernel, Precomputed):

@@ -9,8 +9,9 @@ import numpy as np
 
 from .. import checks
 from ..metrics import get_metric
-from ..relations import fitting
+from ..relations import fitting, names
 from ..relations.edges import Pairwise
+from ..relations.names import Ids
 from ..relations.problems import Loss
 from ..relations.relation import EdgeSet
 from .sides import Side, kernels_of, variants
@@ -59,3 +60,14 @@ def parity_of_edges(model: Any, y: Any, Z: Any) -> int:
             "edges that are not listed are 0"
         )
     return -1
+
+
+def objects_of(model: Any, X: Any, Z: Any, edges: Any, source: Any, target: Any) -> tuple[Any, Any]:
+    """X and Z, or the ids in the edges where nothing else is known."""
+    found = names.objects_of(X, Z, edges, source, target)
+    if model.pairwise == "kronecker" and all(isinstance(A, Ids) or A is None for A in found):
+        raise ValueError(
+            "objects that are known by id only have nothing in common that a product of kernels could learn from: "
+            'set pairwise="sum", or pass features'
+        )
+    return found

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils.validation import check_array
 
 from .. import bases
+from ..checks import check_choice
 from ..core.features import Nystroem
 from ..kernels import Function, Kernel, Linear, Precomputed, as_kernel
 from ..relations import checks as relation_checks
@@ -22,8 +24,10 @@ from ..relations.relation import Coefficients, Domain, EdgeSet, dense
 from ..system import memory
 from ..system.frames import as_frame
 from ..system.frames import names as frame_names
+from ..tables import TableEncoder
 
 FLOATS = (np.float64, np.float32)
+MOST_LEVELS = 200  # of a column of text, each of which becomes a feature
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Side:
     feature_names: list[str] | None = None
     points: Any = None  # (r, n_features) a basis, and
     expansion: np.ndarray | None = None  # (r, rank) what makes the kernel to it features
+    encoder: Any = None  # what made numbers of a table
 
     @property
     def fit_data(self) -> Any:
@@ -66,7 +71,7 @@ class Side:
             W = Nystroem(kernel, points).W
             features = np.asarray(kernel(data, points), dtype=np.float64) @ W
             return cls(name, data, kernel, Domain(features, True), ids, None, columns, points, W)
-        if kernel is None and d < n:
+        if kernel is None and (d < n or _one_hot(data)):
             return cls(name, data, Linear(), Domain(_double(data), True), ids, None, columns)
         memory.check_memory(8 * 2 * n * n, f"the kernel matrix of {n} objects of {name}", "use fewer objects")
         kernel = Linear() if kernel is None else kernel.candidates(data)[0]
@@ -79,6 +84,11 @@ class Side:
     def under(self, kernel: Kernel) -> Side:
         """The same objects under another kernel."""
         return replace(self, kernel=kernel, domain=Domain(np.asarray(kernel(self.data, self.data), dtype=np.float64)))
+
+
+def _one_hot(data: Any) -> bool:
+    """Whether each object has one feature at most, such as its id."""
+    return sparse.issparse(data) and data.nnz <= data.shape[0]
 
 
 def _double(data: Any) -> Any:
@@ -95,28 +105,58 @@ def as_objects(Z: Any, name: str, n_features: int | None = None, feature_names: 
     return z
 
 
-def without_ids(objects: Any) -> Any:
-    """The rows of a frame as an array; anything else as it is."""
-    return np.asarray(objects) if hasattr(objects, "iloc") else objects
+def without_ids(objects: Any, *, table: bool = False) -> Any:
+    """Rows without their ids: an array, or with `table` still a frame, for an encoder."""
+    if isinstance(objects, Ids):
+        return sparse.eye_array(len(objects), format="csr")
+    objects = as_frame(objects)
+    if table and hasattr(objects, "iloc"):
+        return objects.reset_index(drop=True)
+    return objects if objects is None or sparse.issparse(objects) else np.asarray(objects)
+
+
+def encoder_of(encoder: Any) -> Any:
+    """A transformer that is not fitted, or None; "auto" takes tables with text and missing values."""
+    if encoder is None or not isinstance(encoder, str):
+        return None if encoder is None else clone(encoder)
+    check_choice("encoder", encoder, ("auto",))
+    return TableEncoder(numbers="standard", max_categories=MOST_LEVELS)
+
+
+def _numbers(objects: Any, encoder: Any, name: str) -> Any:
+    """A table as numbers; text that nothing encodes is refused."""
+    if encoder is not None:
+        return encoder.fit_transform(objects)
+    for column in frame_names(objects):
+        values = np.asarray(objects[column]) if hasattr(objects, "iloc") else None
+        if values is not None and values.dtype.kind == "O" and any(isinstance(v, str) for v in values[:100]):
+            raise ValueError(
+                f"column {column!r} of {name} holds text: leave it out, make it the index if it names the objects, or "
+                'set encoder="auto"'
+            )
+    return objects
 
 
 def sides_of(
     X: Any, Z: Any, kernels: tuple[Kernel | None, Kernel | None], indefinite: str, validate: Callable[[Any], Any],
-    of_bases: tuple[Any, Any] = (None, None), seed: int = 0,
+    of_bases: tuple[Any, Any] = (None, None), seed: int = 0, encoder: Any = None,
 ) -> tuple[Side, Side]:  # fmt: skip
     """Both ends of a relation; the same one twice where there is no Z. `validate` checks X and notes its features."""
     found: list[Side] = []
-    ends = zip(("X", "Z"), (as_frame(X), as_frame(Z)), kernels, of_bases, strict=True)
-    for name, objects, kernel, basis in ends:
-        if objects is None:
+    for name, given, kernel, basis in zip(("X", "Z"), (X, Z), kernels, of_bases, strict=True):
+        if given is None:
             return found[0], found[0]
-        ids = Ids.of(objects)
+        ids = Ids.of_objects(given)
         ids.check_unique(name)
+        objects, own = as_frame(without_ids(given) if given is ids else given), None
         if isinstance(kernel, Precomputed):
             objects = names.similarities(objects, ids.labels if ids.named else None, name)
+        elif given is not ids:
+            own = encoder_of(encoder) if frame_names(objects) else None
+            objects = _numbers(objects, own, name)
         data = validate(objects) if name == "X" else as_objects(objects, name)
         columns = None if isinstance(kernel, Precomputed) else frame_names(objects)
-        found.append(Side.of(name, data, kernel, indefinite, ids, columns, basis, seed))
+        found.append(replace(Side.of(name, data, kernel, indefinite, ids, columns, basis, seed), encoder=own))
     return found[0], found[1]
 
 
@@ -169,6 +209,9 @@ def attributes_of(
         for end, side in (("X_fit_", source), ("Z_fit_", target)):
             if side.points is None and side.domain.factored:
                 attributes[end] = np.eye(side.domain.array.shape[1])  # its weights are those of unit vectors
+    for end, side in (("encoder_", source), ("target_encoder_", target)):
+        if side.encoder is not None:
+            attributes[end] = side.encoder
     if source.ids.named or target.ids.named:
         attributes["Y_fit_"] = known_values(edges)
     if target.feature_names is not None:

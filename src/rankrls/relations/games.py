@@ -14,6 +14,7 @@ from . import names
 from .names import Ids
 from .relation import EdgeSet
 
+RECENCY, HALF_LIFE = "recency", "365d"
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0, "y": 31557600.0}
 
 
@@ -43,10 +44,13 @@ class EdgeList:
         q = len(rows)
         pick = lambda value, argument: names.column(frame, value, argument) if isinstance(value, str) else value
         values = np.ones(q) if y is None else check_numbers("y", pick(y, "y"), q, unit="edge")
+        have = [str(name) for name in names.names(frame)]
+        if isinstance(sample_weight, str) and sample_weight == RECENCY and RECENCY not in have:
+            sample_weight, half_life = None, HALF_LIFE if half_life is None else half_life
         weights = check_weights(pick(sample_weight, "sample_weight"), q, unit="edge")
         at_home = None if home is None else check_numbers("home", pick(home, "home"), q, unit="edge")
         time = None
-        if half_life is not None and date is None and "date" in names.names(frame):
+        if half_life is not None and date is None and "date" in have:
             date = "date"
         if date is not None:
             time = as_time(pick(date, "date"), q)

@@ -15,6 +15,7 @@ import numpy as np
 from ..system.frames import as_column, as_frame, names
 
 LISTED = 5  # ids shown in a message
+BY_ID = "ids"  # instead of features: objects that are known by their ids only
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,22 @@ class Ids:
         if labels.dtype.kind not in "iufmMbU":
             labels = _objects(list(objects.index))
         return cls(labels, not is_range(labels), True)
+
+    @classmethod
+    def of_objects(cls, objects: Any) -> Ids:
+        """Those of a table; ids themselves, where there is nothing else, stay what they are."""
+        return objects if isinstance(objects, Ids) else cls.of(as_frame(objects))
+
+    @classmethod
+    def distinct(cls, labels: np.ndarray) -> Ids:
+        """The different ones of some labels, in order of size, or of appearance where they cannot be compared."""
+        try:
+            found = np.unique(labels)
+        except TypeError:
+            found = _objects(list(dict.fromkeys(labels.tolist())))
+        if labels.dtype.kind == "O" and any(item is None or item != item for item in found.tolist()):
+            raise ValueError("some edges name no object: an end is missing (None or NaN)")
+        return cls(found, True, True)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -75,6 +92,10 @@ class Ids:
                 f"({len(unknown)} such edges): {hint}"
             )
         return np.array(found, dtype=np.intp)
+
+    def places(self, labels: Any) -> np.ndarray:
+        """The row numbers of some ids, -1 where there is no such object."""
+        return np.array([self.number.get(label, -1) for label in np.asarray(labels).tolist()], dtype=np.intp)
 
     def knows(self, label: Any) -> bool:
         try:
@@ -185,6 +206,26 @@ def ends(edges: Any, source: Any, target: Any) -> tuple[Any, Any]:
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
         raise ValueError(f"edges must be a (q, 2) array of (source, target), got shape {pairs.shape}")
     return pairs[:, 0], pairs[:, 1]
+
+
+def objects_of(X: Any, Z: Any, edges: Any, source: Any, target: Any) -> tuple[Any, Any]:
+    """X and Z, with the ids that edges name in place of None and of "ids": objects of which nothing else is known."""
+    of_x, of_z = X is None or _is_word(X, BY_ID), _is_word(Z, BY_ID)
+    if not (of_x or of_z):
+        return X, Z
+    first, second = (np.asarray(end) for end in ends(edges, source, target))
+    if Z is None:
+        return Ids.distinct(_joined(first, second)), None
+    return Ids.distinct(first) if of_x else X, Ids.distinct(second) if of_z else Z
+
+
+def _is_word(value: Any, word: str) -> bool:
+    return isinstance(value, str) and value == word
+
+
+def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    alike = first.dtype.kind == second.dtype.kind
+    return np.concatenate([first, second]) if alike else _objects([*first.tolist(), *second.tolist()])
 
 
 def _plain(items: list[Any]) -> np.ndarray:
