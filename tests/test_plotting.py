@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from rankrls import ConditionalRankRLS, CoRankRLS, RankingPursuit, RankRLS, TransductiveRankRLS, View, metrics, plotting
 from rankrls.datasets import make_search
+from rankrls.plotting.display import Display
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -254,3 +255,8 @@ def test_without_matplotlib_the_error_names_the_extra(ranker, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"pip install 'rankrls\[plot\]'"):
         plotting.HoldOutDisplay.from_estimator(ranker)
+
+
+@pytest.mark.parametrize("name", plotting.__all__)
+def test_every_display_draws_through_the_one_base(name):
+    assert getattr(plotting, name).plot is Display.plot

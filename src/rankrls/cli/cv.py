@@ -8,9 +8,9 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from ..estimators.curve import Curve, curve_of, scoring_name
 from ..estimators.pipelines import ranker_of
 from ..plotting import HoldOutDisplay, PursuitPathDisplay
-from ..plotting.paths import Curve, curve_of, scoring_name
 from ..plotting.style import check_matplotlib
 from . import learning
 from .data import read

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from .. import export
 from ..checks import check_queries
 from ..datasets import RankingData
+from ..estimators.curve import curve_of
 from ..estimators.pipelines import ranker_of, scalers_of
-from ..plotting.paths import curve_of
 from . import cv, learning
 from .data import read
 from .text import say, table

@@ -16,10 +16,10 @@ from rankrls import __version__
 
 from ..checks import check_queries
 from ..datasets import RankingData
+from ..estimators.curve import curve_of, scoring_name
 from ..estimators.pipelines import ranker_of
 from ..metrics import get_metric, standard_error
 from ..plotting import CoefficientPathDisplay, HoldOutDisplay, MetricAtKDisplay, PursuitPathDisplay, WinsLossesDisplay
-from ..plotting.paths import curve_of, scoring_name
 from ..plotting.style import check_matplotlib
 from ..system.progress import working
 from . import learning, page, predict

@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
+from ..estimators.curve import curve_of
 from ..estimators.pipelines import ranker_of
-from ..plotting.paths import curve_of
 from . import learning
 from .data import read
 from .text import say

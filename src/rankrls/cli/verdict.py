@@ -10,9 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from ..core.queries import Queries
+from ..estimators.curve import curve_of
 from ..estimators.pipelines import ranker_of, scaled, scalers_of
 from ..metrics import get_metric
-from ..plotting.paths import curve_of
 from . import page
 from .entries import Entry, Judged
 from .evaluate import p_value

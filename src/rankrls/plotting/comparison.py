@@ -9,12 +9,13 @@ import numpy as np
 from .. import checks
 from ..estimators.pipelines import predicted, ranker_of
 from ..metrics import get_metric, per_query, randomisation_test, standard_error
-from .style import COLOURS, GREY, axes, band, check_matplotlib, look, plain, tidy
+from .display import Display
+from .style import COLOURS, GREY, band, check_matplotlib, look, plain, tidy
 
 MOST_POINTS = 400  # of a curve over queries
 
 
-class MetricAtKDisplay:
+class MetricAtKDisplay(Display):
     """A metric of the first k places over k, for one or several models, with standard errors over queries.
 
     Parameters
@@ -117,19 +118,7 @@ class MetricAtKDisplay:
             means[str(name)], errors[str(name)] = values[defined].mean(axis=0), standard_error(values)
         return cls(ks, means, errors, metric=metric).plot(ax=ax)
 
-    def plot(self, ax=None):
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        self
-        """
-        self.figure_, self.ax_ = axes(ax)
+    def _draw(self) -> None:
         self.lines_ = {}
         for number, (name, mean) in enumerate(self.means.items()):
             style = look(number)
@@ -144,10 +133,9 @@ class MetricAtKDisplay:
             self.ax_.set_title(
                 "bands: ± one standard error over queries", fontsize="small", color="#555555", loc="left"
             )
-        return self
 
 
-class WinsLossesDisplay:
+class WinsLossesDisplay(Display):
     """By how much one model is better or worse than another on each query, the queries in the order of the difference.
 
     Parameters
@@ -249,19 +237,7 @@ class WinsLossesDisplay:
             raise ValueError(f"no query defines {metric.name}: there is nothing to compare")
         return cls(d, names=tuple(names), metric=metric.name, p=randomisation_test(*values)).plot(ax=ax)
 
-    def plot(self, ax=None):
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        self
-        """
-        self.figure_, self.ax_ = axes(ax)
+    def _draw(self) -> None:
         d = np.asarray(self.differences, dtype=np.float64)
         d = -np.sort(-d[~np.isnan(d)])
         self.n_wins_, self.n_losses_, self.n_ties_ = (int(n.sum()) for n in (d > 0, d < 0, d == 0))
@@ -287,7 +263,6 @@ class WinsLossesDisplay:
         self.ax_.legend(frameon=False)
         mean = f"mean difference {d.mean():+.4f}" + ("" if self.p is None else f", p = {self.p:.4f}")
         self.ax_.set_title(mean, fontsize="small", color="#555555", loc="left")
-        return self
 
     @staticmethod
     def _queries(n: int) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.curve import scoring_name
 from ..estimators.pipelines import ranker_of
-from .paths import scoring_name
-from .style import COLOURS, GREY, axes, plain, tidy
+from .display import Display
+from .style import COLOURS, GREY, held_out_axis, tidy
 
 
-class IterationsDisplay:
+class IterationsDisplay(Display):
     """What is left of the training residual after each iteration, and the held-out score where it chose their number.
 
     Parameters
@@ -75,19 +76,7 @@ class IterationsDisplay:
         found = (ranker.cv_scores_, ranker.n_iter_) if hasattr(ranker, "iterations_") else (None, None)
         return cls(residuals, *found, metric=scoring_name(ranker)).plot(ax=ax)
 
-    def plot(self, ax=None):
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        self
-        """
-        self.figure_, self.ax_ = axes(ax)
+    def _draw(self) -> None:
         residuals = np.asarray(self.residuals)
         (self.line_,) = self.ax_.plot(np.arange(len(residuals)), residuals, color=COLOURS[0])
         self.line_.set_label("training residual (left)")
@@ -95,13 +84,9 @@ class IterationsDisplay:
         tidy(self.ax_, x="iterations", y="relative residual", grid="y")
         self.ax_.yaxis.label.set_color(COLOURS[0])
         handles = [self.line_]
-        self.score_line_ = self.score_ax_ = None
+        self.score_line_, self.score_ax_ = None, None
         if self.scores is not None:
-            self.score_ax_, scores = self.ax_.twinx(), np.asarray(self.scores)
-            style = {"color": COLOURS[1], "linestyle": "--", "label": f"held-out {plain(self.metric)} (right)"}
-            (self.score_line_,) = self.score_ax_.plot(np.arange(1, len(scores) + 1), scores, **style)
-            self.score_ax_.set_ylabel(f"held-out {plain(self.metric)}", color=COLOURS[1])
-            self.score_ax_.spines["top"].set_visible(False)
+            self.score_ax_, self.score_line_ = held_out_axis(self.ax_, self.scores, None, self.metric)
             handles.append(self.score_line_)
         if self.chosen is not None:
             handles.append(self.ax_.axvline(self.chosen, color=GREY, linestyle="--", linewidth=1, zorder=0))
@@ -109,4 +94,3 @@ class IterationsDisplay:
         self.ax_.xaxis.get_major_locator().set_params(integer=True)
         place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 3}
         self.ax_.legend(handles=handles, frameon=False, fontsize="small", **place)
-        return self

@@ -2,66 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.curve import curve_of, scoring_name
 from ..estimators.pipelines import ranker_of
-from ..metrics import get_metric
-from .style import COLOURS, DASHES, GREY, axes, band, names_of, plain, tidy
+from .display import Display
+from .style import COLOURS, DASHES, GREY, band, held_out_axis, names_of, plain, tidy
 
 
-@dataclass(frozen=True)
-class Curve:
-    """Held-out scores along a path."""
-
-    over: str  # alpha, n_basis
-    values: np.ndarray
-    scores: np.ndarray
-    chosen: int
-    errors: np.ndarray | None = None
-
-    @property
-    def score(self) -> float:
-        return float(self.scores[self.chosen])
-
-    def record(self) -> dict[str, Any]:
-        """For JSON."""
-        found = {self.over: self.values, "scores": self.scores, "chosen": self.values[self.chosen]}
-        return found if self.errors is None else {**found, "standard_errors": self.errors}
-
-
-def curve_of(model: BaseEstimator) -> Curve | None:
-    """What hold-out said of each alpha (at the nu chosen), or of each size; None if nothing was chosen."""
-    ranker = ranker_of(model)
-    path = getattr(ranker, "path_", None)
-    if path is not None:
-        sizes = np.arange(1, 1 + (0 if path.scores is None else len(path.scores)))
-        size = int(ranker.n_basis_)
-        return Curve("n_basis", sizes, path.scores, size - 1, path.score_errors) if 0 < size <= len(sizes) else None
-    if hasattr(ranker, "iterations_"):
-        return Curve("iterations", ranker.iterations_, ranker.cv_scores_, int(ranker.n_iter_) - 1)
-    ranker = getattr(ranker, "inductive_", ranker)
-    if not hasattr(ranker, "cv_scores_") or not hasattr(ranker, "alphas_"):
-        return None
-    scores, errors = ranker.cv_scores_, getattr(ranker, "cv_errors_", None)  # none in older model files
-    if scores.ndim == 2:
-        row = int(np.argmin(np.abs(ranker.nus_ - ranker.nu_)))
-        scores, errors = scores[row], None if errors is None else errors[row]
-    chosen = int(np.argmin(np.abs(ranker.alphas_ - ranker.alpha_)))
-    return Curve("alpha", np.asarray(ranker.alphas_), scores, chosen, errors)
-
-
-def scoring_name(ranker: BaseEstimator) -> str:
-    """The metric by which a ranker chose."""
-    ranker = getattr(ranker, "inductive_", ranker)
-    return getattr(ranker, "cv_criterion_", None) or get_metric(ranker.scoring).name
-
-
-class HoldOutDisplay:
+class HoldOutDisplay(Display):
     """The held-out score of every alpha, with its standard error over queries, and the alpha chosen.
 
     Parameters
@@ -132,19 +82,7 @@ class HoldOutDisplay:
         arrays = found.values, found.scores, found.errors, found.chosen
         return cls(*arrays, metric=scoring_name(ranker), over=over).plot(ax=ax)
 
-    def plot(self, ax=None):
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        self
-        """
-        self.figure_, self.ax_ = axes(ax)
+    def _draw(self) -> None:
         alphas, scores = np.asarray(self.alphas), np.asarray(self.scores)
         self.band_ = band(self.ax_, alphas, scores, self.errors, COLOURS[0])
         (self.line_,) = self.ax_.plot(alphas, scores, "o-", color=COLOURS[0], markersize=4, label="mean over queries")
@@ -160,10 +98,9 @@ class HoldOutDisplay:
             self.ax_.set_xscale("log")
         tidy(self.ax_, x=self.over, y=f"held-out {plain(self.metric)}")
         self.ax_.legend(frameon=False)
-        return self
 
 
-class CoefficientPathDisplay:
+class CoefficientPathDisplay(Display):
     """The weights of a linear model over alpha: those that matter most in colour, the others in grey.
 
     Weights are per unit of a feature, so that they compare if the features are scaled alike.
@@ -242,19 +179,9 @@ class CoefficientPathDisplay:
         named = names_of(estimator if hasattr(estimator, "feature_names_in_") else ranker, coefs.shape[1], names)
         return cls(alphas, coefs, named, ranker.alpha_, top=top).plot(ax=ax)
 
-    def plot(self, ax=None):
-        """Draw.
+    _size = (7.2, 4.2)
 
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        self
-        """
-        self.figure_, self.ax_ = axes(ax, (7.2, 4.2))
+    def _draw(self) -> None:
         order = np.argsort(self.alphas)
         alphas, coefs = np.asarray(self.alphas)[order], np.asarray(self.coefs)[order]
         here = np.abs(coefs).max(axis=0)
@@ -279,10 +206,9 @@ class CoefficientPathDisplay:
         self.ax_.set_xscale("log")
         tidy(self.ax_, x="alpha", y="weight")
         self.ax_.legend(handles, named, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small")
-        return self
 
 
-class PursuitPathDisplay:
+class PursuitPathDisplay(Display):
     """The training error of a pursuit over the number of its basis functions, and the held-out score of each size.
 
     Parameters
@@ -360,19 +286,9 @@ class PursuitPathDisplay:
         held = path.scores, path.score_errors, ranker.n_basis_
         return cls(path.errors, path.start, *held, names=chosen, metric=scoring_name(ranker)).plot(ax=ax)
 
-    def plot(self, ax=None):
-        """Draw.
+    _size = (7.0, 4.2)
 
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        self
-        """
-        self.figure_, self.ax_ = axes(ax, (7.0, 4.2))
+    def _draw(self) -> None:
         share = np.concatenate([[1.0], np.asarray(self.errors) / self.start]) if self.start > 0 else np.zeros(1)
         sizes = np.arange(len(share))
         marker = "o" if len(sizes) <= 40 else ""
@@ -382,9 +298,12 @@ class PursuitPathDisplay:
         tidy(self.ax_, x="number of basis functions", y="training error, share of that of no function", grid="y")
         self.ax_.yaxis.label.set_color(COLOURS[0])
         handles = [self.line_]
-        self.score_line_ = self.score_ax_ = None
+        self.score_line_, self.score_ax_ = None, None
         if self.scores is not None:
-            handles.append(self._draw_scores(marker))
+            self.score_ax_, self.score_line_ = held_out_axis(
+                self.ax_, self.scores, self.score_errors, self.metric, marker=marker and "s", markersize=4
+            )
+            handles.append(self.score_line_)
         if self.chosen is not None:
             line = self.ax_.axvline(self.chosen, color=GREY, linestyle="--", linewidth=1, zorder=0)
             line.set_label(f"size of the model: {self.chosen}")
@@ -396,18 +315,3 @@ class PursuitPathDisplay:
             self.ax_.xaxis.get_major_locator().set_params(integer=True)
         place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2}  # above, where no line is
         self.ax_.legend(handles=handles, frameon=False, fontsize="small", **place)
-        return self
-
-    def _draw_scores(self, marker: str) -> Any:
-        """Held-out scores on an axis of their own."""
-        self.score_ax_ = self.ax_.twinx()
-        scores = np.asarray(self.scores)
-        sizes = np.arange(1, len(scores) + 1)
-        band(self.score_ax_, sizes, scores, self.score_errors, COLOURS[1])
-        style = {"color": COLOURS[1], "linestyle": "--", "marker": marker and "s", "markersize": 4}
-        (self.score_line_,) = self.score_ax_.plot(
-            sizes, scores, label=f"held-out {plain(self.metric)} (right)", **style
-        )
-        self.score_ax_.set_ylabel(f"held-out {plain(self.metric)}", color=COLOURS[1])
-        self.score_ax_.spines["top"].set_visible(False)
-        return self.score_line_

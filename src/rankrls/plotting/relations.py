@@ -10,6 +10,7 @@ from scipy import sparse, stats
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
+from .display import Display
 from .style import check_matplotlib, plain
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ BY = {"score": "score", "rank": "share of the row ranked lower"}
 MOST_GROUPS = 25  # with names at the axis
 
 
-class RelationDisplay:
+class RelationDisplay(Display):
     """The values by which objects are ranked given an object, as a heat map; beside it the truth, or other models.
 
     Each row is a conditioning object, each column an object that is ranked. Groups put objects that belong together
@@ -138,20 +139,12 @@ class RelationDisplay:
                 raise ValueError(f"{name} has {len(of)} entries for {n} objects")
         return cls(panels, groups=groups, column_groups=column_groups, by=by).plot(ax=ax)
 
-    def plot(self, ax=None):
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib axes or array of them, default=None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        self
-        """
+    def _place(self, ax: Any) -> None:
         self.figure_, self.axes_ = _places(ax, len(self.panels))
-        self.ax_, self.images_ = self.axes_[0], {}
+        self.ax_ = self.axes_[0]
+
+    def _draw(self) -> None:
+        self.images_ = {}
         rows, columns = (
             np.argsort(np.asarray(of), kind="stable") if of is not None else slice(None)
             for of in (self.groups, self.column_groups)
@@ -168,7 +161,6 @@ class RelationDisplay:
             _mark(axis.yaxis, axis.axhline, self.groups)
             self.images_[name] = image
         self.ax_.set_ylabel("conditioning objects")
-        return self
 
 
 def _dense(values: Any) -> np.ndarray:

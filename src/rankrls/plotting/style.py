@@ -63,6 +63,19 @@ def band(ax: Axes, x: np.ndarray, middle: np.ndarray, errors: np.ndarray | None,
     return ax.fill_between(x, middle - errors, middle + errors, color=color, alpha=0.15, linewidth=0)
 
 
+def held_out_axis(
+    ax: Axes, scores: np.ndarray, errors: np.ndarray | None, metric: str, **style: Any
+) -> tuple[Any, Any]:
+    """An axis to the right with the held-out scores of sizes 1, 2, ... in the second colour, and their line."""
+    right, scores = ax.twinx(), np.asarray(scores)
+    sizes, label = np.arange(1, len(scores) + 1), f"held-out {plain(metric)}"
+    band(right, sizes, scores, errors, COLOURS[1])
+    (line,) = right.plot(sizes, scores, color=COLOURS[1], linestyle="--", label=f"{label} (right)", **style)
+    right.set_ylabel(label, color=COLOURS[1])
+    right.spines["top"].set_visible(False)
+    return right, line
+
+
 def plain(text: object) -> str:
     """Text of the caller's as matplotlib is to show it: no formulas, no hidden labels, one line, not too long.
 

@@ -15,12 +15,13 @@ from ..estimators.pipelines import predicted, ranker_of
 from ..metrics import get_metric, standard_error
 from ..system.frames import as_column
 from ..system.types import MatrixLike
-from .style import COLOURS, GREY, axes, band, check_matplotlib, plain, tidy
+from .display import Display
+from .style import COLOURS, GREY, band, check_matplotlib, plain, tidy
 
 N_SIZES = 6  # of the default grid, no unscored row included
 
 
-class UnscoredCurveDisplay:
+class UnscoredCurveDisplay(Display):
     """The quality on test queries of a ranker that learned from more and more unscored rows.
 
     Parameters
@@ -137,19 +138,7 @@ class UnscoredCurveDisplay:
         errors = standard_error(values.mean(axis=1))
         return cls(counts.mean(axis=1), values.mean(axis=0).T, errors, metric=metric.name).plot(ax=ax)
 
-    def plot(self, ax=None):
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, default=None
-            Where to draw; None is a new figure.
-
-        Returns
-        -------
-        self
-        """
-        self.figure_, self.ax_ = axes(ax)
+    def _draw(self) -> None:
         n, scores = np.asarray(self.n_unscored), np.asarray(self.scores)
         mean = scores.mean(axis=1)
         shade = band(self.ax_, n, mean, self.errors, COLOURS[0])
@@ -170,7 +159,6 @@ class UnscoredCurveDisplay:
             self.ax_.minorticks_off()
         tidy(self.ax_, x="unscored rows in training", y=f"{plain(self.metric)} on test queries")
         self.ax_.legend(frameon=False, fontsize="small")
-        return self
 
 
 def _checked_sizes(sizes: Any, most: int) -> np.ndarray:
