@@ -2,73 +2,26 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
-import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..metrics import METRICS, get_metric
 from .compare import compare, values_of
+from .inputs import read_judgments
 from .outputs import OUTPUTS
 from .session import ReadOnlyError, Session, best_alpha
 from .state import GAINS, SCALES, WEIGHTINGS, ActionError, Snapshot, State
+from .wire import Answer, Part, as_json, bundle, cut
 
 MOST_SHOWN = 400  # documents of a query that are sent
 MOST_CELLS = 600_000  # numbers with which a page follows the slider by itself
 RECENT = 20  # actions that are listed
-LONGEST = 2000  # characters of an id or a title that are sent
 CUTOFFS = {"ndcg": (1, 3, 5, 10, 20), "precision": (1, 3, 5, 10), "recall": (5, 10)}
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A status, a media type and the bytes."""
-
-    status: int
-    kind: str
-    content: bytes
-    name: str | None = None  # of a file to be stored
-
-
-def as_json(value: Any, status: int = 200) -> Answer:
-    """A JSON answer; what is not finite becomes null."""
-    return Answer(status, "application/json", json.dumps(_plain(value), ensure_ascii=False).encode())
-
-
-def bundle(header: Mapping[str, Any], **arrays: np.ndarray) -> Answer:
-    """JSON and arrays in one answer: length of the header, header, then each array at a multiple of eight bytes."""
-    listed, parts, offset = [], [], 0
-    for name, array in arrays.items():
-        array = np.ascontiguousarray(array)
-        listed.append({"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "offset": offset})
-        content = array.tobytes()
-        parts.append(content + b"\0" * (-len(content) % 8))
-        offset += len(parts[-1])
-    text = json.dumps({**_plain(header), "arrays": listed}, ensure_ascii=False).encode()
-    text += b" " * (-(len(text) + 4) % 8)
-    return Answer(200, "application/octet-stream", struct.pack("<I", len(text)) + text + b"".join(parts))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(v) for v in value]
-    return value if value is None or isinstance(value, int | str) else str(value)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 class Api:
@@ -81,19 +34,23 @@ class Api:
             "queries": self.queries,
             "query": self.query,
             "model": self.model,
+            "view": self.view,
             "curve": self.curve,
             "why": self.why,
             "enough": self.enough,
             "compare": self.compare,
             "export": self.export,
         }
-        self.writes: dict[str, Callable[[bytes], Answer]] = {"do": self.do, "judgments": self.judgments}
+        self.writes: dict[str, Callable[[Mapping[str, str], bytes], Answer]] = {
+            "do": self.do,
+            "judgments": self.judgments,
+        }
 
     def answer(self, method: str, path: str, params: Mapping[str, str], body: bytes = b"") -> Answer:
         """The answer to a request; an error is an answer too."""
         try:
             if method == "POST" and path in self.writes:
-                return self.writes[path](body)
+                return self.writes[path](params, body)
             if method == "GET" and path in self.reads:
                 return self.reads[path](params)
             return as_json({"error": f"there is no {method} {path}"}, 404)
@@ -106,41 +63,43 @@ class Api:
 
     def state(self, params: Mapping[str, str]) -> Answer:
         """All that is small: settings, counts, snapshots, headline metrics, history."""
+        return as_json(self._state())
+
+    def _state(self) -> dict[str, Any]:
         session = self.session
         with session._lock:
             step, version, position = session.step, session.version, session.position
             labels = list(session.labels_of)
         state, data = step.state, session.documents
         levels, alphas = session.levels(state), session.fit(state).alphas()
-        return as_json(
-            {
-                "version": version,
-                "name": data.name,
-                "read_only": session.read_only,
-                "linear": session.features.W is None,
-                "rows": session.limits.rows,
-                "features": session.limits.features,
-                "queries": session.limits.queries,
-                "judged": sum(levels.values()),
-                "levels": list(levels) if len(levels) <= 20 else None,
-                "grade_range": [min(levels), max(levels)] if levels else [0, 4],
-                "settings": state.settings(),
-                "choices": {"weighting": WEIGHTINGS, "gain": GAINS, "scale": SCALES},
-                "alpha_range": [float(alphas[0]), float(alphas[-1])],
-                "off": sorted(state.off),
-                "signs": state.signs,
-                "forgotten": sorted(state.forgotten),
-                "preferences": self._preferences(state),
-                "snapshots": [self._snapshot(kept, state) for kept in step.snapshots],
-                "headline": self._headline(state),
-                "available_metrics": _metric_names(),
-                "undo": labels[position - 1] if position else None,
-                "redo": labels[position] if position < len(labels) else None,
-                "history": labels[max(0, position - RECENT) : position],
-                "position": position,
-                "exports": list(OUTPUTS),
-            }
-        )
+        return {
+            "version": version,
+            "name": data.name,
+            "read_only": session.read_only,
+            "linear": session.features.W is None,
+            "rows": session.limits.rows,
+            "features": session.limits.features,
+            "queries": session.limits.queries,
+            "judged": sum(levels.values()),
+            "levels": list(levels) if len(levels) <= 20 else None,
+            "grade_range": [min(levels), max(levels)] if levels else [0, 4],
+            "settings": state.settings(),
+            "choices": {"weighting": WEIGHTINGS, "gain": GAINS, "scale": SCALES},
+            "alpha_range": [float(alphas[0]), float(alphas[-1])],
+            "off": sorted(state.off),
+            "signs": state.signs,
+            "forgotten": sorted(state.forgotten),
+            "preferences": self._preferences(state),
+            "snapshots": [self._snapshot(kept, state) for kept in step.snapshots],
+            "headline": self._headline(state),
+            "available_metrics": _metric_names(),
+            "undo": labels[position - 1] if position else None,
+            "redo": labels[position] if position < len(labels) else None,
+            "history": labels[max(0, position - RECENT) : position],
+            "position": position,
+            "before": self._before(position),
+            "exports": list(OUTPUTS),
+        }
 
     def queries(self, params: Mapping[str, str]) -> Answer:
         """Columns of the list of queries; their names only if asked for."""
@@ -154,23 +113,27 @@ class Api:
         flags = np.zeros(q, dtype=np.uint8)
         flags[sorted(state.forgotten)] |= 1
         flags[[int(data.queries.codes[p.above]) for p in state.preferences]] |= 2
-        flags[[int(data.queries.codes[row]) for row in state.grades]] |= 4
-        judged = data.queries.sum(~np.isnan(session.labels(state)))
+        flags[data.queries.codes[list(state.grades)]] |= 4
+        judged = session.judged(state)
         header: dict[str, Any] = {"metric": metric, "version": session.version}
         if params.get("names"):
-            header["ids"] = [_cut(name) for name in data.query_ids]
-        return bundle(
-            header,
-            score=score.astype(np.float32),
-            gain=(sign * (score - other)).astype(np.float32),
-            gap=(np.zeros(q) if point is None else point.gap).astype(np.float32),
-            size=data.queries.sizes.astype(np.int32),
-            judged=judged.astype(np.int32),
-            flags=flags,
-        )
+            header["ids"] = [cut(name) for name in data.query_ids]
+        columns = {
+            "score": score.astype(np.float32),
+            "gain": (sign * (score - other)).astype(np.float32),
+            "gap": (np.zeros(q) if point is None else point.gap).astype(np.float32),
+            "size": data.queries.sizes.astype(np.int32),
+            "judged": judged.astype(np.int32),
+            "flags": flags,
+        }
+        return bundle(header, columns)
 
     def query(self, params: Mapping[str, str]) -> Answer:
         """The ranked documents of a query, with what a page needs to follow alpha by itself."""
+        found = self._list(params)
+        return bundle(found.header, found.arrays)
+
+    def _list(self, params: Mapping[str, str]) -> Part:
         session, state = self.session, self.session.state
         query = _index(params, "query", session.limits.queries)
         alpha = float(params["alpha"]) if "alpha" in params else state.alpha
@@ -185,7 +148,7 @@ class Api:
         arrays = {"score": scores[shown], "rank_before": self._ranks_before(params, rows)[shown].astype(np.int32)}
         header = {
             "query": query,
-            "id": _cut(session.documents.query_ids[query]),
+            "id": cut(session.documents.query_ids[query]),
             "version": session.version,
             "alpha": alpha,
             "total": len(rows),
@@ -200,21 +163,33 @@ class Api:
                 free = fit.sums.n_rows - fit.sums.n_queries
                 header["path"] = {"square": float(fit.sums.square[0]), "free": free}
                 arrays |= {"B": B, "d": fit.path.d, "z": fit.path.z[:, 0]}
-        return bundle(header, **arrays)
+        return Part(header, arrays)
 
     def model(self, params: Mapping[str, str]) -> Answer:
         """The weights of the features, and their path where it is short."""
+        found = self._weights({"names": "1", **params})
+        return bundle(found.header, found.arrays)
+
+    def _weights(self, params: Mapping[str, str]) -> Part:
         session, state = self.session, self.session.state
         fit = session.fit(state)
+        header: dict[str, Any] = {"linear": session.features.W is None, "version": session.version}
+        if params.get("names"):
+            header["names"] = [cut(name) for name in session.documents.feature_names]
         if session.features.W is not None:
-            return bundle({"names": session.documents.feature_names, "linear": False, "version": session.version})
+            return Part(header, {})
         alpha = float(params["alpha"]) if "alpha" in params else state.alpha
         coef, unit = fit.coef(alpha), np.sqrt(np.diag(fit.sums.gram).clip(min=0) / max(1, fit.sums.n_rows))
         arrays = {"coef": coef, "unit": unit}
         if fit.has_path and fit.signs is None and fit.path.basis.size <= MOST_CELLS:
             arrays |= {"basis": fit.path.basis, "d": fit.path.d, "z": fit.path.z[:, 0]}
-        names = [_cut(name) for name in session.documents.feature_names]
-        return bundle({"names": names, "linear": True, "version": session.version}, **arrays)
+        return Part(header, arrays)
+
+    def view(self, params: Mapping[str, str]) -> Answer:
+        """State, documents of a query and weights in one answer: what a change changes at once."""
+        parts = {"state": Part(self._state(), {}), "list": self._list(params), "weights": self._weights(params)}
+        arrays = {f"{key}.{name}": array for key, part in parts.items() for name, array in part.arrays.items()}
+        return bundle({key: part.header for key, part in parts.items()}, arrays)
 
     def curve(self, params: Mapping[str, str]) -> Answer:
         """The held-out curve as far as it is known, that of the baseline, and the values at the present alpha."""
@@ -230,8 +205,8 @@ class Api:
             "greater_is_better": get_metric(metric).greater_is_better,
         }
         if grid is None:
-            return bundle(header, alphas=session.fit(state).alphas())
-        return bundle(header, alphas=grid.alphas, mean=grid.mean(metric), error=grid.error(metric))
+            return bundle(header, {"alphas": session.fit(state).alphas()})
+        return bundle(header, {"alphas": grid.alphas, "mean": grid.mean(metric), "error": grid.error(metric)})
 
     def why(self, params: Mapping[str, str]) -> Answer:
         """What each feature adds to the difference of two documents' scores."""
@@ -242,7 +217,7 @@ class Api:
         order = order[found["parts"][order] != 0]
         names = session.documents.feature_names
         bars = [
-            {"feature": _cut(names[j]), "adds": found["parts"][j], "a": found["a"][j], "b": found["b"][j]}
+            {"feature": cut(names[j]), "adds": found["parts"][j], "a": found["a"][j], "b": found["b"][j]}
             for j in order[:30]
         ]
         rest = float(found["parts"][order[30:]].sum())
@@ -264,7 +239,7 @@ class Api:
         names = self.session.documents.query_ids
         for pair in found["pairs"]:
             for line in (*pair["gained"], *pair["lost"], *pair["movers"]):
-                line["query_id"] = _cut(names[line["query"]])
+                line["query_id"] = cut(names[line["query"]])
         return as_json(found)
 
     def export(self, params: Mapping[str, str]) -> Answer:
@@ -277,8 +252,8 @@ class Api:
 
     # ---------------------------------------------------------------- writing
 
-    def do(self, body: bytes) -> Answer:
-        """Carry out an action."""
+    def do(self, params: Mapping[str, str], body: bytes) -> Answer:
+        """Carry out an action; with a query to show, answer with the view after it."""
         try:
             action = json.loads(body)
         except ValueError:
@@ -287,9 +262,10 @@ class Api:
             raise ActionError("an action is a JSON object")
         if action.get("do") == "start":
             raise ActionError("a session starts once")
-        return as_json({"version": self.session.do(action)})
+        version = self.session.do(action)
+        return self.view(params) if "query" in params else as_json({"version": version})
 
-    def judgments(self, body: bytes) -> Answer:
+    def judgments(self, params: Mapping[str, str], body: bytes) -> Answer:
         """Judgments from a file: CSV query,docid,rating (a rating may be empty), or TREC qrels."""
         rows, unknown = read_judgments(body, self.session.documents.rows_by_name)
         if not rows:
@@ -303,7 +279,7 @@ class Api:
         data = self.session.documents
         given = float(data.y[row])
         grade = state.grades.get(row, None if math.isnan(given) else given)
-        record = {"row": row, "id": _cut(data.doc_id(row)), "title": _cut(data.title(row)), "grade": grade}
+        record = {"row": row, "id": cut(data.doc_id(row)), "title": cut(data.title(row)), "grade": grade}
         return record | {"changed": row in state.grades, "given": None if math.isnan(given) else given}
 
     def _baseline(self, params: Mapping[str, str]) -> Snapshot | None:
@@ -340,6 +316,17 @@ class Api:
                 one |= {"mean": float(point.mean(name)[0]), "error": float(point.error(name)[0])}
             shown.append(one)
         return {"metrics": shown, "done": 0.0 if point is None else point.done}
+
+    def _before(self, position: int) -> dict[str, Any] | None:
+        """The first metric before the last action, where it is known: what that action was worth."""
+        session = self.session
+        if not position:
+            return None
+        metric = session.state.metrics[0]
+        point, _ = session.known(replace(session.history[position - 1].state, metrics=session.state.metrics))
+        if point is None or point.done < 1:
+            return None
+        return {"action": session.labels_of[position - 1], "mean": float(point.mean(metric)[0])}
 
     def _snapshot(self, kept: Snapshot, state: State) -> dict[str, Any]:
         record: dict[str, Any] = {"id": kept.id, "name": kept.name, "outside": kept.state is None}
@@ -391,33 +378,3 @@ def _metric_names() -> list[str]:
         names.append(base)
         names += [f"{base}@{k}" for k in CUTOFFS.get(base, ())]
     return names
-
-
-def read_judgments(body: bytes, rows: Mapping[tuple[str, str], int]) -> tuple[list[list[Any]], int]:
-    """[row, grade] of each judgment in a file, and how many are of documents that are not here."""
-    try:
-        text = body.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ActionError("the file is not text in UTF-8") from None
-    lines = [line for line in text.splitlines() if line.strip()]
-    if lines and "," in lines[0]:
-        table = csv.DictReader(io.StringIO(text))
-        if not {"query", "docid", "rating"} <= set(table.fieldnames or ()):
-            raise ActionError("the first line of the CSV must name the columns query,docid,rating")
-        found = [(r["query"] or "", r["docid"] or "", (r["rating"] or "").strip()) for r in table]
-    else:
-        parts = [line.split() for line in lines]
-        if not all(len(part) == 4 for part in parts):
-            raise ActionError("judgments are CSV (query,docid,rating) or qrels (query 0 docid rating)")
-        found = [(part[0], part[2], part[3]) for part in parts]
-    judged, unknown = [], 0
-    for query, document, rating in found:
-        row = rows.get((query, document))
-        if row is None:
-            unknown += 1
-            continue
-        try:
-            judged.append([row, float(rating) if rating else None])
-        except ValueError:
-            raise ActionError(f"the rating {rating!r} of document {document!r} is not a number") from None
-    return judged, unknown

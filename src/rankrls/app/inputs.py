@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from ..datasets import RankingData, load_letor
 from ..system import frames
 from ..system.files import lines, opened
 from .documents import Documents, documents
+from .state import ActionError
 from .tables import from_csv, from_frame, from_parquet
 
 RANK_CONSTANT = 60  # of reciprocal ranks: 1 / (60 + rank)
@@ -146,3 +149,33 @@ def _words(path: str | os.PathLike, count: int) -> Iterable[tuple[int, list[str]
                 raise ValueError(f"{path}, line {number}: {len(words)} words where {count} are expected")
             if words:
                 yield number, words
+
+
+def read_judgments(body: bytes, rows: Mapping[tuple[str, str], int]) -> tuple[list[list[Any]], int]:
+    """[row, grade] of each judgment in a file, and how many are of documents that are not here."""
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ActionError("the file is not text in UTF-8") from None
+    lines = [line for line in text.splitlines() if line.strip()]
+    if lines and "," in lines[0]:
+        table = csv.DictReader(io.StringIO(text))
+        if not {"query", "docid", "rating"} <= set(table.fieldnames or ()):
+            raise ActionError("the first line of the CSV must name the columns query,docid,rating")
+        found = [(r["query"] or "", r["docid"] or "", (r["rating"] or "").strip()) for r in table]
+    else:
+        parts = [line.split() for line in lines]
+        if not all(len(part) == 4 for part in parts):
+            raise ActionError("judgments are CSV (query,docid,rating) or qrels (query 0 docid rating)")
+        found = [(part[0], part[2], part[3]) for part in parts]
+    judged, unknown = [], 0
+    for query, document, rating in found:
+        row = rows.get((query, document))
+        if row is None:
+            unknown += 1
+            continue
+        try:
+            judged.append([row, float(rating) if rating else None])
+        except ValueError:
+            raise ActionError(f"the rating {rating!r} of document {document!r} is not a number") from None
+    return judged, unknown

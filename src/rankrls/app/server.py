@@ -19,8 +19,9 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-from .api import Answer, Api, as_json
+from .api import Api
 from .session import Session
+from .wire import Answer, as_json
 
 try:
     import uvicorn

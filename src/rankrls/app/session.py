@@ -78,6 +78,7 @@ class Session:
         self._fits: Recent[Fit] = Recent(lambda fit: fit.nbytes, KEPT_BYTES)
         self._points: Recent[Quality] = Recent(lambda found: found.nbytes, KEPT_BYTES)
         self._grids: Recent[Quality] = Recent(lambda found: found.nbytes, KEPT_BYTES)
+        self._judged: Recent[np.ndarray] = Recent(lambda counts: counts.nbytes, KEPT_BYTES, most=2)
         self._labels: Recent[np.ndarray] = Recent(lambda y: y.nbytes, KEPT_BYTES, most=6)
         self._listeners: list[Callable[[dict[str, Any]], None]] = []
         self._wake, self._closed = threading.Event(), False
@@ -220,6 +221,11 @@ class Session:
             if grade is not None:
                 found[grade] = found.get(grade, 0) + 1
         return {grade: count for grade, count in sorted(found.items()) if count}
+
+    def judged(self, state: State) -> np.ndarray:
+        """(q,) how many documents of each query have a grade."""
+        count = lambda: self.documents.queries.sum(~np.isnan(self.labels(state)))
+        return self._judged.made(state.grades, count)
 
     def fit(self, state: State) -> Fit:
         """The model of a state at every alpha."""

@@ -7,8 +7,10 @@ export function unbundle(buffer) {
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
   for (const { name, dtype, shape, offset } of header.arrays ?? []) {
     const size = shape.reduce((a, b) => a * b, 1);
-    header[name] = new TYPES[dtype](buffer, 4 + length + offset, size);
-    header[`${name}Shape`] = shape;
+    const [key, part] = name.includes(".") ? name.split(".") : [name, null]; // "list.score" belongs to header.list
+    const target = part === null ? header : header[key];
+    target[part ?? key] = new TYPES[dtype](buffer, 4 + length + offset, size);
+    target[`${part ?? key}Shape`] = shape;
   }
   return header;
 }
@@ -39,9 +41,9 @@ export class HttpApi {
     return this.#send(`api/${path}?${new URLSearchParams(params)}`, {});
   }
 
-  async post(path, body) {
+  async post(path, body, params = {}) {
     const plain = typeof body === "string" || body instanceof Blob;
-    return this.#send(`api/${path}`, { method: "POST", body: plain ? body : JSON.stringify(body) });
+    return this.#send(`api/${path}?${new URLSearchParams(params)}`, { method: "POST", body: plain ? body : JSON.stringify(body) });
   }
 
   async file(what) {

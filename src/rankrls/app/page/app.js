@@ -1,6 +1,6 @@
 // The workbench: what is shown, what is chosen, and how one reaches the other.
 
-import { add, button, finite, fixed, h, icon, replace, short, signed, whole } from "./dom.js";
+import { add, button, finite, fixed, h, icon, metricName, replace, short, signed, whole } from "./dom.js";
 import { DocumentList } from "./documents.js";
 import { ModelPanel } from "./model.js";
 import { QueryList } from "./queries.js";
@@ -128,11 +128,11 @@ export class App {
 
   async load(names, columns) {
     const query = this.query;
-    const [state, list, weights] = await Promise.all([
-      this.api.get("state"), this.fetchList(query), this.api.get("model")]);
+    const found = await this.api.get("view", { ...this.shown(query), ...(names || !this.weights ? { names: 1 } : {}) });
+    const { state, list } = found;
     this.state = state;
     if (query === this.query) this.list = list;
-    this.weights = weights;
+    this.weights = { names: this.weights?.names, ...found.weights };
     if (this.alpha === null || this.model.moving === false) this.alpha = null;
     if (!state.snapshots.some((kept) => kept.id === this.baseline)) this.baseline = 1;
     this.draw();
@@ -140,8 +140,12 @@ export class App {
     await this.loadCurve();
   }
 
+  shown(query = this.query) {
+    return { query, baseline: this.baseline };
+  }
+
   fetchList(query, extra = {}) {
-    return this.api.get("query", { query, baseline: this.baseline, ...extra });
+    return this.api.get("query", { ...this.shown(query), ...extra });
   }
 
   async loadColumns(names = false) {
@@ -182,7 +186,8 @@ export class App {
       if (back || event.version > (this.state?.version ?? 0)) this.refresh({ names: back });
       else this.later();
     } else if (event.type === "changed") {
-      if (event.version > (this.state?.version ?? 0)) this.refresh();
+      if (this.changing) this.heard = event.version; // perhaps our own change, whose answer is on its way
+      else if (event.version > (this.state?.version ?? 0)) this.refresh();
     } else if (event.type === "progress") {
       this.progress = event.done;
       this.drawStatus();
@@ -206,7 +211,7 @@ export class App {
       } catch (error) {
         if (!error.status) this.setConnected(false);
       }
-    }, 350);
+    }, 350 + (this.state?.queries ?? 0) / 100);
   }
 
   setConnected(connected) {
@@ -224,18 +229,25 @@ export class App {
       this.toast("This workbench is open for reading only.", "bad");
       return false;
     }
-    const start = performance.now();
+    const start = inputTime();
+    const { query } = this;
+    let found;
+    this.changing = (this.changing ?? 0) + 1;
     try {
-      await this.api.post("do", action);
+      found = await this.api.post("do", action, this.shown());
     } catch (error) {
       this.toast(error.status ? error.message : "The server is away: nothing was changed.", "bad");
       if (!error.status) this.setConnected(false);
       return false;
+    } finally {
+      this.changing -= 1;
     }
     if (say) this.say(say);
-    const [state, list, weights] = await Promise.all([
-      this.api.get("state"), this.fetchList(this.query), this.api.get("model")]);
-    Object.assign(this, { state, list, weights, alpha: null });
+    const { state, list } = found;
+    const latest = state.version >= (this.state?.version ?? 0); // answers may overtake each other
+    if (latest) Object.assign(this, { state, weights: { names: this.weights?.names, ...found.weights }, alpha: null });
+    if (latest && query === this.query) this.list = list;
+    if (!this.changing && this.heard > this.state.version) this.refresh();
     if (!state.snapshots.some((kept) => kept.id === this.baseline)) this.baseline = 1;
     this.draw();
     this.time("change", start);
@@ -247,18 +259,25 @@ export class App {
     return this.do({ do: "grade", row, grade }, { say: grade === null ? "Judgment removed" : `Graded ${grade}` });
   }
 
-  prefer(above, below, weight) {
-    const action = { do: "prefer", above, below, ...(weight ? { weight } : {}) };
+  prefer(above, below) {
+    const action = { do: "prefer", above, below, ...this.model.preferenceWanted() };
     return this.do(action, { say: "Preference added; the model is refitted" });
   }
 
   time(kind, start) {
-    requestAnimationFrame(() => requestAnimationFrame(() => this.timings[kind].push(performance.now() - start)));
+    requestAnimationFrame(() => { // before the next frame; a message after it is handled when the frame is there
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => {
+        this.timings[kind] = [...this.timings[kind].slice(-499), performance.now() - start];
+        port1.close();
+      };
+      port2.postMessage(null);
+    });
   }
 
   // The slider moves: scores from the path that is here, or from the server where it is too long.
   async follow(alpha) {
-    const start = performance.now();
+    const start = inputTime();
     this.alpha = alpha;
     if (this.list.B) {
       const { B, d, z, offset, path } = this.list;
@@ -322,12 +341,25 @@ export class App {
       const change = number === 0 && base && finite(base.mean) && finite(mean) ? mean - base.mean : null;
       const good = change === null || Math.abs(change) < 5e-5 ? "" : change > 0 === one.greater_is_better ? " wb-good" : " wb-bad";
       return h("div", { class: `wb-metric${number ? "" : " wb-metric-main"}` },
-        h("span", { class: "wb-metric-name" }, one.name.replaceAll("_", " ")),
+        h("span", { class: "wb-metric-name" }, metricName(one.name)),
         h("span", { class: "wb-metric-value" }, about && finite(mean) ? h("small", {}, "≈") : null, fixed(mean, 4),
           finite(one.error) && number === 0 && this.alpha === null ? h("small", {}, ` ± ${fixed(one.error, 3)}`) : null),
-        number === 0 ? h("span", { class: `wb-delta${good}` }, change === null || Math.abs(change) < 5e-5 ? "" : signed(change, 4)) : null);
+        number === 0 ? h("span", { class: `wb-delta${good}`, title: "against the snapshot that is marked on the right" },
+          change === null || Math.abs(change) < 5e-5 ? "" : [signed(change, 4), h("small", {}, ` vs ${base.name.slice(0, 18)}`)]) : null);
     });
-    replace(this.headline, items);
+    replace(this.headline, this.lastChange(headline), items);
+  }
+
+  // What the last action was worth: the first metric now less what it was before.
+  lastChange(headline) {
+    const { before } = this.state;
+    const [first] = headline.metrics;
+    if (!before || headline.done < 1 || !finite(first?.mean) || this.alpha !== null) return null;
+    const change = first.mean - before.mean;
+    const good = Math.abs(change) < 5e-5 ? "" : change > 0 === first.greater_is_better ? " wb-good" : " wb-bad";
+    return h("div", { class: "wb-metric wb-last", title: `${metricName(first.name)} before: ${fixed(before.mean, 4)}` },
+      h("span", { class: "wb-metric-name" }, before.action),
+      h("span", { class: `wb-delta${good}` }, Math.abs(change) < 5e-5 ? "no change" : signed(change, 4)));
   }
 
   // ---------------------------------------------------------------- telling
@@ -369,6 +401,9 @@ export class App {
     event.preventDefault();
   }
 }
+
+// When the user acted: the time of the event that is being handled.
+const inputTime = () => globalThis.event?.timeStamp ?? performance.now();
 
 // Scores and their standard deviations along the path: B (z / (d + alpha)).
 export function along(B, d, z, alpha, path, offset = 0) {

@@ -1,6 +1,6 @@
 // Windows above the page: snapshots side by side, files in and out, metrics, keys.
 
-import { button, finite, fixed, h, replace, short, signed, whole } from "./dom.js";
+import { button, finite, fixed, h, metricName, replace, short, signed, whole } from "./dom.js";
 import { chipClass } from "./documents.js";
 
 function dialog(app, title, wide = false) {
@@ -17,16 +17,18 @@ function dialog(app, title, wide = false) {
   return { element, body };
 }
 
-export function openSnapshot(app) {
+// Keep the present state under a name, or give a snapshot another name.
+export function openSnapshot(app, kept = null) {
   if (app.state.read_only) return app.toast("This workbench is open for reading only.", "bad");
-  const { element, body } = dialog(app, "Take a snapshot");
+  const { element, body } = dialog(app, kept ? "Rename the snapshot" : "Take a snapshot");
   const count = app.state.snapshots.length;
-  const input = h("input", { type: "text", class: "wb-text", value: `Snapshot ${count}`, maxLength: 200, "aria-label": "Name of the snapshot" });
+  const action = (name) => (kept ? { do: "rename", snapshot: kept.id, name } : { do: "snapshot", name });
+  const input = h("input", { type: "text", class: "wb-text", value: kept?.name ?? `Snapshot ${count}`, maxLength: 200, "aria-label": "Name of the snapshot" });
   const form = h("form", { class: "wb-form", onsubmit: async (event) => {
     event.preventDefault();
-    if (await app.do({ do: "snapshot", name: input.value }, { say: "Snapshot taken" })) element.close();
+    if (await app.do(action(input.value), { say: kept ? "Renamed" : "Snapshot taken" })) element.close();
   } }, input, h("button", { type: "submit", class: "wb-primary" }, "Keep"));
-  replace(body, h("p", { class: "wb-soft" }, "Settings, judgments and preferences as they are now, under a name. You can compare it and come back to it."), form);
+  replace(body, kept ? null : h("p", { class: "wb-soft" }, "Settings, judgments and preferences as they are now, under a name. You can compare it and come back to it."), form);
   input.select();
 }
 
@@ -58,7 +60,7 @@ function drawCompare(app, box, found, body) {
   const [first, ...others] = found.snapshots;
   const best = (metric) => Math.max(...found.snapshots.map((one) => one.means[metric] ?? -Infinity));
   const table = h("table", { class: "wb-table" },
-    h("thead", {}, h("tr", {}, h("th", {}, ""), found.metrics.map((metric) => h("th", {}, metric.replaceAll("_", " "))), h("th", { title: "documents without a judgment among the first ten" }, "unjudged in top 10"))),
+    h("thead", {}, h("tr", {}, h("th", {}, ""), found.metrics.map((metric) => h("th", {}, metricName(metric))), h("th", { title: "documents without a judgment among the first ten" }, "unjudged in top 10"))),
     h("tbody", {}, found.snapshots.map((one) => h("tr", {}, h("th", {}, h("bdi", {}, one.name)),
       found.metrics.map((metric) => h("td", { class: one.means[metric] === best(metric) ? "wb-strong" : "" }, fixed(one.means[metric], 4), finite(one.errors[metric]) ? h("small", {}, ` ± ${fixed(one.errors[metric], 3)}`) : null,
         one === first ? null : h("small", { class: `wb-delta ${deltaClass(one.means[metric] - first.means[metric])}` }, ` ${signed(one.means[metric] - first.means[metric], 4)}`))),
@@ -68,10 +70,10 @@ function drawCompare(app, box, found, body) {
     app.show(query);
     app.showTab("documents");
   };
-  const line = (one) => h("li", {}, h("button", { type: "button", class: "wb-link", onclick: () => go(one.query) }, h("bdi", {}, one.query_id)),
+  const line = (one) => h("li", {}, h("button", { type: "button", class: "wb-link", title: one.query_id, onclick: () => go(one.query) }, h("bdi", {}, one.query_id)),
     h("span", { class: "wb-soft" }, `${fixed(one.before, 3)} → ${fixed(one.after, 3)}`), h("span", { class: `wb-delta ${deltaClass(one.after - one.before)}` }, signed(one.after - one.before, 3)));
   const mover = (one) => h("li", {}, h("span", { class: `wb-chip ${chipClass(one.grade, app.state.grade_range)}` }, one.grade === null ? "·" : short(one.grade)),
-    h("button", { type: "button", class: "wb-link", onclick: () => go(one.query) }, h("bdi", {}, one.title || one.id)), h("span", { class: "wb-soft" }, h("bdi", {}, one.query_id)),
+    h("button", { type: "button", class: "wb-link", title: one.title || one.id, onclick: () => go(one.query) }, h("bdi", {}, one.title || one.id)), h("span", { class: "wb-soft" }, h("bdi", {}, one.query_id)),
     h("span", { class: "wb-delta" }, `${one.before} → ${one.after}`));
   const none = h("p", { class: "wb-soft" }, "None.");
   const listed = (title, lines, draw) => h("section", {}, h("h4", {}, title), lines.length ? h("ul", { class: "wb-lines" }, lines.map(draw)) : none.cloneNode(true));
@@ -144,7 +146,7 @@ export function openMetrics(app) {
       if (place >= 0) chosen.splice(place, 1);
       else chosen.push(name);
       draw();
-    } }), name.replaceAll("_", " "), place === 0 ? h("span", { class: "wb-tag" }, "curve") : place > 0 ? h("button", { type: "button", class: "wb-link", onclick: () => {
+    } }), metricName(name), place === 0 ? h("span", { class: "wb-tag" }, "curve") : place > 0 ? h("button", { type: "button", class: "wb-link", onclick: () => {
       chosen.splice(place, 1);
       chosen.unshift(name);
       draw();

@@ -275,6 +275,8 @@ export class DocumentList {
       this.app.grade(row, grade);
     };
     const menu = h("div", { class: "wb-grades", role: "toolbar", "aria-label": "Grade" },
+      h("input", { type: "number", class: "wb-number", step: "any", placeholder: "grade", "aria-label": "Type a grade",
+        onchange: (event) => event.target.value !== "" && pick(Number(event.target.value))() }),
       grades.map((grade) => h("button", { type: "button", class: `wb-chip ${chipClass(grade, this.app.state.grade_range)}`, onclick: pick(grade) }, String(grade))),
       button("Remove the judgment", { name: "close", class: "wb-ghost wb-tiny", onclick: pick(null) }));
     const close = () => {
@@ -389,8 +391,7 @@ export class DocumentList {
     this.box.classList.remove("wb-drag-on");
     if (!done || to === from) return this.place(true);
     const other = this.at(to);
-    const weight = this.app.model.weightWanted();
-    const changed = await (to < from ? this.app.prefer(row, other, weight) : this.app.prefer(other, row, weight));
+    const changed = await (to < from ? this.app.prefer(row, other) : this.app.prefer(other, row));
     if (!changed) this.place(true);
     else this.focusOn(row);
   }

@@ -47,6 +47,7 @@ const SHAPES = {
   list: "M8 6h12M8 12h12M8 18h12M4 6v.1M4 12v.1M4 18v.1",
   rank: "M5 6h14M5 12h10M5 18h6",
   sliders: "M4 7h9M17 7h3M15 5v4M4 17h3M11 17h9M9 15v4",
+  pencil: "M5 19l1-4L16 5l3 3L9 18zM14 7l3 3",
   check: "M5 12.5 10 17l9-10",
 };
 
@@ -72,6 +73,14 @@ export function button(label, { name, text, ...props } = {}) {
 export const finite = (value) => typeof value === "number" && Number.isFinite(value);
 export const fixed = (value, digits = 3) => (finite(value) ? value.toFixed(digits) : "–");
 export const whole = (value) => (finite(value) ? value.toLocaleString("en") : "–");
+
+const NAMES = { ndcg: "NDCG", dcg: "DCG", mrr: "MRR", rbo: "RBO", err: "ERR", average_precision: "Average precision" };
+
+export function metricName(name) {
+  const [base, cutoff] = name.split("@");
+  const text = NAMES[base] ?? base.charAt(0).toUpperCase() + base.slice(1).replaceAll("_", " ");
+  return cutoff ? `${text}@${cutoff}` : text;
+}
 
 export function short(value) {
   if (!finite(value)) return "–";

@@ -1,7 +1,7 @@
 // The model on the right: alpha over its held-out curve, switches, features, preferences, snapshots.
 
 import uPlot from "./vendor/uplot.js";
-import { VirtualList, button, finite, fixed, h, icon, replace, short, signed, whole } from "./dom.js";
+import { VirtualList, button, finite, fixed, h, icon, metricName, replace, short, signed, whole } from "./dom.js";
 import { openCompare, openMetrics, openSnapshot } from "./dialogs.js";
 
 const STEPS = 1000; // of the slider
@@ -34,15 +34,16 @@ export class ModelPanel {
     this.preferences = h("div", { class: "wb-preferences" });
     this.weight = h("select", { "aria-label": "Weight of new preferences" },
       [["enough", "just enough"], ["1", "1"], ["10", "10"], ["100", "100"], ["1000", "1000"]].map(([value, text]) => h("option", { value }, text)));
+    this.margin = h("input", { type: "number", class: "wb-number", step: "any", placeholder: "auto", "aria-label": "Margin of new preferences" });
     this.snapshots = h("div", { class: "wb-snapshots" });
     const section = (title, tools, ...children) => h("section", { class: "wb-section" }, h("div", { class: "wb-section-head" }, h("h3", {}, title), tools), ...children);
     this.featureSection = section("Features", h("span", { class: "wb-section-tools" }, this.featureCount, this.allOn), this.featureSearch, this.featureBox);
     this.element = h("section", { class: "wb-panel wb-model wb-scroll", "aria-label": "Model", tabindex: -1 },
-      section("Regularisation", h("span", { class: "wb-section-tools" }, this.alphaText, this.best),
+      section("Regularisation", h("span", { class: "wb-section-tools" }, h("span", { class: "wb-soft" }, "alpha"), this.alphaText, this.best),
         h("div", { class: "wb-curve" }, this.plotBox, this.slider), this.caption),
       section("Loss", null, this.switches),
       this.featureSection,
-      section("Preferences", h("label", { class: "wb-section-tools wb-soft" }, "weight ", this.weight), this.preferences),
+      section("Preferences", h("span", { class: "wb-section-tools wb-soft" }, h("label", {}, "weight ", this.weight), h("label", {}, "margin ", this.margin)), this.preferences),
       section("Snapshots", h("span", { class: "wb-section-tools" },
         h("button", { type: "button", class: "wb-small", onclick: () => openSnapshot(app) }, "Take"),
         h("button", { type: "button", class: "wb-small", onclick: () => openCompare(app) }, "Compare")), this.snapshots));
@@ -51,8 +52,12 @@ export class ModelPanel {
     new ResizeObserver(() => this.resize()).observe(this.plotBox);
   }
 
-  weightWanted() {
-    return this.weight.value === "enough" ? null : Number(this.weight.value);
+  // Weight and margin of the next preference; what is left out is chosen by the server.
+  preferenceWanted() {
+    const wanted = {};
+    if (this.weight.value !== "enough") wanted.weight = Number(this.weight.value);
+    if (this.margin.value !== "") wanted.margin = Number(this.margin.value);
+    return wanted;
   }
 
   // ---------------------------------------------------------------- alpha
@@ -110,7 +115,7 @@ export class ModelPanel {
   drawCurve() {
     const { curve, state } = this.app;
     if (!curve || !state) return;
-    this.caption.replaceChildren(`Held-out ${curve.metric.replaceAll("_", " ")}, band ± 1 standard error`);
+    this.caption.replaceChildren(`Held-out ${metricName(curve.metric)}, band ± 1 standard error`);
     if (curve.done < 1) this.caption.append(h("span", { class: "wb-soft" }, ` · ${Math.round(100 * curve.done)} % of the queries`));
     this.best.disabled = !finite(curve.best) || state.read_only;
     const x = Array.from(curve.alphas, Math.log10);
@@ -135,7 +140,7 @@ export class ModelPanel {
       scales: { x: { time: false }, y: { range: (_, low, high) => (finite(low) && high > low ? [low - 0.08 * (high - low), high + 0.12 * (high - low)] : [0, 1]) } },
       axes: [
         { stroke: color("--wb-soft"), font, size: 26, grid: { show: false }, ticks: { show: false }, space: 55, values: (_, ticks) => ticks.map((v) => (Number.isInteger(v) ? `1e${v}` : "")) },
-        { stroke: color("--wb-soft"), font, size: 0, side: 1, grid: { stroke: color("--wb-line"), width: 1 }, ticks: { show: false }, values: () => [] },
+        { stroke: color("--wb-soft"), font, size: 0, side: 1, grid: { stroke: color("--wb-line"), width: 1 }, ticks: { show: false }, splits: (_, __, low, high) => ticks(low, high), values: () => [] },
       ],
       series: [{}, { stroke: color("--wb-accent"), width: 2, ...plain }, { stroke: "transparent", ...plain }, { stroke: "transparent", ...plain }],
       bands: [{ series: [2, 3], fill: color("--wb-band") }],
@@ -174,10 +179,8 @@ export class ModelPanel {
     ctx.fillStyle = color("--wb-soft");
     ctx.textBaseline = "bottom";
     const { min, max } = plot.scales.y;
-    if (finite(min) && this.data[1].some(finite)) {
-      for (const value of [min + 0.15 * (max - min), min + 0.85 * (max - min)]) {
-        ctx.fillText(value.toFixed(3), bbox.left + 2 * ratio, plot.valToPos(value, "y", true));
-      }
+    if (this.data[1].some(finite)) {
+      for (const value of ticks(min, max)) ctx.fillText(value.toFixed(max - min < 0.02 ? 4 : 3), bbox.left + 2 * ratio, plot.valToPos(value, "y", true) - ratio);
     }
     ctx.restore();
     const { best } = this.app.curve;
@@ -317,7 +320,17 @@ export class ModelPanel {
           this.app.refresh();
         } }), h("bdi", {}, kept.name), kept.current ? h("span", { class: "wb-tag" }, "now") : null),
       h("span", { class: "wb-snapshot-mean" }, fixed(kept.mean, 4)),
+      kept.outside || state.read_only ? null : button(`Rename ${kept.name}`, { name: "pencil", class: "wb-ghost wb-tiny", onclick: () => openSnapshot(this.app, kept) }),
       kept.outside || state.read_only ? null : h("button", { type: "button", class: "wb-small", disabled: kept.current, onclick: () => this.app.do({ do: "restore", snapshot: kept.id }, { say: `Restored ${kept.name}` }) }, "Restore"),
       kept.id > 2 && !kept.outside && !state.read_only ? button(`Delete ${kept.name}`, { name: "close", class: "wb-ghost wb-tiny", onclick: () => this.app.do({ do: "discard", snapshot: kept.id }) }) : null)));
   }
+}
+
+// Two or three round numbers within a range.
+function ticks(low, high) {
+  if (!finite(low) || !(high > low)) return [];
+  const power = 10 ** Math.floor(Math.log10((high - low) / 2));
+  const step = [5, 2, 1].map((digit) => digit * power).find((size) => (high - low) / size >= 2) ?? power;
+  const first = Math.ceil(low / step);
+  return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, i) => (first + i) * step);
 }

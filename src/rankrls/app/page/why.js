@@ -63,7 +63,7 @@ export class WhyPanel {
           clear)),
       h("ul", { class: "wb-why-bars" },
         bars.map((bar) => line(bar.feature, turn * bar.adds, up ? `${short(bar.a)} vs ${short(bar.b)}` : `${short(bar.b)} vs ${short(bar.a)}`)),
-        others ? line(`${others} others`, rest, "") : null),
+        others ? line(others === 1 ? "1 other" : `${others} others`, rest, "") : null),
       h("p", { class: "wb-soft wb-hint" }, found.exact ? "" : "A kernel model: derivatives summed along the line between the two documents. ",
         found.bars.length > BARS ? h("button", { type: "button", class: "wb-link", onclick: () => {
           this.all = !this.all;

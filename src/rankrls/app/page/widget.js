@@ -29,9 +29,9 @@ class MessageApi {
     return this.#ask({ method: "GET", path, params }).then((got) => this.opened(got.kind, got.status, got.content));
   }
 
-  post(path, body) {
+  post(path, body, params = {}) {
     const text = typeof body === "string" ? { buffers: [new TextEncoder().encode(body).buffer] } : { body };
-    return this.#ask({ method: "POST", path, ...text }).then((got) => this.opened(got.kind, got.status, got.content));
+    return this.#ask({ method: "POST", path, params, ...text }).then((got) => this.opened(got.kind, got.status, got.content));
   }
 
   async file(what) {

@@ -1,0 +1,71 @@
+"""Answers as bytes: JSON, or JSON with binary arrays."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+LONGEST = 2000  # characters of an id or a title that are sent
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A status, a media type and the bytes."""
+
+    status: int
+    kind: str
+    content: bytes
+    name: str | None = None  # of a file to be stored
+
+
+@dataclass(frozen=True)
+class Part:
+    """A JSON object and arrays that go with it."""
+
+    header: Mapping[str, Any]
+    arrays: Mapping[str, np.ndarray]
+
+
+def as_json(value: Any, status: int = 200) -> Answer:
+    """A JSON answer; what is not finite becomes null."""
+    return Answer(status, "application/json", json.dumps(_plain(value), ensure_ascii=False).encode())
+
+
+def bundle(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Answer:
+    """JSON and arrays in one answer: length of the header, header, then each array at a multiple of eight bytes.
+
+    An array named "list.score" belongs to the object `list` of the header.
+    """
+    listed, parts, offset = [], [], 0
+    for name, array in arrays.items():
+        array = np.ascontiguousarray(array)
+        listed.append({"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "offset": offset})
+        content = array.tobytes()
+        parts.append(content + b"\0" * (-len(content) % 8))
+        offset += len(parts[-1])
+    text = json.dumps({**_plain(header), "arrays": listed}, ensure_ascii=False).encode()
+    text += b" " * (-(len(text) + 4) % 8)
+    return Answer(200, "application/octet-stream", struct.pack("<I", len(text)) + text + b"".join(parts))
+
+
+def cut(text: str) -> str:
+    """Text short enough to be sent."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(v) for v in value]
+    return value if value is None or isinstance(value, int | str) else str(value)
