@@ -565,3 +565,32 @@ def test_overlaps_of_rankings():
     assert metrics.jaccard(a, a, qid, k=99) == 1 and metrics.rbo(a, a, qid) == pytest.approx(1)
     with pytest.raises(ValueError, match="jaccard needs a cutoff"):
         metrics.get_metric("jaccard")
+
+
+# ---------------------------------------------------------------- area under the curve, and the papers' error
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=12))
+def test_the_papers_error_counts_pairs_with_equal_labels(items):
+    y, s = (np.array(column, dtype=float) for column in zip(*items, strict=True))
+    pairs = list(itertools.combinations(range(len(y)), 2))
+    slow = [abs(np.sign(y[i] - y[j]) - np.sign(s[i] - s[j])) / 2 for i, j in pairs]
+    found = per_query("disagreement_error", y, s, convention="papers")[0]
+    assert_allclose(found, np.mean(slow) if slow else np.nan)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=12))
+def test_auc_counts_pairs_of_a_relevant_and_another_item(items):
+    y, s = (np.array(column, dtype=float) for column in zip(*items, strict=True))
+    above = [(1 + np.sign(s[i] - s[j])) / 2 for i in range(len(y)) for j in range(len(y)) if y[i] >= 2 > y[j]]
+    assert_allclose(per_query("auc", y, s, relevant=2)[0], np.mean(above) if above else np.nan)
+
+
+def test_auc_of_two_grades_is_pairwise_accuracy():
+    y, s, qid = [1, 0, 0, 1, 1, 1], [3, 1, 4, 1, 5, 9], [0, 0, 0, 1, 1, 1]
+    assert metrics.auc(y, s, qid) == metrics.pairwise_accuracy(y, s, qid) == get_metric("roc_auc")(y, s, qid)
+
+
+def test_an_unknown_convention_of_the_error_is_refused():
+    with pytest.raises(ValueError, match="one of None, 'papers', got 'paper'"):
+        metrics.disagreement_error([1, 0], [1, 0], convention="paper")

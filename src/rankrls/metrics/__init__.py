@@ -13,6 +13,7 @@ array([0.667, 1.   ])
 from .comparison import randomisation_test, standard_error
 from .functions import (
     METRICS,
+    auc,
     average_precision,
     disagreement_error,
     err,
@@ -30,6 +31,7 @@ from .named import Metric, get_metric, per_query
 __all__ = [
     "METRICS",
     "Metric",
+    "auc",
     "average_precision",
     "disagreement_error",
     "err",

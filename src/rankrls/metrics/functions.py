@@ -58,17 +58,44 @@ def pairwise_accuracy(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> 
     return _mean("pairwise_accuracy", y, scores, qid)
 
 
-def disagreement_error(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> float:
+def auc(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None, *, relevant: float = 1.0) -> Value:
+    """The area under the ROC curve: the share of pairs of a relevant and another item in the right order.
+
+    An item is relevant if y >= `relevant`; tied scores count half. With two grades it is `pairwise_accuracy`. A query
+    in which all or none are relevant is left out. Other parameters as in `pairwise_accuracy`.
+
+    Examples
+    --------
+    >>> auc([1, 0, 1, 0], [0.9, 0.8, 0.3, 0.1])
+    0.75
+    >>> auc([2, 1, 0], [0.9, 0.1, 0.5], relevant=2)
+    1.0
+    """
+    return _mean("auc", y, scores, qid, relevant=relevant)
+
+
+def disagreement_error(
+    y: ArrayLike, scores: ArrayLike, qid: QueryIds = None, *, convention: str | None = None
+) -> float:
     """1 - pairwise_accuracy: the share of pairs with different labels in the wrong order, tied scores counting half.
 
-    The mean over i, j with y_i > y_j of (1 - sign(s_i - s_j)) / 2. Parameters as in `pairwise_accuracy`.
+    The mean over i, j with y_i > y_j of (1 - sign(s_i - s_j)) / 2. Other parameters as in `pairwise_accuracy`.
+
+    Parameters
+    ----------
+    convention : {"papers"}, optional
+        "papers" averages |sign(y_i - y_j) - sign(s_i - s_j)| / 2 over all pairs of a query, also those with equal
+        labels, as equation 1 of [Pahikkala07] and [Tsivtsivadze10] do: telling apart two items with equal labels is
+        half an error. Queries with a single label then count, those with a single row do not.
 
     Examples
     --------
     >>> disagreement_error([2, 1, 0], [0.5, 0.5, 0.1])  # one tie among three pairs
     0.16666666666666663
+    >>> disagreement_error([1, 1, 0], [3, 2, 1]), round(disagreement_error([1, 1, 0], [3, 2, 1], convention="papers"), 4)
+    (0.0, 0.1667)
     """
-    return _mean("disagreement_error", y, scores, qid)
+    return _mean("disagreement_error", y, scores, qid, convention=convention)
 
 
 def kendall_tau_b(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> float:
@@ -368,7 +395,8 @@ def _grouped(qid: QueryIds, shape: tuple[int, ...]) -> Queries:
 
 METRICS: dict[str, tuple[Callable[..., Value], Callable[..., Kernel]]] = {
     "pairwise_accuracy": (pairwise_accuracy, lambda: pairs.pairwise_accuracy),
-    "disagreement_error": (disagreement_error, lambda: pairs.disagreement_error),
+    "auc": (auc, pairs.auc),
+    "disagreement_error": (disagreement_error, pairs.disagreement_error),
     "kendall_tau_b": (kendall_tau_b, lambda: pairs.kendall_tau_b),
     "ndcg": (ndcg, ranks.ndcg),
     "precision": (precision, partial(ranks.relevance, ranks.expected, lambda n, k: np.full_like(n, k))),
@@ -381,10 +409,11 @@ METRICS: dict[str, tuple[Callable[..., Value], Callable[..., Kernel]]] = {
 }
 
 
-PAIR_METRICS = ("pairwise_accuracy", "disagreement_error", "kendall_tau_b")
+PAIR_METRICS = ("pairwise_accuracy", "auc", "disagreement_error", "kendall_tau_b")
 ALIASES = {
     "map": "average_precision",
     "mrr": "reciprocal_rank",
+    "roc_auc": "auc",
     "kendall_tau": "kendall_tau_b",
     "expected_reciprocal_rank": "err",
     "rank_biased_overlap": "rbo",

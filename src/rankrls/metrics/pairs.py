@@ -11,28 +11,46 @@ import numpy as np
 
 from ..system.types import DTypeLike
 from .arrays import ratio, take
+from .ranks import Kernel
 
 GRADES = 16  # integer labels of a smaller range are levels as they are
+CONVENTIONS = (None, "papers")  # of the disagreement error
 BLOCK = 16  # items whose inversions are counted pair by pair
 
 
 def pairwise_accuracy(y: np.ndarray, s: np.ndarray) -> np.ndarray:
-    balance, untied, _ = _pairs(y, s)
+    balance, untied, _, _ = _pairs(y, s)
     return ratio(untied + balance, 2 * untied, np.nan)
 
 
-def disagreement_error(y: np.ndarray, s: np.ndarray) -> np.ndarray:
-    return 1 - pairwise_accuracy(y, s)
+def auc(relevant: float) -> Kernel:
+    return lambda y, s: pairwise_accuracy((y >= relevant).astype(np.float64), s)
+
+
+def disagreement_error(convention: str | None) -> Kernel:
+    if convention not in CONVENTIONS:
+        known = ", ".join(map(repr, CONVENTIONS))
+        raise ValueError(f"convention of disagreement_error must be one of {known}, got {convention!r}")
+    return lambda y, s: 1 - pairwise_accuracy(y, s) if convention is None else _error_of_all_pairs(y, s)
 
 
 def kendall_tau_b(y: np.ndarray, s: np.ndarray) -> np.ndarray:
-    balance, untied, untied_scores = _pairs(y, s)
+    balance, untied, untied_scores, _ = _pairs(y, s)
     tau = ratio(balance, np.sqrt(untied) * np.sqrt(untied_scores), 0.0)
     return np.where(untied > 0, tau, np.nan)
 
 
-def _pairs(y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Concordant minus discordant pairs (g, c), pairs untied in y (g, 1) and in s (g, c). O(l log² l).
+def _error_of_all_pairs(y: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """The mean over all pairs of |sign(y_i - y_j) - sign(s_i - s_j)| / 2."""
+    _, untied, untied_scores, concordant = _pairs(y, s)
+    n = y.shape[1] * (y.shape[1] - 1) // 2
+    return ratio((untied + untied_scores) / 2 - concordant, np.array(n), np.nan)
+
+
+def _pairs(y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Concordant minus discordant pairs (g, c), pairs untied in y (g, 1) and in s (g, c), concordant pairs (g, c).
+
+    O(l log² l).
 
     With the labels in order of the scores, and in their own order where scores tie, every pair out of order is
     discordant; the others with different labels are concordant or among those `tied` by the scores only.
@@ -49,8 +67,9 @@ def _pairs(y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     elif rows.any():  # perhaps the scores differ in the bits that made room
         query = np.nonzero(rows)[0]
         ordered[rows], tied[rows], tied_scores[rows] = _in_order_with_ties(level[query], s[rows])
-    n = y.shape[1] * (y.shape[1] - 1) // 2
-    return untied - tied - 2 * _inversions(ordered), untied, n - tied_scores
+    n, discordant = y.shape[1] * (y.shape[1] - 1) // 2, _inversions(ordered)
+    concordant = untied - tied - discordant
+    return concordant - discordant, untied, n - tied_scores, concordant
 
 
 def _levels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
