@@ -224,6 +224,31 @@ def check_grid(name: str, values: ArrayLike, *, zero: bool = False) -> np.ndarra
     return grid
 
 
+def check_determined(rank: int, directions: int) -> None:
+    """Without a penalty, the rows must determine every weight."""
+    if rank < directions:
+        raise ValueError(
+            f"alpha=0 asks for weights that the rows alone determine, and they determine {rank} of {directions}: some "
+            "columns do not vary within queries, or follow from others; drop these, or take an alpha above zero"
+        )
+
+
+def check_determined_without(query: object) -> None:
+    raise ValueError(
+        f"alpha=0 asks for weights that the rows alone determine, and without query {query!r} they do not: take an "
+        "alpha above zero"
+    )
+
+
+def check_penalised(alpha: float) -> None:
+    """A model of all rows can have any scores: only a penalty determines it."""
+    if alpha == 0:
+        raise ValueError(
+            "alpha=0 does not determine a model with a kernel to every row, or with more columns than rows, which can "
+            "reach any scores: take an alpha above zero, or a basis"
+        )
+
+
 def check_scores(y: np.ndarray, m: int) -> np.ndarray:
     """(m,) finite numbers, NaN where a row is unscored."""
     if len(y) != m:

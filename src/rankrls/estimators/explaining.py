@@ -140,7 +140,7 @@ class Explained(RidgeRanker):
         W = None if self.scale is None else per_spread(sums.spread)
         if alphas is None:
             alphas = getattr(self, "alphas_", choice.default_alphas(mean_eigenvalue(sums, W)))
-        alphas = checks.check_grid("alphas", alphas)
+        alphas = checks.check_grid("alphas", alphas, zero=True)
         signs = checks.check_signs(self.positive, self.n_features_in_, getattr(self, "feature_names_in_", None))
         if signs is None:
             path = primal(sums, W, self.coef_.dtype)

@@ -148,7 +148,7 @@ class BlockSetup:
     @cached_property
     def alphas(self) -> np.ndarray:
         if self.given is not None:
-            return checks.check_grid("alphas", self.given)
+            return checks.check_grid("alphas", self.given, zero=True)
         return choice.default_alphas(mean_eigenvalue(self.sums, self.W))
 
     @property

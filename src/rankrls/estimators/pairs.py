@@ -47,7 +47,7 @@ class PairSetup:
     @cached_property
     def alphas(self) -> np.ndarray:
         if self.given is not None:
-            return checks.check_grid("alphas", self.given)
+            return checks.check_grid("alphas", self.given, zero=True)
         return choice.default_alphas(self.problem.mean_eigenvalue)
 
     @property

@@ -36,7 +36,8 @@ class RankRLS(Updates, PairFit, PairFeedback, Confidence, Explained):
     Parameters
     ----------
     alpha : float or "auto", default="auto"
-        Regularisation. "auto" takes the value of `alphas` with the best `scoring` under `cv`.
+        Regularisation. "auto" takes the value of `alphas` with the best `scoring` under `cv`. Zero, least squares
+        over pairs, is accepted where the rows determine every weight.
     kernel : None, str, kernel object or callable, default=None
         None is a linear model. Names: "linear", "rbf", "poly", "laplacian", "cosine", "precomputed"; objects are in
         `rankrls.kernels`; a callable maps (X, Z) to the matrix of kernel values. `Gaussian(gamma="auto")` chooses the
@@ -62,8 +63,10 @@ class RankRLS(Updates, PairFit, PairFeedback, Confidence, Explained):
         better. It chooses alpha and is what `score` returns.
     cv : "leave-query-out", int, scikit-learn group splitter or iterable of splits, default="leave-query-out"
         Held-out folds, unions of whole queries; all are exact and none refits. A single query is cut into folds of its
-        items (10 unless `cv` is a number or gives splits). Data for which the iterative solver is used (many
-        thousands of sparse features and of rows) take five folds of queries for "leave-query-out".
+        items (10 unless `cv` is a number or gives splits); with cv="leave-pair-out" each pair of its items is ranked by
+        the model of all others instead, the least biased estimate of the area under the ROC curve. Data for which the
+        iterative solver is used (many thousands of sparse features and of rows) take five folds of queries for
+        "leave-query-out".
     scale : "auto" or None, default="auto"
         "auto" measures columns in units of their own spread, so that their scale does not matter: a linear model is
         penalised by the sum of (w_j s_j)^2, where s_j is the root mean square of column j within queries over the

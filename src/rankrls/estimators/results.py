@@ -84,7 +84,9 @@ class Selected:
 
     @classmethod
     def of(cls, chosen: Choice, data: Training) -> Selected:
-        """The alphas that were tried in memory, with the held-out scores of the best."""
+        """The alphas that were tried in memory, with the held-out scores of the best where there are any."""
+        if chosen.predictions is None:
+            return cls(chosen.alphas, chosen.scores, chosen.errors)
         noise = None
         if data.flat and len(data.queries) > 1:
             noise = noise_of(data.y[:, 0], np.asarray(chosen.predictions[:, 0], dtype=float), data.queries)

@@ -104,9 +104,9 @@ class RidgeRanker(Ranker):
         if self._auto:
             checks.check_choice("alpha", self.alpha, ("auto",))
             if self.alphas is not None:
-                checks.check_grid("alphas", self.alphas)
+                checks.check_grid("alphas", self.alphas, zero=True)
         else:
-            checks.check_number("alpha", self.alpha)
+            checks.check_number("alpha", self.alpha, zero=True)
         checks.check_choice("weighting", self.weighting, WEIGHTINGS)
         checks.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
         checks.check_share("regression", self.regression)

@@ -20,6 +20,7 @@ from ..problems.choice import Choice, Judged, Problem, Setting
 from ..problems.iterative import Iterative
 from ..problems.primal import Primal
 from .folds import folds_of
+from .leave_pair_out import LEAVE_PAIR_OUT, leave_pair_out
 from .results import Learned, RankRLSFit, Selected, Weights
 from .ridge_ranker import RidgeRanker
 from .training import Training, multiplied
@@ -63,7 +64,7 @@ class Setup:
     @cached_property
     def alphas(self) -> np.ndarray:
         if self.given is not None:
-            return checks.check_grid("alphas", self.given)
+            return checks.check_grid("alphas", self.given, zero=True)
         return choice.default_alphas(self.problem.mean_eigenvalue * self.unit)
 
     @property
@@ -75,6 +76,8 @@ class Setup:
         """The held-out score of every alpha."""
         self._check_range()
         alphas = self.alphas if alphas is None else alphas
+        if isinstance(cv, str) and cv == LEAVE_PAIR_OUT:
+            return leave_pair_out(self.data, self.F, self.scale, metric, alphas)
         folds, groups = folds_of(cv, self.data, item_fold=self._item_fold, refits=isinstance(self.problem, Iterative))
         settings = [Setting(alpha=float(alpha)) for alpha in alphas]
         leave_out = lambda layer: self.problem.leave_out(layer, alphas / self.unit)

@@ -178,6 +178,8 @@ class TransductiveRankRLS(Ranker):
             raise ValueError('basis needs a kernel, e.g. kernel="rbf", basis=500; a linear model has no use for it')
         if isinstance(self.cv, bool) or not isinstance(self.cv, (int, np.integer)):
             raise ValueError(f"cv must be a number of parts of the scored queries, got {self.cv!r}")
+        if not isinstance(self.alpha, str):
+            checks.check_number("alpha", self.alpha)
         if isinstance(self.fidelity, str):
             checks.check_choice("fidelity", self.fidelity, ("auto",))
         else:

@@ -92,7 +92,8 @@ def disagreement_error(
     --------
     >>> disagreement_error([2, 1, 0], [0.5, 0.5, 0.1])  # one tie among three pairs
     0.16666666666666663
-    >>> disagreement_error([1, 1, 0], [3, 2, 1]), round(disagreement_error([1, 1, 0], [3, 2, 1], convention="papers"), 4)
+    >>> y, scores = [1, 1, 0], [3, 2, 1]
+    >>> disagreement_error(y, scores), round(disagreement_error(y, scores, convention="papers"), 4)
     (0.0, 0.1667)
     """
     return _mean("disagreement_error", y, scores, qid, convention=convention)

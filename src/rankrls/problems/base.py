@@ -78,7 +78,8 @@ def without_rounding(C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.nda
     """
     root = np.sqrt(np.where(np.isfinite(d), d, 0.0)).astype(C.dtype)[:, None]  # ||f|| in the loss is ||sqrt(d) c||
     eps, most = float(np.finfo(C.dtype).eps), 1e-6 if C.dtype == np.float64 else 1e-3
-    condition = np.repeat(1 + root.max(initial=0) ** 2 / alphas, c.shape[1] // len(alphas))
+    smallest = np.where(alphas > 0, alphas, np.min(d, initial=np.inf))  # alpha = 0 goes with d > 0
+    condition = np.repeat(1 + root.max(initial=0) ** 2 / smallest, c.shape[1] // len(alphas))
     limit = np.minimum(100 * eps * condition, most) * np.linalg.norm(root * c, axis=0)
     C *= (np.linalg.norm(root * C, axis=1) > limit)[:, None]
 

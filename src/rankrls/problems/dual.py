@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .. import checks
 from ..core.dual import DualSystem, dual_system, linear_dual_system
 from ..core.preferences import QueryPreferences
 from ..core.queries import Batch
@@ -54,6 +55,7 @@ class Dual:
         return target_mean_of(self.F, self.y)
 
     def model(self, alpha: float) -> Model:
+        checks.check_penalised(alpha)
         factorised = "path" in vars(self)
         return self._model(self.path.coef(alpha) if factorised else self.system.solution(alpha))
 
@@ -70,6 +72,7 @@ class Dual:
 
     def leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
         """A dense solve per fold and alpha, of the size of the fold."""
+        checks.check_penalised(float(alphas.min()))
         anew = heavy_queries(self.F)
         if folds is not None:
             folds = careful(folds, self.F)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import checks
 from ..core.krylov import Solution, multishift_cg, warn_if_stopped_early
 from ..core.preferences import QueryPreferences
 from ..core.statistics import (
@@ -44,6 +45,7 @@ class Iterative:
 
     def solutions(self, alphas: np.ndarray) -> list[Solution]:
         """One for each target."""
+        checks.check_penalised(float(alphas.min()))
         z, F = targets(self.F, self.y)[0], self.F
 
         def product(v: np.ndarray) -> np.ndarray:

@@ -60,7 +60,9 @@ class OneQuery:
             right += part.right(blocks, alphas)
             pairs += sum(int(np.sum(compared)) for _, _, compared in blocks)
         if not pairs:
-            raise ValueError("no pair of items to leave out: the labels are all equal, or all on one side of `relevant`")
+            raise ValueError(
+                "no pair of items to leave out: the labels are all equal, or all on one side of `relevant`"
+            )
         return right / pairs
 
     def _parts(self) -> Iterator[_Part]:
@@ -132,6 +134,7 @@ class _Part:
             keep = d > max(d[-1], 0.0) * cutoff(len(d)) if len(d) else d > 0
             B = A @ V[:, keep]
         else:
+            assert query.K is not None
             FK = self._F(query.K)
             d, U = eigh(self._F(FK.T.copy()))
             keep = d > max(d[-1], 0.0) * cutoff(len(d))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .. import checks
 from ..core.features import Features, Identity, Projected
 from ..core.means import Read, Rows
 from ..core.pairs import PairPreferences
@@ -29,7 +30,7 @@ from ..core.statistics import (
 from ..system.parallel import Scratch, share
 from ..system.types import ArrayLike, DTypeLike, MatrixLike
 from .base import Fold, Model, careful, heavy_queries, tied_where_equal, without_rounding
-from .solved import Solved, cholesky_solution, mean_eigenvalue, needs_rows
+from .solved import Solved, check_determined, cholesky_solution, mean_eigenvalue, needs_rows
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class Primal:
         return mean_eigenvalue(self.sums, self.W)
 
     def model(self, alpha: float) -> Model:
+        check_determined(alpha, self.sums, self.W, self.dtype)
         coef = cholesky_solution(self.sums, alpha, self.W)
         return self._solved(alpha).model(alpha, self._rows) if coef is None else Model.of(coef, self.sums)
 
@@ -148,6 +150,8 @@ class Primal:
                 F.scale(V, batch, mean, out=B[:, :r])
                 if F.beta > 0:
                     B[:, r] = (1.0 if F.s is None else batch.take(F.s)) / np.sqrt(sums.weight)
+                if alphas.min() == 0:
+                    _check_determined_without(B.reshape(g, batch.length, len(D)), D, F.queries.labels[batch.queries])
                 target_rows = batch.stack(target).astype(self.dtype)
                 C = held_out(B.reshape(g, batch.length, len(D)), target_rows, D, z, complete=False)
                 without_rounding(C[:, :r], c, path.d, alphas)
@@ -200,6 +204,8 @@ class Primal:
                 sums = total - self.restrict(fold.rows).sums
             else:
                 sums = self.restrict(fold.rest(self.F.shape[0])).sums
+            if alphas.min() == 0:
+                check_determined(0.0, sums, W, self.dtype)
             solved = Solved.of(sums, W, self.dtype)
             models = [solved.model(alpha * fold.factor) for alpha in alphas]
             scores[fold.rows] = self.scores(fold.rows, models)
@@ -267,6 +273,14 @@ class _Selected:
             return read_rows
 
         return selected
+
+
+def _check_determined_without(B: np.ndarray, D: np.ndarray, labels: np.ndarray) -> None:
+    """The rows left without each of g queries must determine every weight: no direction is theirs alone."""
+    free = D.max(axis=1)  # 1 / d
+    leverage = np.linalg.svd(B * np.sqrt(free), compute_uv=False)[:, :1] ** 2
+    if np.any(leverage > 1 - 1e-9):
+        checks.check_determined_without(labels.tolist()[int(np.argmax(leverage))])
 
 
 def scores_of(

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .. import checks
 from ..core.penalty import unwhitened, whitened
 from ..core.ridge import RidgePath, primal
 from ..core.statistics import Statistics
@@ -65,6 +66,7 @@ def model_at(
     alpha: float, sums: Statistics, W: np.ndarray | None, dtype: Any, rows: ReadableRows | None = None
 ) -> Model:
     """The model at one alpha: from a Cholesky factor where that is safe, else from the path."""
+    check_determined(alpha, sums, W, dtype)
     coef = cholesky_solution(sums, alpha, W)
     if coef is not None:
         return Model.of(coef, sums)
@@ -78,6 +80,13 @@ def cholesky_solution(sums: Statistics, alpha: float, W: np.ndarray | None = Non
     if ill_conditioned(gram, alpha):
         return None
     return unwhitened(W, solve_shifted(gram, alpha, cross))
+
+
+def check_determined(alpha: float, sums: Statistics, W: np.ndarray | None, dtype: Any) -> None:
+    """Without a penalty the rows must determine every weight."""
+    if alpha == 0:
+        directions = len(sums.gram) if W is None else int(np.count_nonzero(W)) if W.ndim == 1 else W.shape[1]
+        checks.check_determined(len(primal(sums, W, dtype).d), directions)
 
 
 def mean_eigenvalue(sums: Statistics, W: np.ndarray | None) -> float:
