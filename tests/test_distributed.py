@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankrls.distributed
-from rankrls import CoRankRLS, RankingPursuit, RankRLS, View
+from rankrls import CoRankRLS, RankingPursuit, RankRLS, TableEncoder, View
 from rankrls.bases import Draw
 from rankrls.blocks.block import Block
 from rankrls.blocks.sums import fold_of
@@ -504,3 +504,16 @@ def test_a_missing_engine_is_named(monkeypatch, engine, module):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=rf"rankrls\[{engine}\]"):
         getattr(rankrls.distributed, engine).fit(RankRLS(), None)
+
+
+def test_spark_tables(session, tmp_path):
+    frame = rows(300).assign(brand=lambda f: np.where(f["f0"] > 0, "a", "b"), f1=lambda f: f["f1"].where(f["f1"] < 6))
+    table = frame.drop(columns=["y", "qid", "w"])
+    sdf = spark_frame(session, tmp_path / "rows", frame.drop(columns="w"))
+    pipe = spark_fit(make_pipeline(TableEncoder(), RankRLS()), sdf)
+    encoder = TableEncoder()
+    here = RankRLS().fit(encoder.fit_transform(table, frame["y"], frame["qid"]), frame["y"], qid=frame["qid"])
+    assert pipe[0].get_feature_names_out().tolist() == encoder.get_feature_names_out().tolist()
+    assert_allclose(pipe[-1].coef_, here.coef_, rtol=1e-8, atol=1e-10)
+    scored = rankrls.distributed.spark.predict(pipe, sdf).toArrow().to_pandas()
+    assert_allclose(scored["score"], here.predict(encoder.transform(scored[table.columns])), rtol=1e-8)

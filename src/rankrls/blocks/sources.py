@@ -27,29 +27,40 @@ from .block import Block, as_labels
 BATCH = 65_536  # rows read at once
 
 
-def source_of(X: Any, y: object, qid: object, sample_weight: object) -> Source | None:
+def source_of(X: Any, y: object, qid: object, sample_weight: object, kinds: Kinds | None = None) -> Any:
     """The source that X is, or None if it is rows in memory.
 
-    Paths and iterators always are; tables that need not be in memory are when `y` names a column.
+    Paths and iterators always are; tables that need not be in memory are when `y` names a column. `kinds` are what
+    becomes of a table and of blocks one after the other, if not sources of numbers.
     """
-    columns = LabelColumns(y, qid, sample_weight)
+    columns, kinds = LabelColumns(y, qid, sample_weight), kinds or Kinds(Table, Batches)
+    if isinstance(X, Source):
+        return X.labelled(columns)
     if isinstance(X, (str, os.PathLike)):
         columns.check()
-        return _of_path(Path(X), columns)
+        return _of_path(Path(X), columns, kinds)
     kind = type(X).__module__.partition(".")[0], type(X).__name__
     if isinstance(y, str) or (y is None and kind in _TABLES):
         columns.check()
         if kind in _TABLES:
-            return Table(_TABLES[kind](X), columns)
+            return kinds.table(_TABLES[kind](X), columns)
         if kind == ("pyarrow", "RecordBatchReader"):
-            return Batches(lambda: X, columns, once=True)
+            return kinds.batches(lambda: X, columns, once=True)
     if hasattr(X, "__next__") and not (hasattr(X, "__arrow_c_stream__") and y is not None):
         columns.check()
-        return Batches(lambda: X, columns, once=True)
+        return kinds.batches(lambda: X, columns, once=True)
     if callable(X) and not hasattr(X, "__array__"):
         columns.check()
-        return Batches(X, columns, once=False)
+        return kinds.batches(X, columns, once=False)
     return None
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """What becomes of a table, and of blocks one after the other."""
+
+    table: Callable[[OpenTable, LabelColumns], Any]
+    batches: Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -94,6 +105,10 @@ class Source:
     once: bool  # can be read only once
     whole: bool  # no query is in two batches
     n_rows: int | None = None  # if known without reading
+
+    def labelled(self, columns: LabelColumns) -> Source:
+        """This source, whose labels are in columns of these names."""
+        raise TypeError("a source is made from a file, a table or an iterator, and knows its labels: give that instead")
 
     def batches(self, *, labels: bool = False) -> Iterator[Any]:
         """What `block` takes, in the same order every time."""
@@ -154,13 +169,18 @@ class Table(Source):
         self.table, self.n_rows = table, table.n_rows
         self.columns = columns.found_in(table.schema.names, table.what)
         aside = {*self.columns.labels, *_pandas_index(table.schema)}
-        self.names = [name for name in table.schema.names if name not in aside]
-        self._widths, self.dtype = _feature_types(table.schema, self.names, table.what)
-        self.fields = self.names
+        self.fields = [name for name in table.schema.names if name not in aside]
+        self.version = table.version
+        self._set_features()
+
+    def _set_features(self) -> None:
+        """What is known of the features before any are read."""
+        self.names = self.fields
+        self._widths, self.dtype = _feature_types(self.table.schema, self.names, self.table.what)
         if any(width > 1 for width in self._widths):  # vectors: their entries are the features
             pairs = zip(self.names, self._widths, strict=True)
             self.names = [f"{name}_{i}" if width > 1 else name for name, width in pairs for i in range(width)]
-        self.n_columns, self.version = len(self.names), table.version
+        self.n_columns = len(self.names)
 
     def describe(self) -> str:
         return f"{self.table.what}: {self.n_columns} columns, {self.n_rows} rows {self.version}"
@@ -239,21 +259,21 @@ def row_major(batch: Any, dtype: DTypeLike) -> np.ndarray:
     return parts[0].copy() if len(parts) == 1 else np.hstack(parts)
 
 
-def _of_path(path: Path, columns: LabelColumns) -> Source:
+def _of_path(path: Path, columns: LabelColumns, kinds: Kinds) -> Any:
     if not path.exists():
         raise FileNotFoundError(f"there is no file or folder {path}")
     if path.is_dir():
         files = sorted(f for f in path.rglob("*.parquet") if not any(p.startswith(("_", ".")) for p in f.parts[-1:]))
         if not files:
             raise FileNotFoundError(f"the folder {path} has no Parquet files (*.parquet)")
-        return Table(parquet_table(files, str(path)), columns)
+        return kinds.table(parquet_table(files, str(path)), columns)
     with open(path, "rb") as file:
         parquet = file.read(4) == b"PAR1"
     if parquet:
-        return Table(parquet_table([path], str(path)), columns)
+        return kinds.table(parquet_table([path], str(path)), columns)
     if columns.labels:
         raise ValueError(f"{path} is no Parquet file; of LETOR text y, qid and sample_weight are not to be named")
-    source = Batches(lambda: iter_letor(path, rows=BATCH), columns, once=False, what=str(path))
+    source = kinds.batches(lambda: iter_letor(path, rows=BATCH), columns, once=False, what=str(path))
     source.version = _version([path])
     return source
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -28,7 +28,7 @@ from ..blocks.block import Block
 from ..blocks.totals import QueryTotals
 from ..system.parallel import one_thread_each
 from .fitting import fit as fit_partitions
-from .partitions import Partitions, Reader, Task, added, columns_of, some_rows, table_of
+from .partitions import Partitions, Reader, Task, added, columns_of, is_encoded, some_rows, table_of
 from .scoring import check_model, model_features, rows_for, score_array, score_frame
 
 __all__ = ["fit", "predict"]
@@ -47,7 +47,7 @@ def fit(
 
     Parameters
     ----------
-    estimator : RankRLS or CoRankRLS
+    estimator : RankRLS or CoRankRLS, or a pipeline of TableEncoder and one of them
         RankRLS is linear, or has a kernel and a `basis`. Of CoRankRLS the unscored rows, where y is missing, stay on
         the cluster, and the scored ones, which are few, come here.
     frame : dask.dataframe.DataFrame or dask.array.Array
@@ -57,7 +57,7 @@ def fit(
         Columns of labels, of query ids (None is one query) and of weights. For an array: arrays of Dask or NumPy with
         an entry for each row.
     features : list of str, default=None
-        Columns of features, all others by default.
+        Columns of features, all others by default: numbers, or anything if TableEncoder comes first.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def fit(
     >>> bool(abs(model.coef_ - local.coef_).max() < 1e-10), model.alpha_ == local.alpha_
     (True, True)
     """
-    return fit_partitions(estimator, _parts_of(frame, y, qid, features, sample_weight))
+    return fit_partitions(estimator, _parts_of(frame, y, qid, features, sample_weight, encoded=is_encoded(estimator)))
 
 
 def predict(model: Any, frame: Any, features: Any = None) -> Any:
@@ -146,8 +146,8 @@ class DaskRows(Partitions):
         super().__init__(*about)
         self.on_rows, self.on_labels = on_rows, on_labels
 
-    def only(self, rows: str) -> DaskRows:
-        about = replace(self.reader, rows=rows), self.n_columns, self.dtype, self.names, self.n_targets
+    def like(self, reader: Reader, n_columns: int) -> DaskRows:
+        about = reader, n_columns, self.dtype, self.names, self.n_targets
         return DaskRows(self.on_rows, self.on_labels, *about)
 
     def run(self, task: Callable[[int, Any], Any], *, labels: bool = False) -> Any:
@@ -287,7 +287,7 @@ def _check_frame(frame: Any) -> None:
         raise TypeError(f"frame must be a Dask data frame or array, got {type(frame).__name__}")
 
 
-def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any) -> DaskRows:
+def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any, *, encoded: bool) -> DaskRows:
     dask = _dask()
     import pyarrow as pa  # comes with Dask's data frames
 
@@ -298,7 +298,7 @@ def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any) -
     _check_frame(frame)
     columns, names = columns_of(list(frame.columns), y, qid, sample_weight, features)
     wanted = frame[[*columns.labels, *names]]
-    table = table_of(pa.Schema.from_pandas(wanted._meta, preserve_index=False), columns)
+    table = table_of(pa.Schema.from_pandas(wanted._meta, preserve_index=False), columns, encoded=encoded)
     on_rows, on_labels = partial(_on_frame, wanted), partial(_on_frame, frame[columns.labels])
     return DaskRows(on_rows, on_labels, Reader(table), table.n_columns, table.dtype, table.names, 1)
 

@@ -20,15 +20,20 @@ from ..estimators.results import Seen
 from ..estimators.training import Training
 from ..problems.coregularised import Stack
 from ..system.seeds import seed_of
-from .partitions import Partitions
+from .partitions import Partitions, is_encoded
 
 
 def fit(estimator: Any, parts: Partitions) -> Any:
-    """Fit an estimator to partitions."""
+    """Fit an estimator to partitions; an encoder of tables before it learns from all of them first."""
+    if is_encoded(estimator) and len(estimator.steps) == 2:
+        (_, encoder), (_, ranker) = estimator.steps
+        fit(ranker, encoder.fit_transform(parts))
+        return estimator
     if not isinstance(estimator, (RankRLS, CoRankRLS)):
         raise TypeError(
             f"{type(estimator).__name__} is not fitted on a cluster: RankRLS is, linear or with a kernel and basis=, "
-            "and CoRankRLS. Fit others on rows in memory; predict works on a cluster for all of them"
+            "and CoRankRLS, each alone or after a TableEncoder in a pipeline. Fit others on rows in memory; predict "
+            "works on a cluster for all of them"
         )
     if isinstance(estimator, RankRLS):
         return estimator.fit(parts)

@@ -7,11 +7,12 @@ numbers but from a seed of their own, so that one may run again wherever a worke
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
+from sklearn.pipeline import Pipeline
 
 from ..bases import Draw, Sample
 from ..blocks.block import Block
@@ -19,6 +20,9 @@ from ..blocks.sources import LabelColumns, OpenTable, Table, checked
 from ..blocks.sums import TreeSum
 from ..blocks.totals import QueryTotals
 from ..system.parallel import one_thread_each
+from ..tables import TableEncoder
+from ..tables.learning import Rows
+from ..tables.streaming import RawTable, TrainingMaps
 
 T = TypeVar("T")
 
@@ -79,9 +83,15 @@ def features_among(have: list[Any], features: Any) -> list[Any]:
     return wanted
 
 
-def table_of(schema: Any, columns: LabelColumns) -> Table:
-    """What the columns of an Arrow schema are; there is nothing to read from."""
-    return Table(OpenTable("the frame", schema, _no_batches), columns)
+def table_of(schema: Any, columns: LabelColumns, *, encoded: bool) -> Table:
+    """What the columns of an Arrow schema are, numbers unless they are to be encoded; there is nothing to read from."""
+    kind = RawTable if encoded else Table
+    return kind(OpenTable("the frame", schema, _no_batches), columns)
+
+
+def is_encoded(estimator: Any) -> bool:
+    """Whether a pipeline starts with an encoder of tables."""
+    return isinstance(estimator, Pipeline) and isinstance(estimator.steps[0][1], TableEncoder)
 
 
 def _no_batches(names: list[str]) -> Iterable[Any]:
@@ -102,6 +112,21 @@ class Task:
         with one_thread_each:
             block = self.read(number, partition)
             return self.function(block) if len(block) else None
+
+
+@dataclass(frozen=True)
+class TableTask:
+    """Record batches of a partition -> what a function gives of its rows; None if there are none."""
+
+    table: RawTable
+    function: Callable[[Rows], Any]
+
+    def __call__(self, number: int, partition: Iterable[Any]) -> Any:
+        import pyarrow as pa
+
+        batches = [batch for batch in partition if batch.num_rows]
+        with one_thread_each:
+            return self.function(self.table.raw(pa.Table.from_batches(batches))) if batches else None
 
 
 @dataclass(frozen=True)
@@ -147,9 +172,30 @@ class Partitions:
     def sum_by_query(self, function: Callable[[Block], T], totals: QueryTotals | None, label: str) -> T:
         raise TypeError("abstract")
 
-    def only(self, rows: str) -> Partitions:
-        """The same partitions with some of their rows."""
+    def like(self, reader: Reader, n_columns: int) -> Partitions:
+        """The same partitions, read in another way."""
         raise TypeError("abstract")
+
+    def only(self, rows: str) -> Any:
+        """The same partitions with some of their rows."""
+        return self.like(replace(self.reader, rows=rows), self.n_columns)
+
+    @property
+    def fields(self) -> list[str]:
+        """The columns of features, before they are encoded."""
+        if not isinstance(self.reader.table, RawTable):
+            raise TypeError("an encoder of tables takes a data frame, whose columns have names, and not an array")
+        return self.reader.table.fields
+
+    def sum_tables(self, function: Callable[[Rows], T]) -> T:
+        """The sum of a function over the rows of all partitions, whatever their columns hold."""
+        assert isinstance(self.reader.table, RawTable)
+        return some_rows(self.run(TableTask(self.reader.table, function)))
+
+    def encoded(self, made: TrainingMaps) -> Any:
+        """The rows as a ranker learns from them."""
+        assert isinstance(self.reader.table, RawTable)
+        return self.like(replace(self.reader, table=self.reader.table.encoded(made)), made.n_columns)
 
     def labels(self, function: Callable[[Block], T]) -> T:
         return some_rows(self.run(Task(self.reader, function), labels=True))

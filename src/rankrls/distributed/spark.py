@@ -13,13 +13,12 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..blocks.block import Block
 from ..blocks.totals import QueryTotals
 from .fitting import fit as fit_partitions
-from .partitions import Partitions, Reader, Task, added, columns_of, some_rows, table_of
+from .partitions import Partitions, Reader, Task, added, columns_of, is_encoded, some_rows, table_of
 from .scoring import model_features, score_frame, side_by_side
 
 __all__ = ["fit", "predict"]
@@ -36,7 +35,7 @@ def fit(
 
     Parameters
     ----------
-    estimator : RankRLS or CoRankRLS
+    estimator : RankRLS or CoRankRLS, or a pipeline of TableEncoder and one of them
         RankRLS is linear, or has a kernel and a `basis`. Of CoRankRLS the unscored rows, where y is null or NaN, stay
         on the cluster, and the scored ones, which are few, come to the driver.
     frame : pyspark.sql.DataFrame
@@ -45,7 +44,8 @@ def fit(
     y, qid, sample_weight : str
         Columns of labels, of query ids (None is one query) and of weights.
     features : list of str, default=None
-        Columns of features, all others by default: numbers, arrays of one length, or vectors of Spark ML.
+        Columns of features, all others by default: numbers, arrays of one length, or vectors of Spark ML; text,
+        dates and missing values if TableEncoder comes first.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def fit(
     >>> frame = session.read.parquet("train")  # doctest: +SKIP
     >>> model = spark.fit(RankRLS(), frame, y="grade", qid="query")  # doctest: +SKIP
     """
-    return fit_partitions(estimator, _parts_of(frame, y, qid, features, sample_weight))
+    return fit_partitions(estimator, _parts_of(frame, y, qid, features, sample_weight, encoded=is_encoded(estimator)))
 
 
 def predict(model: Any, frame: Any, column: str = "score", features: Any = None) -> Any:
@@ -124,9 +124,8 @@ class SparkRows(Partitions):
         self.frame = frame
         self.n_partitions = 0  # that were not empty, once labels have been read
 
-    def only(self, rows: str) -> SparkRows:
-        about = replace(self.reader, rows=rows), self.n_columns, self.dtype, self.names, self.n_targets
-        return SparkRows(self.frame, *about)
+    def like(self, reader: Reader, n_columns: int) -> SparkRows:
+        return SparkRows(self.frame, reader, n_columns, self.dtype, self.names, self.n_targets)
 
     def run(self, task: Callable[[int, Any], Any], *, labels: bool = False) -> Any:
         assert self.reader.table is not None
@@ -228,7 +227,7 @@ def _entries(frame: Any, name: str) -> Any:
     return vector_to_array(column)
 
 
-def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any) -> SparkRows:
+def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any, *, encoded: bool) -> SparkRows:
     F = _spark()
     if not hasattr(frame, "mapInArrow"):
         raise TypeError(f"frame must be a Spark data frame, got {type(frame).__name__}")
@@ -246,5 +245,5 @@ def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any) -
         for name, width in zip(vectors, some_rows(first), strict=True):
             at = schema.get_field_index(name)
             schema = schema.set(at, pa.field(name, pa.list_(schema.field(at).type.value_type, width)))
-    table = table_of(schema, columns)
+    table = table_of(schema, columns, encoded=encoded)
     return SparkRows(chosen, Reader(table), table.n_columns, table.dtype, table.names, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Self
 
 import numpy as np
@@ -14,8 +15,9 @@ from ..system import frames
 from ..system.types import ArrayLike, Matrix, MatrixLike
 from ..system.warnings import warn
 from . import reading
-from .learning import ManyLevelsError, Rows, Settings, encode, infinite, learn
+from .learning import Learned, ManyLevelsError, Rows, Settings, TableParts, encode, infinite, learn
 from .maps import RelativeMap
+from .streaming import TrainingMaps, table_parts
 from .summaries import folds_of
 
 NUMBERS = ("quantile", "standard")
@@ -110,7 +112,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : data frame (pandas, polars, Arrow) or array-like of shape (n_samples, n_columns)
-            Items. A data frame may hold the query ids in a column named "qid".
+            Items. A data frame may hold the query ids in a column named "qid". More rows than fit in memory: a Parquet
+            file or folder, a polars LazyFrame, a DuckDB relation, a pyarrow Dataset, or a function that returns an
+            iterator over frames; then `y` and `qid` name columns, as in `RankRLS.fit`.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
             Relevance; needed only for columns with more than `max_categories` levels. NaN is a row without a label. Of
             a data frame, the name of its column.
@@ -121,7 +125,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        self._fit(X, y, qid)
+        parts = _elsewhere(X, y, qid)
+        if parts is None:
+            self._fit(X, y, qid)
+        else:
+            self._fit_parts(parts)
         return self
 
     def fit_transform(self, X, y=None, qid=None) -> Any:
@@ -135,7 +143,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         encoded
-            As `transform` gives it.
+            As `transform` gives it. Of rows that are not in memory, something that `fit` of a ranker reads in blocks.
 
         Examples
         --------
@@ -144,8 +152,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         array([[-1.,  1.,  0.],
                [ 1.,  0.,  1.]])
         """
+        parts = _elsewhere(X, y, qid)
+        if parts is not None:
+            return parts.encoded(self._fit_parts(parts))
         X, rows, maps = self._fit(X, y, qid)
-        fold = folds_of(rows.queries, self.n_folds)
+        fold = folds_of(rows.queries, self.n_folds, single=self.n_queries_ == 1)
         return self._wrapped(X, encode(rows.table, self.kinds_, maps, rows.queries, fold))
 
     def _fit(self, X: MatrixLike, y: np.ndarray, qid: np.ndarray | None) -> tuple[Any, Rows, list[Any]]:
@@ -156,27 +167,49 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table = self._checked(table, reset=True)
         m = reading.n_rows(table)
         rows = Rows(table, None if y is None else _labels(y, m), checks.check_queries(qid, m))
-        settings = self._settings(reading.names_of(table))
+        learned = self._learned(rows, reading.names_of(table))
+        self._check_finite(table, learned.kinds, learned.maps)
+        self._store(learned)
+        self.qid_column_ = checks.QID in frames.names(X)
+        return X, rows, learned.training
+
+    def _fit_parts(self, parts: Any) -> TrainingMaps:
+        """Learn from rows that are elsewhere; what is to be done with them."""
+        self._check_params()
+        if self.relative:
+            raise ValueError(
+                "columns relative to the query need all rows of a query at once, and these are read in parts: add such "
+                'columns to the table, e.g. by polars\' over("qid"), or fit rows in memory'
+            )
+        names = [str(name) for name in parts.fields]
+        learned = self._learned(parts, names)
+        self.feature_names_in_, self.n_features_in_ = np.array(names, dtype=object), len(names)
+        self._store(learned)
+        self.qid_column_ = False
+        return TrainingMaps(learned.kinds, learned.training, self.n_folds, learned.n_queries == 1)
+
+    def _learned(self, parts: TableParts, names: list[str]) -> Learned:
         try:
-            learned = learn(lambda: [rows], settings)
+            learned = learn(parts, self._settings(names))
         except ManyLevelsError as error:
             raise ValueError(
                 f"column {error.name!r} has {error.n_levels:,} levels, more than max_categories={self.max_categories}: "
                 "pass y, whose mean at each level takes their place, or raise max_categories"
             ) from None
-        self._check_finite(table, learned.kinds, learned.maps)
+        if not learned.maps:
+            raise ValueError(
+                f"none of the {len(learned.kinds)} columns varies (n_samples={learned.n_rows}): there is nothing to "
+                "learn from them"
+            )
+        return learned
+
+    def _store(self, learned: Learned) -> None:
         for name in learned.ids:
             warn(
                 f"column {name!r} has a different text in nearly every row and is left out, as an id is: name the "
                 "other columns by columns=[...] to drop it in silence"
             )
-        if not learned.maps:
-            raise ValueError(
-                f"none of the {len(learned.kinds)} columns varies (n_samples={m}): there is nothing to learn from them"
-            )
         self.kinds_, self.maps_, self.n_queries_ = learned.kinds, learned.maps, learned.n_queries
-        self.qid_column_ = checks.QID in frames.names(X)
-        return X, rows, learned.training
 
     # ---------------------------------------------------------------- using
 
@@ -195,6 +228,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         encoded : ndarray of shape (n_samples, n_encoded), or a data frame if X holds the query ids in a column "qid"
         """
         check_is_fitted(self, "maps_")
+        if isinstance(X, str | os.PathLike) or hasattr(X, "sum_tables"):
+            raise TypeError("transform takes rows in memory: read the table in blocks, and transform each of them")
         X = frames.as_frame(X)
         table, ids = checks.split_qid_column(X, qid)
         table = self._checked(table, reset=False)
@@ -321,6 +356,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _elsewhere(X: Any, y: Any, qid: Any) -> Any:
+    """Rows that are not in memory: on a cluster, in a file, or in blocks one after the other."""
+    if hasattr(X, "sum_tables"):
+        return X
+    named = isinstance(y, str) or isinstance(X, str | os.PathLike) or callable(X) or hasattr(X, "__next__")
+    return table_parts(X, y, qid) if named else None
 
 
 def _labels(y: ArrayLike, m: int) -> np.ndarray:

@@ -1,25 +1,30 @@
-"""From blocks of a table to the maps of its columns, and from a table and maps to a matrix."""
+"""From the rows of a table to the maps of its columns, and from a table and maps to a matrix.
+
+Rows may be in memory, in a file or on a cluster: all that is asked of them is the sum of a function over their parts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from ..core.queries import Queries
 from . import reading
 from .maps import NumberMap, RelativeMap, TargetMap
-from .summaries import LabelTotals, NumberSummary, TargetSums, TextSummary, folds_of, relative, total
+from .summaries import ByColumn, LabelTotals, TableSummary, TargetSums, TextSummary, folds_of, relative, summary_of
 
 LONELY = 0.9  # a column of text is an id if this share of its rows have a level of their own
 LONELY_ROWS = 100  # and there are at least this many rows
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Rows:
-    """A block of a table."""
+    """Some rows of a table."""
 
     table: Any
     y: np.ndarray | None  # (m, t), NaN where there is no label
@@ -31,8 +36,16 @@ class Rows:
         rows = np.flatnonzero(~np.isnan(self.y).any(axis=1))
         return rows, self.y[rows], Queries(self.queries.labels, self.queries.codes[rows])
 
+    def sum_tables(self, function: Callable[[Rows], T]) -> T:
+        """Rows in memory are one part."""
+        return function(self)
 
-Blocks = Callable[[], Iterable[Rows]]  # the same blocks anew each time
+
+class TableParts(Protocol):
+    """Rows of a table, wherever they are; a function of some of them returns something that adds."""
+
+    def sum_tables(self, function: Callable[[Rows], T]) -> T:
+        """The sum of a function over all parts."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +70,7 @@ class Learned:
     training: list[Any]  # the maps for rows of training: out of fold where labels are used
     ids: list[str]  # columns of text in which nearly every row is different
     n_queries: int
+    n_rows: int
 
 
 class ManyLevelsError(ValueError):
@@ -67,27 +81,22 @@ class ManyLevelsError(ValueError):
         self.name, self.n_levels = name, n_levels
 
 
-def learn(blocks: Blocks, settings: Settings) -> Learned:
+def learn(parts: TableParts, settings: Settings) -> Learned:
     """One pass for what columns hold; one more for target statistics where there are any."""
-    kinds: dict[str, str] = {}
-    summaries: dict[str, Any] = {}
-    labels, queries = LabelTotals({}), set()
-    for rows in blocks():
-        kinds = kinds or chosen_kinds(rows.table, settings.kinds)
-        for name, x in columns(rows.table, kinds).items():
-            part = TextSummary.of(x) if kinds[name] == reading.TEXT else NumberSummary.of(x)
-            summaries[name] = summaries[name] + part if name in summaries else part
-        queries.update(rows.queries.labels.tolist())
-        if rows.y is not None:
-            labels = labels + LabelTotals.of(*rows.scored()[1:])
+    found = parts.sum_tables(Summarise(settings.kinds))
+    kinds, summaries = found.kinds, found.columns
     many = [name for name, part in summaries.items() if isinstance(part, TextSummary)]
     many = [name for name in many if len(summaries[name].levels) > settings.max_categories]
     ids = [name for name in many if summaries[name].n >= LONELY_ROWS and summaries[name].lonely > LONELY]
     many = [name for name in many if name not in ids]
-    if many and not labels.total:
+    if many and not found.labels.total:
         raise ManyLevelsError(many[0], len(summaries[many[0]].levels))
     levels = {name: summaries[name].levels for name in many}
-    targets = _target_sums(blocks, kinds, levels, labels, settings) if many else {}
+    targets: dict[str, TargetSums] = {}
+    if many:
+        single = len(found.queries) == 1
+        sums = SumTargets({name: kinds[name] for name in many}, levels, found.labels, settings.n_folds, single)
+        targets = parts.sum_tables(sums).columns
     training: list[Any] = []
     for name, part in summaries.items():
         if name in targets:
@@ -96,19 +105,38 @@ def learn(blocks: Blocks, settings: Settings) -> Learned:
             training += _maps(name, kinds[name], part, settings)
     training = [made for made in training if made.names]
     maps = [replace(made, held_out=None) if isinstance(made, TargetMap) else made for made in training]
-    return Learned(kinds, maps, training, ids, len(queries))
+    n_rows = max((part.n for part in summaries.values()), default=0)
+    return Learned(kinds, maps, training, ids, len(found.queries), n_rows)
 
 
-def _target_sums(
-    blocks: Blocks, kinds: dict[str, str], levels: dict[str, np.ndarray], labels: LabelTotals, settings: Settings
-) -> dict[str, TargetSums]:
-    found: dict[str, list[TargetSums]] = {name: [] for name in levels}
-    for rows in blocks():
+@dataclass(frozen=True)
+class Summarise:
+    """Some rows -> what their columns hold, and the labels of their queries."""
+
+    given: dict[str, str] | list[str] | None  # columns, or their kinds
+
+    def __call__(self, rows: Rows) -> TableSummary:
+        kinds = chosen_kinds(rows.table, self.given)
+        summaries = {name: summary_of(x, kinds[name]) for name, x in columns(rows.table, kinds).items()}
+        labels = LabelTotals({}) if rows.y is None else LabelTotals.of(*rows.scored()[1:])
+        return TableSummary(kinds, summaries, labels, frozenset(rows.queries.labels.tolist()))
+
+
+@dataclass(frozen=True)
+class SumTargets:
+    """Some rows -> rows and labels of each level of columns with many, by fold."""
+
+    kinds: dict[str, str]
+    levels: dict[str, np.ndarray]
+    labels: LabelTotals
+    n_folds: int
+    single: bool  # whether there is one query in all
+
+    def __call__(self, rows: Rows) -> ByColumn:
         scored, y, queries = rows.scored()
-        y, fold = labels.centred(y, queries), folds_of(rows.queries, settings.n_folds)[scored]
-        for name, x in columns(rows.table, {name: kinds[name] for name in levels}).items():
-            found[name] = [total([*found[name], TargetSums.of(x[scored], levels[name], y, fold, settings.n_folds)])]
-    return {name: parts[0] for name, parts in found.items()}
+        y, fold = self.labels.centred(y, queries), folds_of(rows.queries, self.n_folds, single=self.single)[scored]
+        values = columns(rows.table, self.kinds).items()
+        return ByColumn({n: TargetSums.of(x[scored], self.levels[n], y, fold, self.n_folds) for n, x in values})
 
 
 def _maps(name: str, kind: str, part: Any, settings: Settings) -> list[Any]:

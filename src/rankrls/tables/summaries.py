@@ -1,10 +1,10 @@
-"""What an encoder has to know of a column before it can encode it: sums over rows that add up over blocks."""
+"""What an encoder has to know of a column before it can encode it: sums over rows that add up over parts."""
 
 from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,9 @@ from scipy.special import ndtri
 
 from ..core.queries import Queries
 from .maps import LevelMap, NumberMap, Quantiles, Standard, TargetMap, codes
+from .reading import BOOLEAN, NUMBER, TEXT
 
-SAMPLE = 200_000  # values of a column kept for its quantiles; more are drawn from
+SAMPLE = 50_000  # values of a column kept for its quantiles when parts are added; more are drawn from
 LARGEST = 1e300  # larger numbers count as this one, so that differences of two are finite
 
 
@@ -51,7 +52,8 @@ class NumberSummary:
 
 
 def standard(values: np.ndarray) -> Standard:
-    """To mean 0 and variance 1."""
+    """To mean 0 and variance 1; the same bits whatever the order of the values."""
+    values = np.sort(values)
     size = float(np.abs(values).max())  # so that squares neither overflow nor vanish
     mean, deviation = float((values / size).mean()) * size, float((values / size).std()) * size
     return Standard(mean, 1 / max(deviation, 1 / LARGEST))
@@ -104,6 +106,68 @@ class TextSummary:
 
     def map(self, name: str) -> LevelMap:
         return LevelMap(name, self.levels, 0 < self.missing < self.n)
+
+
+Summary = NumberSummary | TextSummary
+
+
+def summary_of(x: np.ndarray, kind: str) -> Summary:
+    """The summary of a column of some kind."""
+    return TextSummary.of(x) if kind == TEXT else NumberSummary.of(x)
+
+
+@dataclass(frozen=True)
+class TableSummary:
+    """The summaries of all columns, and the queries and labels of the rows."""
+
+    kinds: dict[str, str]
+    columns: dict[str, Any]
+    labels: LabelTotals
+    queries: frozenset[Hashable]
+
+    def __add__(self, other: TableSummary) -> TableSummary:
+        if self.kinds.keys() != other.kinds.keys():
+            here, there = ", ".join(self.kinds), ", ".join(other.kinds)
+            raise ValueError(f"parts of a table have different columns: {here[:200]} and {there[:200]}")
+        kinds = {name: self._kind(name, other) for name in self.kinds}
+        mine, theirs = (part._as(kinds) for part in (self, other))
+        both = {name: mine[name] + theirs[name] for name in kinds}
+        return TableSummary(kinds, both, self.labels + other.labels, self.queries | other.queries)
+
+    def _kind(self, name: str, other: TableSummary) -> str:
+        """The kind of a column in both: where one has no values it says nothing of its kind."""
+        found = {part.kinds[name] for part in (self, other) if not part._is_empty(name)}
+        if len(found) < 2:
+            return found.pop() if found else self.kinds[name]
+        if found == {NUMBER, BOOLEAN}:
+            return NUMBER
+        first, second = self.kinds[name], other.kinds[name]
+        raise ValueError(
+            f"column {name!r} holds {first} in one part of the table and {second} in another: write it with one "
+            f'type, or say what it is, as in TableEncoder(columns={{{name!r}: "text", ...}})'
+        )
+
+    def _is_empty(self, name: str) -> bool:
+        return self.columns[name].missing == self.columns[name].n
+
+    def _as(self, kinds: dict[str, str]) -> dict[str, Any]:
+        """The summaries as those of the given kinds; only a column without values changes."""
+        found = dict(self.columns)
+        for name, kind in kinds.items():
+            if (kind == TEXT) != (self.kinds[name] == TEXT):
+                n = self.columns[name].n
+                found[name] = summary_of(np.full(n, None if kind == TEXT else np.nan), kind)
+        return found
+
+
+@dataclass(frozen=True)
+class ByColumn:
+    """Something that adds, for each column."""
+
+    columns: dict[str, Any]
+
+    def __add__(self, other: ByColumn) -> ByColumn:
+        return ByColumn({name: part + other.columns[name] for name, part in self.columns.items()})
 
 
 # ---------------------------------------------------------------- target statistics
@@ -167,9 +231,9 @@ def _shrunk(total: np.ndarray, n: np.ndarray, smoothing: float) -> np.ndarray:
     return np.where(n > 0, 1 / np.maximum(n + smoothing, 1), 0.0)[..., None] * total
 
 
-def folds_of(queries: Queries, n_folds: int) -> np.ndarray:
-    """(m,) the fold of each row: by a checksum of its query id, so that blocks agree; a single query is dealt out."""
-    if len(queries) == 1:
+def folds_of(queries: Queries, n_folds: int, *, single: bool) -> np.ndarray:
+    """(m,) the fold of each row: by a checksum of its query id, so that parts agree; a single query is dealt out."""
+    if single:
         return np.arange(queries.n_rows) % n_folds
     fold = [zlib.crc32(str(label).encode()) % n_folds for label in queries.labels.tolist()]
     return np.array(fold, dtype=np.intp)[queries.codes]
@@ -204,11 +268,3 @@ def _ranks(v: np.ndarray, code: np.ndarray, n: np.ndarray) -> np.ndarray:
     ranks = np.empty(len(v))
     ranks[order] = np.where(n[c] > 1, 2 * shared / np.maximum(n[c] - 1, 1) - 1, 0.0)
     return ranks
-
-
-def total(parts: Sequence[Any]) -> Any:
-    """The sum of one or more parts."""
-    first, *rest = parts
-    for part in rest:
-        first = first + part
-    return first
