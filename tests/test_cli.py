@@ -27,7 +27,7 @@ from rankrls.cli import main, options
 from rankrls.datasets import dump_letor, load_letor, make_search
 
 ROOT = Path(__file__).parent.parent
-COMMANDS = ["train", "predict", "evaluate", "cv", "report", "convert", "export", "fuse", "inspect", "workbench", "demo"]
+COMMANDS = list(options.COMMANDS)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_version(capsys):
 
 
 def test_every_parameter_of_every_estimator_is_an_option():
-    known = {name for name, _, _ in options.PARAMETERS}
+    known = {one.name for one in options.PARAMETERS}
     for name in set(options.METHODS.values()) & set(estimators.__all__):
         assert set(inspect.signature(getattr(rankrls, name)).parameters) <= known | {
             "verbose",
@@ -132,7 +132,7 @@ def test_every_parameter_of_every_estimator_is_an_option():
         (["train", "zero.txt", "-o", "m"], "pass --zero-based"),
         (["train", "null.txt", "-o", "m"], "2 values of features are missing (NULL or empty): --missing 0"),
         (["train", "unscored.txt", "-o", "m"], "1 of 3 rows have no label, the first is row 2"),
-        (["train", "t.csv", "-o", "m"], "t.csv, line 3: 'x' in column 'b' is no number"),
+        (["train", "t.csv", "-o", "m"], "t.csv, line 3: 'x' in column 'b' is not a number; --exclude b leaves it out"),
         (["train", "t.csv", "-o", "m", "--label", "z"], "t.csv has no column 'z'; it has label, qid, a, b"),
         (["train", "short.csv", "-o", "m"], "short.csv, line 3: 1 values, but the header names 3"),
         (["train", "nolabel.csv", "-o", "m"], "nolabel.csv has no column 'label' or 'y': name it by --label"),
@@ -316,6 +316,8 @@ def test_missing_values(run):
             assert_allclose(rankrls.load("m").coef_, expected.coef_)
             scores = run("predict", "m", name, "--missing", missing)
             assert_allclose(np.loadtxt(io.StringIO(scores)), expected.predict(np.array(X, dtype=float)))
+            assert run("predict", "m", name) == scores  # the model remembers
+    run("train", "train.txt", "-o", "m")
     assert "--missing" in run("predict", "m", "null.txt", code=2)
 
 
@@ -327,8 +329,8 @@ def test_bad_lines_can_be_left_out(run, capsys):
     assert "left out 2 unreadable lines" in capsys.readouterr().err
     assert main(["predict", "m", "bad.txt", "--skip-bad-lines"]) == 0
     printed = capsys.readouterr()
-    assert printed.out.count("\n") == 2 and "left out 1 unreadable lines: they have no score" in printed.err
-    assert "left out 1 lines" in run("convert", "bad.txt", "good.txt", "--skip-bad-lines")
+    assert printed.out.count("\n") == 2 and "left out 1 unreadable line, without a score" in printed.err
+    assert "left out 1 unreadable line" in run("convert", "bad.txt", "good.txt", "--skip-bad-lines")
 
 
 def test_trec_runs_are_ordered_and_named(run):
@@ -491,7 +493,7 @@ def test_rows_without_label_and_negative_ones(run, capsys):
     assert main(["evaluate", "d.txt", "s", "--json"]) == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out)["metrics"]["ndcg"]["mean"] == [1]
-    assert "1 rows without a label are left out" in printed.err and "negative labels" in printed.err
+    assert "left out 1 row without a label" in printed.err and "negative labels" in printed.err
 
 
 # ---------------------------------------------------------------- cv

@@ -13,7 +13,8 @@ from numpy.testing import assert_allclose
 
 from browser import chromium
 from rankrls import RankRLS, load, metrics, save
-from rankrls.cli import main, page, report
+from rankrls.cli import main, page
+from rankrls.cli.entries import _names
 from rankrls.cli.worst import wrong_pair
 from rankrls.datasets import dump_letor, load_letor, make_search
 from shared import unpacked
@@ -215,7 +216,7 @@ def test_odd_characters_and_long_names():
     assert page.text("a\x00b\u202ec\n") == "a\ufffdb\ufffdc " and len(page.text("x" * 10_000)) == page.LENGTH
     assert page.page("\udc80", page.tag("p", "\udcff")).decode()  # of a file name that is no UTF-8
     assert page.tag("p", '"<', class_='"<') == '<p class="&quot;&lt;">&quot;&lt;</p>'
-    assert report._names(["a/m.rankrls", "b/m.rankrls", "c.scores"]) == ["a/m.rankrls", "b/m.rankrls", "c.scores"]
+    assert _names(["a/m.rankrls", "b/m.rankrls", "c.scores"]) == ["a/m.rankrls", "b/m.rankrls", "c.scores"]
 
 
 def test_the_page_stays_small_however_large_the_data(run, folder):

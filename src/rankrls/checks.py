@@ -6,6 +6,7 @@ Every message says what was found, where, and what to do.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from itertools import combinations
 from typing import Any
@@ -20,6 +21,10 @@ from .system.types import ArrayLike, Ids, MatrixLike
 
 NO_FEATURES = "Judgments without features cannot be learned from: join the features of their documents to them"
 QID = "qid"  # a column of this name in a data frame holds the query ids
+_QUERY_NAME = re.compile(  # how others name theirs
+    r"qid|query|session|topic|(.*[\W_])?(q|query|session|search|srch|request|topic|impression|group)[\W_]?"
+    r"(id|no|nr|number|key|hash|uuid)"
+)
 
 
 def check_aligned(**values: Any) -> None:
@@ -62,6 +67,17 @@ def split_qid_column(X: MatrixLike, qid: Ids, *, needed: bool = True) -> tuple[A
     if qid is not None and needed:
         raise ValueError("query ids were given twice: as the argument qid and as the column 'qid' of X; drop one")
     return without(X, QID), X[QID]
+
+
+def is_query_name(name: object) -> bool:
+    """Whether a column is named as columns of query ids are.
+
+    Examples
+    --------
+    >>> [is_query_name(name) for name in ("query_id", "srch_id", "Session", "query_length", "price")]
+    [True, True, True, False, False]
+    """
+    return isinstance(name, str) and _QUERY_NAME.fullmatch(name.strip().lower()) is not None
 
 
 def named_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) -> tuple[Any, Any, Any, Any]:

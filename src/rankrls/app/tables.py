@@ -39,6 +39,8 @@ class Chosen:
     qid: str | None = None
     features: Sequence[str] | None = None
     missing: str | float = "nan"  # or "minimum", or a number
+    docid: str | None = None
+    exclude: Sequence[str] = ()  # columns that are no features
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Layout:
     def of(cls, names: Sequence[str], numeric: Iterable[str], chosen: Chosen, what: str) -> Layout:
         """The layout of a table with these columns, or an error that says which there are."""
         known, listed = set(names), ", ".join(list(names)[:20])
-        for name in (chosen.label, chosen.qid, *(chosen.features or ())):
+        for name in (chosen.label, chosen.qid, chosen.docid, *(chosen.features or ()), *chosen.exclude):
             if name is not None and name not in known:
                 raise ValueError(f"{what} has no column {name!r}; it has {listed}")
         lower = {name.lower(): name for name in reversed(names)}
@@ -64,8 +66,9 @@ class Layout:
             kind: next((lower[n] for n in wanted if n in lower and lower[n] not in features), None)
             for kind, wanted in COLUMNS.items()
         }
-        usual |= {kind: name for kind, name in (("label", chosen.label), ("qid", chosen.qid)) if name is not None}
-        numbers, aside = set(numeric), set(usual.values())
+        given = {"label": chosen.label, "qid": chosen.qid, "docid": chosen.docid}
+        usual |= {kind: name for kind, name in given.items() if name is not None}
+        numbers, aside = set(numeric), {*usual.values(), *chosen.exclude}
         wrong = [name for name in chosen.features or () if name not in numbers]
         if wrong:
             raise ValueError(f"{what}: column {wrong[0]!r} holds no numbers: leave it out of the features")

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from ..datasets import RankingData
 from .data import kind, stored, write
-from .text import say
+from .text import check_target, plural, say
 
 
 def run(args: Namespace) -> None:
+    check_target(args.output)
     tally = {"rows": 0, "features": 0, "skipped": 0}
 
     def counted() -> Iterator[RankingData]:
@@ -21,8 +22,8 @@ def run(args: Namespace) -> None:
             yield block
 
     form = kind(args.output, args.output_format)
-    write(counted(), args.output, args.output_format, zero_based=args.zero_based)
+    write(counted(), args.output, args.output_format, zero_based=bool(args.zero_based))
     if args.output != "-":
         text = f"wrote {tally['rows']:,} rows of {tally['features']:,} features to {args.output} ({form})"
-        text += f"; left out {tally['skipped']} lines" if tally["skipped"] else ""
+        text += f"; left out {plural(tally['skipped'], 'unreadable line')}" if tally["skipped"] else ""
         say(args, {"output": args.output, "format": form, **tally}, text)

@@ -14,10 +14,11 @@ from ..plotting import HoldOutDisplay, PursuitPathDisplay
 from ..plotting.style import check_matplotlib
 from . import learning
 from .data import read
-from .text import bars, number, say, sparkline, table, target
+from .text import bars, check_target, number, say, sparkline, table, target
 
 
 def run(args: Namespace) -> None:
+    check_target(args.plot)
     if args.plot:
         check_matplotlib()  # say now if that cannot be
     data = read(args.data, args)

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..checks import qid_from_group
 from ..datasets import RankingData, dump_letor, iter_letor, load_letor
 from ..datasets.scaling import fill_with_minimum
 from .options import FORMATS
 from .tables import Columns, columns_of, read_csv, read_parquet, write_csv, write_parquet
-from .text import remark, source, target
+from .text import plural, remark, source, target
 
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
@@ -50,16 +51,16 @@ def read(
     if list(paths).count("-") > 1:
         raise ValueError("standard input (-) can be read only once")
     parts = [_read_one(path, args, names, n_features, label) for path in paths]
-    data = parts[0] if len(parts) == 1 else _joined(parts, paths, args)
+    data = _grouped(parts[0] if len(parts) == 1 else _joined(parts, paths, args), args)
     if data.skipped:
-        remark(args, f"left out {data.skipped} unreadable lines")
+        remark(args, f"left out {plural(data.skipped, 'unreadable line')}")
     return data
 
 
 def _read_one(path: str, args: Namespace, names: Any, n_features: int | None, label: bool) -> RankingData:
     if kind(path, args.input_format) == "letor":
         with source(path, args.quiet) as file:
-            return load_letor(file, n_features=n_features, **_letor_options(args))
+            return _named(load_letor(file, n_features=n_features, **_letor_options(args)), args)
     data = _concatenated(list(_tables(path, args, names, label)))
     return replace(data, X=_filled(data.X, data.qid, args.missing))
 
@@ -68,10 +69,11 @@ def blocks(
     path: str, args: Namespace, rows: int, *, whole_queries: bool, names: Sequence[str] | None = None, n_features: Any
 ) -> Any:
     """Rows for prediction, block after block; whole queries if they must be."""
-    if rows <= 0 or (kind(path, args.input_format) != "letor" and (whole_queries or args.missing == "minimum")):
+    table = kind(path, args.input_format) != "letor"
+    if rows <= 0 or args.group or (table and (whole_queries or args.missing == "minimum")):
         yield read([path], args, names=names, n_features=n_features, label=False)
         return
-    if kind(path, args.input_format) != "letor":
+    if table:
         for block in _tables(path, args, names, False):
             yield replace(block, X=_filled(block.X, None, args.missing))
         return
@@ -84,16 +86,16 @@ def labels(path: str, args: Namespace) -> RankingData:
     """Rows without their features."""
     without = lambda block: replace(block, X=np.empty((len(block), 0)))
     if kind(path, args.input_format) != "letor":
-        return _concatenated(list(_tables(path, args, [], True)))
+        return _grouped(_concatenated(list(_tables(path, args, [], True))), args)
     options = {**_letor_options(args), "zero_based": True, "sparse": True, "missing": "nan"}
     with source(path, args.quiet) as file:
         parts = iter_letor(file, n_features=MANY_FEATURES, whole_queries=False, **options)
-        return _concatenated([without(block) for block in parts])
+        return _grouped(_concatenated([without(block) for block in parts]), args)
 
 
 def stored(path: str, args: Namespace) -> Iterator[RankingData]:
     """Rows to be written again, in blocks where that can be without looking at all of them first."""
-    if kind(path, args.input_format) == "letor" or args.missing == "minimum":
+    if kind(path, args.input_format) == "letor" or args.missing == "minimum" or args.group:
         yield read([path], args)
         return
     for block in _tables(path, args, None, True):
@@ -105,11 +107,18 @@ def write(parts: Iterable[RankingData], path: str, format: str | None, zero_base
     form = kind(path, format)
     with target(path) as file:
         if form == "letor":
-            dump_letor(parts, file, zero_based=zero_based)
+            dump_letor(map(_commented, parts), file, zero_based=zero_based)
         elif form == "parquet":
             write_parquet(columns_of(parts), file)
         else:
             write_csv(columns_of(parts), file, DELIMITERS[form])
+
+
+def _commented(data: RankingData) -> RankingData:
+    """Data whose comments name the documents, as LETOR text has it."""
+    if data.documents is None or data.comments is not None:
+        return data
+    return replace(data, comments=np.array([f"docid = {d}" if d else "" for d in data.documents], dtype=object))
 
 
 def complete(data: RankingData) -> RankingData:
@@ -135,7 +144,8 @@ def doc_ids(data: RankingData, first: int = 1) -> np.ndarray:
 
 def _letor_options(args: Namespace) -> dict[str, Any]:
     errors = "skip" if args.skip_bad_lines else "raise"
-    return {"zero_based": args.zero_based, "sparse": args.sparse, "missing": args.missing, "errors": errors}
+    missing = "nan" if args.missing is None else args.missing
+    return {"zero_based": bool(args.zero_based), "sparse": bool(args.sparse), "missing": missing, "errors": errors}
 
 
 def _tables(path: str, args: Namespace, names: Iterable[str] | None, label: bool) -> Iterator[RankingData]:
@@ -143,7 +153,18 @@ def _tables(path: str, args: Namespace, names: Iterable[str] | None, label: bool
     features = None if names is None else list(names)
     if args.columns is not None and features != []:
         features = args.columns
-    columns = Columns(args.label, args.qid, features, label)
+    if features and args.exclude:
+        features = [name for name in features if name not in args.exclude]
+    remembered: frozenset[str] = getattr(args, "remembered", frozenset())
+    columns = Columns(
+        args.label,
+        args.qid,
+        args.docid,
+        features,
+        args.exclude or (),
+        needs_label=label,
+        needs_queries=not remembered & {"qid", "docid"},
+    )
     with source(path, args.quiet) as file:
         if form == "parquet":
             yield from read_parquet(file, columns)
@@ -151,10 +172,40 @@ def _tables(path: str, args: Namespace, names: Iterable[str] | None, label: bool
             yield from read_csv(file, columns, DELIMITERS[form], args.skip_bad_lines)
 
 
-def _filled(X: np.ndarray, qid: np.ndarray | None, missing: str | float) -> np.ndarray:
+def _named(data: RankingData, args: Namespace) -> RankingData:
+    """LETOR text with the names of its features, if they are given."""
+    if args.feature_names is None:
+        return data
+    if len(args.feature_names) != data.X.shape[1]:
+        raise ValueError(
+            f"--feature-names gives {len(args.feature_names)} names, the data have {data.X.shape[1]} features"
+        )
+    return replace(data, feature_names=list(args.feature_names))
+
+
+def _grouped(data: RankingData, args: Namespace) -> RankingData:
+    """The data with queries of the sizes that a file of LightGBM gives."""
+    if args.group is None:
+        return data
+    if data.qid is not None:
+        raise ValueError("the data have query ids already: leave --group out")
+    if args.missing == "minimum":
+        raise ValueError("--missing minimum needs query ids in the data: it does not go with --group")
+    with open(args.group, encoding="utf-8") as file:
+        words = file.read().split()
+    try:
+        qid = qid_from_group([int(word) for word in words])
+    except ValueError:
+        raise ValueError(f"{args.group} must hold the number of rows of each query, one a line") from None
+    if len(qid) != len(data):
+        raise ValueError(f"the sizes in {args.group} add up to {len(qid):,} rows, the data have {len(data):,}")
+    return replace(data, qid=(qid + 1).astype(str).astype(object))
+
+
+def _filled(X: np.ndarray, qid: np.ndarray | None, missing: str | float | None) -> np.ndarray:
     if missing == "minimum":
         return fill_with_minimum(X, qid)
-    return X if missing == "nan" else np.where(np.isnan(X), missing, X)
+    return X if missing in (None, "nan") else np.where(np.isnan(X), missing, X)
 
 
 def _concatenated(parts: list[RankingData]) -> RankingData:
@@ -167,11 +218,18 @@ def _concatenated(parts: list[RankingData]) -> RankingData:
     X = stack([part.X for part in parts])
     y = np.concatenate([part.y for part in parts])
     qid = None if first.qid is None else np.concatenate([part.qid for part in parts])
-    comments = None
-    if any(part.comments is not None for part in parts):
-        empty = lambda part: np.full(len(part), "", dtype=object)
-        comments = np.concatenate([empty(part) if part.comments is None else part.comments for part in parts])
-    return RankingData(X, y, qid, first.feature_names, comments, sum(part.skipped for part in parts))
+    comments, documents = (_texts(parts, name) for name in ("comments", "documents"))
+    skipped = sum(part.skipped for part in parts)
+    return RankingData(X, y, qid, first.feature_names, comments, skipped, documents)
+
+
+def _texts(parts: list[RankingData], name: str) -> np.ndarray | None:
+    """The comments or documents of all parts, empty where a part has none."""
+    found = [getattr(part, name) for part in parts]
+    if all(texts is None for texts in found):
+        return None
+    empty = lambda part: np.full(len(part), "", dtype=object)
+    return np.concatenate([empty(part) if texts is None else texts for part, texts in zip(parts, found, strict=True)])
 
 
 def _joined(parts: list[RankingData], paths: Sequence[str], args: Namespace) -> RankingData:

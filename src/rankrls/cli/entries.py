@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from ..checks import check_queries
 from ..core.queries import Queries
 from ..datasets import RankingData
+from . import learning, predict
+from .data import labels, read
+from .memory import recalled
+from .scores import labelled, read_scores
 
 
 @dataclass
@@ -30,3 +38,57 @@ class Judged:
     rows: np.ndarray
     y: np.ndarray
     queries: Queries
+
+
+def entries_of(args: Namespace, paths: list[str], *, features: bool = True) -> tuple[list[Entry], Judged]:
+    """Models and scores on the rows that have a label; the data are read once for all models of the same columns.
+
+    Labels and query ids are read as the first model remembers them. Scores alone need no features.
+    """
+    _check(args, paths)
+    models = {path: predict.load(path) if learning.is_model(path) else None for path in paths}
+    args = recalled(args, next((model for model in models.values() if model is not None), None))
+    kinds = {path: predict.features(model) for path, model in models.items() if model is not None}
+    known: dict[Any, RankingData] = {}
+
+    def data_for(path: str | None) -> RankingData:
+        names, n = kinds.get(path, (None, None)) if path else (None, None)
+        key = (None if names is None else tuple(names), n)
+        if key not in known:
+            if args.data == "-" and known:
+                raise ValueError("the models take different columns: data on standard input can be read only once")
+            known[key] = (
+                read([args.data], args, names=names, n_features=n) if kinds or features else labels(args.data, args)
+            )
+        return known[key]
+
+    first = data_for(next(iter(kinds), None))
+    rows = labelled(first, args)
+    judged = Judged(rows, first.y[rows], check_queries(None if first.qid is None else first.qid[rows], int(rows.sum())))
+    entries = []
+    for title, path in zip(_names(paths), paths, strict=True):
+        model = models[path]
+        data = first if model is None else data_for(path)
+        scores = read_scores(path, data, args) if model is None else _predicted(path, model, data, args)
+        entries.append(Entry(path, title, model, data, scores[rows]))
+    return entries, judged
+
+
+def _check(args: Namespace, paths: list[str]) -> None:
+    if [args.data, *paths].count("-") > 1:
+        raise ValueError("standard input (-) can be read only once")
+    if args.data != "-" and learning.is_model(args.data):
+        raise ValueError(f"{args.data} is a model: the data come first, rankrls {args.command} DATA MODEL...")
+
+
+def _predicted(path: str, model: BaseEstimator, data: RankingData, args: Namespace) -> np.ndarray:
+    try:
+        return predict.scores_of(model, data, args.data)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _names(paths: list[str]) -> list[str]:
+    """The name of each file without its folder, or with it where names would be the same."""
+    short = [PurePath(path).name.removesuffix(".rankrls") or path for path in paths]
+    return [path if short.count(brief) > 1 else brief for path, brief in zip(paths, short, strict=True)]

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from .. import export
 from . import learning
-from .text import say, target
+from .text import check_target, say, target
 
 TO = {
     "opensearch": export.to_opensearch,
@@ -20,6 +20,7 @@ TO = {
 
 
 def run(args: Namespace) -> None:
+    check_target(args.output)
     if args.dtype and args.to != "onnx":
         raise ValueError(f"--dtype goes with --to onnx; {args.to} holds numbers as text")
     if args.to == "onnx" and args.output == "-" and sys.stdout.isatty():

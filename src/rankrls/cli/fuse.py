@@ -8,10 +8,11 @@ from pathlib import Path
 
 from ..datasets import to_trec_run
 from ..fusion import Fusion, Runs, export
-from .text import number, say, table, target
+from .text import check_target, number, say, table, target
 
 
 def run(args: Namespace) -> None:
+    check_target(args.output)
     names = args.names or [Path(path).name.split(".")[0] for path in args.runs]
     if len(set(names)) < len(names) or len(names) != len(args.runs):
         raise ValueError(f"every run needs a name of its own, got {', '.join(names)}: give --names a,b,c")

@@ -14,7 +14,7 @@ from ..checks import check_queries
 from ..datasets import RankingData
 from ..estimators.curve import curve_of
 from ..estimators.pipelines import ranker_of, scalers_of
-from . import cv, learning
+from . import cv, learning, memory
 from .data import read
 from .text import say, table
 
@@ -45,6 +45,7 @@ def described(model: BaseEstimator) -> dict[str, Any]:
     return {
         "class": type(ranker).__name__,
         "scalers": [type(step).__name__ for step in scalers_of(model)],
+        "reading": getattr(model, "reading_", None),
         "parameters": {
             name: _brief(value) for name, value in ranker.get_params(deep=False).items() if name != "verbose"
         },
@@ -69,6 +70,8 @@ def _model(model: BaseEstimator, args: Namespace) -> tuple[dict[str, Any], str]:
         f"settled on {learning.settled(record['chosen'])}",
         f"parameters {', '.join(f'{name}={value!r}' for name, value in record['parameters'].items())}",
     ]
+    if read_as := memory.in_words(model):
+        lines.append(f"reads data with {read_as}")
     try:
         raw = export.linear(model)
     except ValueError as error:

@@ -28,8 +28,9 @@ from ..kernels import as_kernel
 from ..system.progress import working
 from .data import complete
 from .options import METHODS, PARAMETERS
-from .text import is_stream, source, target
+from .text import is_stream, plural, source, target
 
+NAMES = [one.name for one in PARAMETERS]
 OF_KERNEL = ("gamma", "degree", "coef0")
 BASES = {"random": bases.RandomRows, "kmeans": bases.KMeansCentres, "cholesky": bases.PivotedCholesky}
 SPARSE_POINTS = 500  # --method sparse without --basis
@@ -47,12 +48,12 @@ def make(args: Namespace, data: RankingData) -> Any:
         raise ValueError(f"--method {args.method} needs {name}, which this version of rankrls does not have")
     cls = known_methods[name]
     known = inspect.signature(cls).parameters
-    given = {key: getattr(args, key) for key, _, _ in PARAMETERS if getattr(args, key) is not None}
+    given = {key: getattr(args, key) for key in NAMES if getattr(args, key) is not None}
     if args.method == "sparse":
         given = {"kernel": "rbf", "basis": min(SPARSE_POINTS, len(data)), **given}
     for key in given:
         if key not in known and key not in OF_KERNEL:
-            takes = ", ".join(f"--{other.replace('_', '-')}" for other, _, _ in PARAMETERS if other in known)
+            takes = ", ".join(f"--{other.replace('_', '-')}" for other in NAMES if other in known)
             raise ValueError(f"--{key.replace('_', '-')} does not go with --method {args.method}, which takes {takes}")
     of_kernel = {key: given.pop(key) for key in OF_KERNEL if key in given}
     if "kernel" in given or of_kernel:
@@ -197,7 +198,7 @@ def settled(values: dict[str, Any]) -> str:
 def described(data: RankingData) -> str:
     """The size of data in words."""
     queries = 1 if data.qid is None else len(np.unique(data.qid))
-    return f"{len(data):,} rows, {queries:,} {'query' if queries == 1 else 'queries'}, {data.X.shape[1]:,} features"
+    return f"{plural(len(data), 'row')}, {plural(queries, 'query')}, {plural(data.X.shape[1], 'feature')}"
 
 
 @contextmanager

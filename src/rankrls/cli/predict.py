@@ -16,9 +16,10 @@ from ..estimators import ConditionalRankRLS
 from ..estimators.pipelines import needs_queries, predicted, ranker_of, scalers_of
 from ..system.progress import Progress
 from . import learning
-from .data import blocks, complete, doc_ids
+from .data import DELIMITERS, blocks, complete, doc_ids, kind
+from .memory import recalled
 from .tables import write_csv, write_parquet
-from .text import remark, say, target
+from .text import check_target, plural, remark, say, target
 
 KERNEL_CELLS = 20_000_000  # kernel values in memory at a time
 
@@ -33,14 +34,17 @@ class Scored:
 
 
 def run(args: Namespace) -> None:
+    check_target(args.output)
     if args.model == args.data == "-":
         raise ValueError("standard input (-) can be read only once: the model, or the data")
     model = load(args.model)
+    args = recalled(args, model)
+    args.format = args.format or {"csv": "csv", "tsv": "tsv", "parquet": "parquet"}.get(kind(args.output), "scores")
     tally = {"rows": 0, "skipped": 0}
     with learning.stopwatch() as seconds, target(args.output) as file:
         parts = _scored(model, args, tally)
-        if args.format == "csv":
-            write_csv(map(_columns, parts), file)
+        if args.format in DELIMITERS:
+            write_csv(map(_columns, parts), file, DELIMITERS[args.format])
         elif args.format == "parquet":
             write_parquet(map(_columns, parts), file)
         else:
@@ -48,10 +52,13 @@ def run(args: Namespace) -> None:
                 lines = _run_lines(part, args.tag) if args.format == "trec" else _score_lines(part)
                 file.write("".join(lines).encode())
     if tally["skipped"] and args.rows > 0:
-        remark(args, f"left out {tally['skipped']} unreadable lines: they have no score")
+        remark(
+            args,
+            f"left out {plural(tally['skipped'], 'unreadable line')}, without a score",
+        )
     if args.output != "-":
         record = {"scores": args.output, "format": args.format, **tally, "seconds": round(seconds[0], 3)}
-        say(args, record, f"wrote {tally['rows']:,} scores to {args.output} in {seconds[0]:.2f} s")
+        say(args, record, f"wrote {plural(tally['rows'], 'score')} to {args.output} in {seconds[0]:.2f} s")
 
 
 def _scored(model: BaseEstimator, args: Namespace, tally: dict[str, int]) -> Iterator[Scored]:

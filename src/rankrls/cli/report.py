@@ -10,11 +10,9 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from rankrls import __version__
 
-from ..checks import check_queries
 from ..datasets import RankingData
 from ..estimators.curve import curve_of, scoring_name
 from ..estimators.pipelines import ranker_of
@@ -22,13 +20,12 @@ from ..metrics import get_metric, standard_error
 from ..plotting import CoefficientPathDisplay, HoldOutDisplay, MetricAtKDisplay, PursuitPathDisplay, WinsLossesDisplay
 from ..plotting.style import check_matplotlib
 from ..system.progress import working
-from . import learning, page, predict
-from .data import read
-from .entries import Entry, Judged
-from .evaluate import all_metrics, labelled, p_value, read_scores, summary, values_of
+from . import learning, page
+from .entries import Entry, Judged, entries_of
+from .evaluate import all_metrics, p_value, summary, values_of
 from .inspect import described, in_a_line, summarised, summary_lines
 from .page import Html, join, name, section, tag
-from .text import number, say, target
+from .text import check_target, number, say, target
 from .verdict import SIGNIFICANT, equals, important_features, larger_is_better, verdict
 from .worst import worst_queries
 
@@ -39,7 +36,7 @@ PLACES = range(1, 11)  # of the curves
 
 def run(args: Namespace) -> None:
     _check(args)
-    entries, judged = _entries(args)
+    entries, judged = entries_of(args, args.models)
     main = get_metric(args.by).name
     wanted = list(dict.fromkeys([*(args.metrics or all_metrics(args.k)), main]))
     curves = {base: [f"{base}@{k}" for k in PLACES] for base in ("ndcg", "precision")}
@@ -66,57 +63,15 @@ def run(args: Namespace) -> None:
 
 def _check(args: Namespace) -> None:
     check_matplotlib()
-    if [args.data, *args.models].count("-") > 1:
-        raise ValueError("standard input (-) can be read only once")
+    check_target(args.output)
     if len(args.models) > MOST_MODELS:
         raise ValueError(f"a report compares at most {MOST_MODELS} models, got {len(args.models)}")
     for path in args.models:
         if args.models.count(path) > 1:
             raise ValueError(f"{path} is given twice")
-    if args.data != "-" and learning.is_model(args.data):
-        raise ValueError(f"{args.data} is a model: the data come first, rankrls report DATA MODEL...")
     for option, value, most in (("--worst", args.worst, MOST_WORST), ("--top", args.top, MOST_PLACES)):
         if not 0 <= value <= most:
             raise ValueError(f"{option} must be between 0 and {most}, got {value}")
-
-
-def _entries(args: Namespace) -> tuple[list[Entry], Judged]:
-    """Models and scores on the rows that have a label; the data are read once for all models of the same columns."""
-    models = {path: predict.load(path) if learning.is_model(path) else None for path in args.models}
-    kinds = {path: predict.features(model) for path, model in models.items() if model is not None}
-    known: dict[Any, RankingData] = {}
-
-    def data_for(path: str | None) -> RankingData:
-        names, n = kinds.get(path, (None, None)) if path else (None, None)
-        key = (None if names is None else tuple(names), n)
-        if key not in known:
-            if args.data == "-" and known:
-                raise ValueError("the models take different columns: data on standard input can be read only once")
-            known[key] = read([args.data], args, names=names, n_features=n)
-        return known[key]
-
-    first = data_for(next(iter(kinds), None))
-    rows = labelled(first, args)
-    judged = Judged(rows, first.y[rows], check_queries(None if first.qid is None else first.qid[rows], int(rows.sum())))
-    entries = []
-    for title, (path, model) in zip(_names(args.models), models.items(), strict=True):
-        data = first if model is None else data_for(path)
-        scores = read_scores(path, data, args) if model is None else _predicted(path, model, data, args)
-        entries.append(Entry(path, title, model, data, scores[rows]))
-    return entries, judged
-
-
-def _predicted(path: str, model: BaseEstimator, data: RankingData, args: Namespace) -> np.ndarray:
-    try:
-        return predict.scores_of(model, data, args.data)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-
-
-def _names(paths: list[str]) -> list[str]:
-    """The name of each file without its folder, or with it where names would be the same."""
-    short = [PurePath(path).name.removesuffix(".rankrls") or path for path in paths]
-    return [path if short.count(brief) > 1 else brief for path, brief in zip(paths, short, strict=True)]
 
 
 def _compared(values: list[np.ndarray], flips: int) -> list[dict[str, Any]]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
 
+from ..checks import is_query_name
 from ..datasets import RankingData
 from ..system.files import lines, name_of, opened
+from .options.parser import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,8 +30,11 @@ class Columns:
 
     label: str | None = None
     qid: str | None = None
+    docid: str | None = None
     features: list[str] | None = None
+    exclude: Sequence[str] = ()
     needs_label: bool = True
+    needs_queries: bool = True  # a named column of queries or documents that is not there is an error
 
 
 @dataclass(frozen=True)
@@ -45,40 +50,49 @@ class Layout:
     @classmethod
     def of(cls, names: list[str], columns: Columns, file: str) -> Layout:
         """The columns of a file, or an error that says which there are."""
-
-        def find(given: str | None, usual: Iterable[str]) -> str | None:
-            if given is not None and given not in names:
-                raise ValueError(f"{file} has no column {given!r}; it has {', '.join(names[:20])}")
-            return given if given is not None else next((name for name in usual if name in names), None)
-
         if len(set(names)) < len(names):
             again = next(name for name in names if names.count(name) > 1)
             raise ValueError(f"{file} has several columns named {again!r}: rename them")
-        label, qid = find(columns.label, LABELS), find(columns.qid, QIDS)
-        docid, comment = find(None, DOCIDS), find(None, (COMMENT,))
+
+        def find(given: str | None, usual: Iterable[str], needed: bool = True) -> str | None:
+            if given is not None and (given in names or needed):
+                return _known(given, names, file)
+            return next((name for name in usual if name in names), None)
+
+        label = find(columns.label, LABELS, columns.needs_label)
+        qid = find(columns.qid, QIDS, columns.needs_queries)
+        docid, comment = find(columns.docid, DOCIDS, columns.needs_queries), find(None, (COMMENT,))
         if label is None and columns.needs_label:
-            raise ValueError(f"{file} has no column 'label' or 'y': name it by --label; it has {', '.join(names[:20])}")
+            raise ValueError(f"{file} has no column 'label' or 'y': name it by --label; it has {_listed(names)}")
         features = columns.features
         if features is None:
-            features = [name for name in names if name not in (label, qid, docid, comment)]
+            left = {label, qid, docid, comment, *(_known(name, names, file) for name in columns.exclude)}
+            features = [name for name in names if name not in left]
         for name in features:
-            find(name, ())
+            _known(name, names, file)
         if not features and columns.features is None:
-            raise ValueError(f"{file} has no column of features; it has {', '.join(names[:20])}")
+            raise ValueError(f"{file} has no column of features; it has {_listed(names)}")
         return cls(label, qid, docid, comment, features)
 
     def data(self, column: Callable[[str], Any], floats: Callable[[str], np.ndarray], m: int, skipped: int) -> Any:
         """Rows from columns as text and as numbers."""
         texts = lambda name: np.array([_text(value) for value in column(name)], dtype=object)
-        comments = None
-        if self.comment is not None:
-            comments = texts(self.comment)
-        elif self.docid is not None:
-            comments = np.array([f"docid = {d}" if d else "" for d in texts(self.docid)], dtype=object)
+        comments = None if self.comment is None else texts(self.comment)
+        documents = None if self.docid is None else texts(self.docid)
         X = np.column_stack([floats(name) for name in self.features]) if self.features else np.empty((m, 0))
         y = np.full(m, np.nan) if self.label is None else floats(self.label)
         qid = None if self.qid is None else texts(self.qid)
-        return RankingData(X, y, qid, list(self.features), comments, skipped)
+        return RankingData(X, y, qid, list(self.features), comments, skipped, documents)
+
+
+def _known(name: str, names: list[str], file: str) -> str:
+    if name in names:
+        return name
+    raise ValueError(f"{file} has no column {name!r}{did_you_mean(name, names)}; it has {_listed(names)}")
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:20]) + (f" and {len(names) - 20:,} more" if len(names) > 20 else "")
 
 
 # ---------------------------------------------------------------- reading
@@ -147,8 +161,7 @@ class _Cells:
         if None in values:
             i = values.index(None)
             raise ValueError(
-                f"{self.name}, line {self.lines[i]}: {cells[i]!r} in column {name!r} is no number; "
-                "--columns, --label and --qid say which column is what"
+                f"{self.name}, line {self.lines[i]}: {cells[i]!r} in column {name!r} is not a number; {_remedy(name)}"
             )
         return np.array(values, dtype=np.float64)
 
@@ -166,15 +179,44 @@ def read_parquet(file: BinaryIO, columns: Columns) -> Iterator[RankingData]:
                 yield layout.data(*_of_batch(batch, name_of(file)), batch.num_rows, 0)
 
 
+def read_columns(file: BinaryIO, delimiter: str | None) -> dict[str, list[Any]]:
+    """All cells of a CSV file as text by column, or of a Parquet file where there is no delimiter."""
+    with opened(file) as plain:
+        if delimiter is None:
+            table = _pyarrow(name_of(file)).parquet.read_table(io.BytesIO(plain.read()))
+            return {name: table.column(name).to_pylist() for name in table.column_names}
+        rows = list(csv.reader(io.StringIO(plain.read().decode("utf-8-sig"), newline=""), delimiter=delimiter))
+    names, cells = rows[0] if rows else [], [row for row in rows[1:] if row]
+    if any(len(row) != len(names) for row in cells):
+        raise ValueError(f"{name_of(file)} has lines with more or fewer values than its header")
+    return {name: [row[j] for row in cells] for j, name in enumerate(names)}
+
+
 def _of_batch(batch: pa.RecordBatch, file: str) -> tuple[Callable[[str], Any], Callable[[str], np.ndarray]]:
     def floats(name: str) -> np.ndarray:
         try:
             return np.asarray(batch.column(name).to_numpy(zero_copy_only=False), dtype=np.float64)
         except (TypeError, ValueError):
-            kind = batch.schema.field(name).type
-            raise ValueError(f"{file}: column {name!r} is {kind}, no numbers; --columns chooses features") from None
+            raise ValueError(
+                f"{file}: column {name!r} holds {_words(batch.schema.field(name).type)}, not numbers; {_remedy(name)}"
+            ) from None
 
     return lambda name: batch.column(name).to_pylist(), floats
+
+
+def _remedy(name: str) -> str:
+    """What to do about a column that should hold numbers and does not."""
+    if is_query_name(name):
+        return f"if it names the query, pass --qid {name}"
+    return f"--exclude {name} leaves it out; --label, --qid, --docid and --columns say which column is what"
+
+
+def _words(kind: pa.DataType) -> str:
+    """A type of Arrow in plain words."""
+    text = str(kind)
+    return (
+        "text" if "string" in text else "dates" if text.startswith(("date", "timestamp")) else f"values of type {text}"
+    )
 
 
 def _pyarrow(file: str) -> Any:

@@ -85,6 +85,19 @@ def number(value: float | None, digits: int = 4) -> str:
     return "-" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
+def plural(n: int, noun: str) -> str:
+    """A number with its noun.
+
+    Examples
+    --------
+    >>> plural(1, "line"), plural(1200, "row"), plural(2, "query")
+    ('1 line', '1,200 rows', '2 queries')
+    """
+    if n == 1:
+        return f"1 {noun}"
+    return f"{n:,} {noun[:-1]}ies" if noun.endswith("y") else f"{n:,} {noun}s"
+
+
 def sparkline(values: Sequence[float]) -> str:
     """Values as a line of small bars.
 
@@ -155,6 +168,19 @@ def source(path: str, quiet: bool = False) -> Iterator[BinaryIO]:
 def is_stream(path: str) -> bool:
     """Whether a path is written through, as a pipe or device is, and not replaced."""
     return path == "-" or (os.path.exists(path) and not os.path.isfile(path))
+
+
+def check_target(path: str | None) -> None:
+    """Refuse a path that cannot be written, before any work is done for it."""
+    if path is None or (is_stream(path) and not os.path.isdir(path)):
+        return
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path} is a folder: give the name of a file in it")
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"{path}: No such file or directory, there is no folder {os.path.dirname(path)}")
+    if not os.access(folder, os.W_OK) or (os.path.exists(path) and not os.access(path, os.W_OK)):
+        raise PermissionError(f"{path} cannot be written: no permission")
 
 
 @contextmanager

@@ -9,16 +9,21 @@ from ..estimators.curve import curve_of
 from ..estimators.pipelines import ranker_of
 from . import learning
 from .data import read
-from .text import say
+from .memory import remember
+from .text import check_target, plural, say
+
+NOT_STREAMED = ("columns", "exclude", "docid", "group", "feature_names", "sparse", "skip_bad_lines")
 
 
 def run(args: Namespace) -> None:
+    check_target(args.output)
     if args.stream:
         model, size, seconds = _streamed(args)
     elif args.checkpoint:
         raise ValueError("--checkpoint goes with --stream: rows that are in memory are soon read again")
     else:
         model, size, seconds = _in_memory(args)
+    remember(model, args)
     learning.save(model, args.output)
     ranker, curve = ranker_of(model), curve_of(model)
     scoring = ranker.scoring
@@ -32,9 +37,9 @@ def run(args: Namespace) -> None:
         "held_out": getattr(ranker, "cv_score_", None) if curve is None else curve.score,
         "seconds": {what: round(taken, 3) for what, taken in seconds.items()},
     }
-    rows = f"{size['rows']:,} rows, {size['queries']:,} {'query' if size['queries'] == 1 else 'queries'}"
+    rows = f"{plural(size['rows'], 'row')}, {plural(size['queries'], 'query')}"
     lines = [
-        f"read     {rows}, {size['features']:,} features "
+        f"read     {rows}, {plural(size['features'], 'feature')} "
         + ("in blocks" if args.stream else f"in {seconds['reading']:.2f} s"),
         f"fitted   {type(ranker).__name__} in {seconds['fitting']:.2f} s: {learning.settled(record['chosen'])}",
         _held_out(ranker, curve),
@@ -69,9 +74,9 @@ def _streamed(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
     """The same from rows in blocks, which need not fit in memory."""
     if len(args.data) > 1 or args.data[0] == "-":
         raise ValueError("--stream reads one file or folder, as often as it needs to: put several into a folder")
-    for name, value in (("columns", args.columns), ("sparse", args.sparse), ("skip-bad-lines", args.skip_bad_lines)):
-        if value:
-            raise ValueError(f"--{name} does not go with --stream: convert the file before")
+    for name in NOT_STREAMED:
+        if getattr(args, name):
+            raise ValueError(f"--{name.replace('_', '-')} does not go with --stream: convert the file before")
     if args.method not in ("rankrls", "sparse") or args.scale not in ("auto", "none"):
         raise ValueError("--stream is for --method rankrls or sparse with --scale auto or none: others need all rows")
     model = learning.make(args, learning.STREAMED)

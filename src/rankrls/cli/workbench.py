@@ -19,6 +19,7 @@ from ..app.session import Session
 from ..app.tables import Chosen, from_csv, from_parquet
 from . import predict
 from .data import DELIMITERS, kind, read
+from .memory import recalled
 from .text import as_json, remark, source
 
 
@@ -54,6 +55,7 @@ def _opened(args: Namespace) -> tuple[Documents, Any]:
     if args.data is None:
         raise ValueError("which data? rankrls workbench DATA, or rankrls workbench --demo")
     model = None if args.model is None else predict.load(args.model)
+    args = recalled(args, model)
     if args.data != "-" and is_run(args.data):
         return from_runs([args.data, *(args.runs or [])], args.qrels), model
     if args.runs:
@@ -69,7 +71,8 @@ def _documents(args: Namespace, names: Any, n_features: int | None) -> Documents
     form = "parquet" if args.data != "-" and Path(args.data).is_dir() else kind(args.data, args.input_format)
     if form == "letor" or (form == "parquet" and args.data == "-"):
         return documents(read([args.data], args, names=names, n_features=n_features, label=False), name=name)
-    chosen = Chosen(args.label, args.qid, args.columns or names, args.missing)
+    missing = "nan" if args.missing is None else args.missing
+    chosen = Chosen(args.label, args.qid, args.columns or names, missing, args.docid, args.exclude or ())
     if form == "parquet":
         return from_parquet(args.data, name, chosen)
     with source(args.data, args.quiet) as file:

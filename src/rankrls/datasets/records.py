@@ -31,6 +31,8 @@ class RankingData:
         What a file says after the # of each line.
     skipped : int
         Lines of a file that were left out because they could not be read.
+    documents : ndarray of str, shape (m,), or None
+        Document of each row where the data have a column for it; `doc_ids` looks into comments where they have none.
 
     Examples
     --------
@@ -46,13 +48,14 @@ class RankingData:
     feature_names: Any = None
     comments: Any = None
     skipped: int = 0
+    documents: Any = None
 
     def __len__(self) -> int:
         return len(self.y)
 
     @cached_property
     def doc_ids(self) -> np.ndarray | None:
-        """(m,) the document of each row, from comments such as "docid = GX008-86" ("" without); None if none has.
+        """(m,) the document of each row, or from comments such as "docid = GX008-86" ("" without); None if none.
 
         Rows without features are judgments, as Quepid exports them, whose comments are a document and perhaps words.
 
@@ -62,6 +65,8 @@ class RankingData:
         >>> RankingData(np.eye(1), np.ones(1), comments=np.array(["docid = GX008-86 inc = 1"])).doc_ids.tolist()
         ['GX008-86']
         """
+        if self.documents is not None:
+            return np.asarray(self.documents, dtype=object)
         if self.comments is None:
             return None
         found = [_DOC_ID.match(comment) for comment in self.comments.tolist()]

@@ -1,0 +1,8 @@
+"""The options of every command, a module for each. Nothing heavy is imported here, so that help comes at once."""
+
+from .learning import METHODS, PARAMETERS, SCALES
+from .parser import COMMANDS, Parser, parser
+from .reading import FORMATS
+from .targets import CONVENTIONS, TARGETS
+
+__all__ = ["COMMANDS", "CONVENTIONS", "FORMATS", "METHODS", "PARAMETERS", "SCALES", "TARGETS", "Parser", "parser"]

@@ -1,0 +1,16 @@
+"""rankrls convert IN OUT"""
+
+from __future__ import annotations
+
+import argparse
+
+from .parser import command
+from .reading import FORMATS, reading
+
+
+def declare(commands: argparse._SubParsersAction) -> None:
+    made = command(commands, "convert", "between LETOR text, CSV and Parquet, by the names of the files")
+    made.add_argument("data", metavar="IN", help="- is standard input")
+    made.add_argument("output", metavar="OUT", help="- is standard output; .gz, .bz2, .xz and .zst compress")
+    made.add_argument("--output-format", choices=FORMATS, help="of OUT (default: as its name says)")
+    reading(made)

@@ -1,0 +1,23 @@
+"""rankrls evaluate DATA SCORES..."""
+
+from __future__ import annotations
+
+import argparse
+
+from .judging import judging
+from .parser import command
+from .reading import reading
+
+
+def declare(commands: argparse._SubParsersAction) -> None:
+    made = command(commands, "evaluate", "judge scores by the labels of data, and compare several with the first")
+    made.add_argument("data", metavar="DATA", help="rows with labels, - is standard input")
+    made.add_argument(
+        "scores",
+        nargs="+",
+        metavar="SCORES",
+        help="what predict writes: a number per line, a TREC run, CSV or Parquet; or a model file",
+    )
+    judging(made)
+    made.add_argument("--per-query", metavar="FILE", help="write the values of each query as CSV")
+    reading(made)

@@ -1,0 +1,97 @@
+"""What is learned and how: the options of train and cv."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .parser import Parser
+from .values import all_or_words, auto_or, basis, folds, numbers, views, yes_or_no
+
+METHODS = {  # the estimator of each --method
+    "rankrls": "RankRLS",
+    "sparse": "RankRLS",
+    "co": "CoRankRLS",
+    "transductive": "TransductiveRankRLS",
+    "pursuit": "RankingPursuit",
+    "auto": "AutoRanker",
+}
+SCALES = ("auto", "none", "standard", "minmax", "query-minmax")
+
+
+class Parameter(NamedTuple):
+    """A parameter of an estimator as an option."""
+
+    name: str
+    kind: Callable[[str], Any]
+    metavar: str
+    text: str
+    default: str  # of the estimators that have it
+
+
+PARAMETERS = [
+    Parameter("alpha", auto_or(float), "A", "regularisation; auto chooses by exact leave-query-out", "auto"),
+    Parameter(
+        "alphas", numbers, "A,...", "values to choose from: 0.1,1,10 or 0.001:1000:15, log-spaced", "15 from the data"
+    ),
+    Parameter("kernel", str, "NAME", "linear, rbf, poly, laplacian or cosine", "linear; co, pursuit: rbf"),
+    Parameter("gamma", str, "G", "width of the kernel: a number, scale or auto", "scale"),
+    Parameter("degree", int, "N", "of the poly kernel", "3"),
+    Parameter("coef0", float, "C", "of the poly kernel", "1"),
+    Parameter(
+        "basis",
+        basis,
+        "POINTS",
+        "points of a sparse kernel model: 500, random:500, kmeans:500, cholesky:500",
+        "all rows; co: 100; sparse: 500",
+    ),
+    Parameter("weighting", str, "WHAT", "what counts equally: pairs, queries or items", "items"),
+    Parameter("tied_pairs", auto_or(yes_or_no), "YES|NO|AUTO", "whether pairs with equal labels count", "no"),
+    Parameter("regression", float, "SHARE", "share of plain squared error, 0 to 1", "0"),
+    Parameter("scoring", str, "METRIC", "the metric that chooses, such as ndcg@10", "pairwise_accuracy; auto: ndcg@10"),
+    Parameter(
+        "cv", folds, "FOLDS", "leave-query-out, or a number of folds of queries", "leave-query-out; transductive: 5"
+    ),
+    Parameter(
+        "positive", all_or_words, "NAMES", "features whose weights must not be negative: all, a,b,c or @FILE", "none"
+    ),
+    Parameter("nu", auto_or(float), "NU", "co, pursuit: weight of the agreement between views", "auto; pursuit: 0"),
+    Parameter("nus", numbers, "NU,...", "co, pursuit: values of nu to choose from", "from the data"),
+    Parameter(
+        "views", views, "GROUPS", "co, pursuit: 2, or groups of columns: 1-10;11-46, or by name", "2; pursuit: 1"
+    ),
+    Parameter("fidelity", auto_or(float), "F", "transductive: how close to the inductive scores", "1"),
+    Parameter("fidelities", numbers, "F,...", "transductive: values of fidelity to choose from", "from the data"),
+    Parameter("n_basis", auto_or(int), "N", "pursuit: basis functions, or features", "auto"),
+    Parameter("max_basis", int, "N", "pursuit: the most that n-basis auto tries", "100"),
+    Parameter("shared_basis", yes_or_no, "YES|NO", "pursuit: whether views choose together", "no"),
+    Parameter("backfit", yes_or_no, "YES|NO", "pursuit: whether coefficients are fitted anew in every step", "yes"),
+    Parameter("effort", str, "WORK", "auto: fast, normal or best", "normal"),
+    Parameter("relative", yes_or_no, "YES|NO", "auto: whether to look at ranks within the query", "yes"),
+    Parameter("random_state", int, "SEED", "seed for what is drawn at random", "none; auto: 0"),
+]
+
+
+def learning(made: Parser) -> None:
+    """The estimator, its scaler and its parameters."""
+    group = made.add_argument_group("learning", "the parameters of the estimators, with their own defaults")
+    group.add_argument(
+        "--method",
+        choices=list(METHODS),
+        default="rankrls",
+        help="RankRLS; the same with a kernel on a few points; co-regularised views; transductive; ranking pursuit, "
+        "which selects; or several of them, chosen and stacked",
+    )
+    group.add_argument(
+        "--scale",
+        choices=SCALES,
+        default="auto",
+        help="auto: the penalty in units of each column's spread; none: columns as they are; others scale them first",
+    )
+    for one in PARAMETERS:
+        group.add_argument(
+            f"--{one.name.replace('_', '-')}",
+            type=one.kind,
+            metavar=one.metavar,
+            help=f"{one.text} (default {one.default})",
+        )

@@ -1,0 +1,23 @@
+"""rankrls predict MODEL DATA -o SCORES"""
+
+from __future__ import annotations
+
+import argparse
+
+from .parser import command
+from .reading import reading
+
+
+def declare(commands: argparse._SubParsersAction) -> None:
+    made = command(commands, "predict", "score rows with a model")
+    made.add_argument("model", metavar="MODEL", help="a file written by train or rankrls.save")
+    made.add_argument("data", metavar="DATA", help="rows with or without labels, - is standard input")
+    made.add_argument("-o", "--output", default="-", metavar="SCORES", help="where to write, - is standard output")
+    made.add_argument(
+        "--format",
+        choices=("scores", "trec", "csv", "tsv", "parquet"),
+        help="a number per line, a TREC run, or a table of qid, docid and score (default: as SCORES ends, else scores)",
+    )
+    made.add_argument("--tag", default="rankrls", metavar="NAME", help="name of the run in a TREC file")
+    made.add_argument("--rows", type=int, default=50_000, metavar="N", help="rows in memory at a time; 0 is all")
+    reading(made)

@@ -1,0 +1,40 @@
+"""How data files are read: the options of every command that reads some."""
+
+from __future__ import annotations
+
+from .parser import Parser
+from .values import missing, words
+
+FORMATS = ("letor", "csv", "tsv", "parquet")
+ABOUT = """text is LETOR (svmlight) unless a file ends in .csv, .tsv or .parquet, compressed or not; a model remembers
+how the data it learned from were read, and other data are read alike unless these options say otherwise"""
+
+
+def reading(made: Parser) -> None:
+    """The options of reading; what is not given is None, so that a model can fill it in."""
+    group = made.add_argument_group("reading", ABOUT)
+    add = group.add_argument
+    add("--input-format", choices=FORMATS, help="what the data are, whatever their name; needed for - unless LETOR")
+    add("--label", metavar="COLUMN", help="column of the label in a table (default label, else y)")
+    add("--qid", metavar="COLUMN", help="column of the query id in a table (default qid)")
+    add("--docid", metavar="COLUMN", help="column of the document id in a table (default docid, else doc_id)")
+    add(
+        "--columns", type=words, metavar="NAMES", help="columns that are features: a,b,c or @FILE (default: all others)"
+    )
+    add("--exclude", type=words, metavar="NAMES", help="columns that are no features: a,b,c or @FILE (default: none)")
+    add("--group", metavar="FILE", help="sizes of queries, one a line, as LightGBM's .query and .group files have them")
+    add(
+        "--feature-names",
+        type=words,
+        metavar="NAMES",
+        help="names of the features of LETOR text: a,b,c or @FILE with one a line (default: f1, f2, ...)",
+    )
+    add(
+        "--missing",
+        type=missing,
+        metavar="VALUE",
+        help="what missing values become: nan, minimum (of the query) or a number (default nan, which train refuses)",
+    )
+    add("--zero-based", action="store_true", default=None, help="features of LETOR text are numbered from 0, not 1")
+    add("--sparse", action="store_true", default=None, help="read LETOR text into sparse rows")
+    add("--skip-bad-lines", action="store_true", help="leave out unreadable lines, and say how many")

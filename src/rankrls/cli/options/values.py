@@ -1,0 +1,90 @@
+"""Kinds of values that options take, from their text."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+
+def auto_or(kind: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A value, or the word auto."""
+
+    def value(text: str) -> Any:
+        return text if text == "auto" else kind(text)
+
+    value.__name__ = f"{kind.__name__} or auto"
+    return value
+
+
+def numbers(text: str) -> list[float]:
+    """1,10,100 or 0.001:1000:7, seven values evenly spaced in the logarithm."""
+    if ":" not in text:
+        return [float(part) for part in text.split(",")]
+    low, high, count = text.split(":")
+    start, stop, n = float(low), float(high), int(count)
+    if not (start > 0 and stop > 0 and n > 1):
+        raise ValueError
+    return [start * (stop / start) ** (i / (n - 1)) for i in range(n)]
+
+
+def integers(text: str) -> list[int]:
+    """1,5,10"""
+    found = [int(part) for part in text.split(",")]
+    if min(found) < 1:
+        raise ValueError
+    return found
+
+
+def words(text: str) -> list[str]:
+    """a,b,c; commas in parentheses do not count; @FILE has one a line."""
+    if text.startswith("@"):
+        try:
+            with open(text[1:], encoding="utf-8") as file:
+                return [line.strip() for line in file if line.strip()]
+        except OSError as error:
+            raise argparse.ArgumentTypeError(f"{text[1:]}: {error.strerror}") from None
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
+
+
+def all_or_words(text: str) -> Any:
+    """all, or names."""
+    return True if text == "all" else words(text)
+
+
+def yes_or_no(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise ValueError
+    return text == "yes"
+
+
+def missing(text: str) -> Any:
+    """nan, minimum, or a number."""
+    return text if text in ("nan", "minimum") else float(text)
+
+
+def folds(text: str) -> Any:
+    """leave-query-out, or a number of folds."""
+    return text if text == "leave-query-out" else int(text)
+
+
+def basis(text: str) -> Any:
+    """500, or random:500, kmeans:500, cholesky:500."""
+    kind, colon, size = text.rpartition(":")
+    if kind not in ("", "random", "kmeans", "cholesky") or (colon and not kind):
+        raise ValueError
+    return (kind, int(size)) if kind else int(size)
+
+
+def views(text: str) -> Any:
+    """2, or groups of columns such as 1-10;11-46 or title,body;clicks."""
+    if text.isdecimal():
+        return int(text)
+    return [group.split(",") for group in text.split(";")]
