@@ -437,3 +437,29 @@ def path_shares(f, a, b, steps=4000, h=1e-5):
     line = b + ((np.arange(steps) + 0.5) / steps)[:, None] * d
     gradient = np.array([(f(line + h * e) - f(line - h * e)).mean() / (2 * h) for e in np.eye(n)])
     return d * gradient
+
+
+def two_step(G, K, Y, g, k, alpha, beta, *, intercept=False):
+    """The score of one new pair: ridge regression for each column of Y, then over what these predict.
+
+    g (p,), k (r,) are the kernels between the new objects and the training ones.
+    """
+
+    def ridge_at(K, k, T, alpha):
+        n = len(K)
+        if not intercept:
+            return k @ np.linalg.solve(K + alpha * np.eye(n), T)
+        M = np.block([[K + alpha * np.eye(n), np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+        solved = np.linalg.solve(M, np.vstack([T, np.zeros((1, T.shape[1]))]))
+        return k @ solved[:n] + solved[n]
+
+    first = ridge_at(G, g, Y, alpha)  # (r,) the new row at all known columns
+    return float(ridge_at(K, k, first[:, None], beta)[0])
+
+
+def two_step_kernel(G, K, alpha, beta):
+    """(p r, p r) the pairwise kernel for which ridge regression with alpha = 1 is the two-step model."""
+    p, r = len(G), len(K)
+    A, B = G + alpha * np.eye(p), K + beta * np.eye(r)
+    H = np.kron(G @ np.linalg.inv(A), K @ np.linalg.inv(B))
+    return H @ np.linalg.inv(np.eye(p * r) - H)

@@ -21,9 +21,10 @@ from sklearn.preprocessing import normalize
 from benchmarks.measure import machine, measure
 from rankrls import ConditionalRankRLS
 from rankrls.metrics import disagreement_error
-from rankrls.relations.complete import complete_graph
+from rankrls.relations.complete import Kronecker, Mirrored
 from rankrls.relations.edges import Graph
-from rankrls.relations.relation import Domain
+from rankrls.relations.relation import Domain, EdgeSet
+from rankrls.selection import RelationKFold
 
 NAMES = [
     "alt.atheism", "comp.graphics", "comp.os.ms-windows.misc", "comp.sys.ibm.pc.hardware", "comp.sys.mac.hardware",
@@ -108,9 +109,11 @@ def chosen_alpha(train: Documents, held: Documents, loss: str, relation: str | N
     Every third of the held-out documents is a conditioning one.
     """
     K = Domain((train.X @ train.X.T).toarray())
-    path = complete_graph(K, K, train.relation, ranking=loss == "ranking", parity=int(relation == "symmetric"))
+    ranking, parity = loss == "ranking", int(relation == "symmetric")
+    both = ranking and parity
+    path = Mirrored(K, train.relation, 1) if both else Kronecker(K, K, train.relation, ranking=ranking, parity=parity)
     across, Y = (held.X @ train.X.T).toarray(), held.relation[::3]
-    errors = [error(Y, across[::3] @ path.coef(unit * path.spread) @ across.T) for unit in UNITS]
+    errors = [error(Y, path.coef(unit * path.spread).between(across[::3].T, across.T)) for unit in UNITS]
     best = int(np.argmin(errors))
     return UNITS[best] * path.spread, UNITS[best]
 
@@ -152,7 +155,7 @@ def automatic(data: Documents, name: str, number: int) -> None:
 
 def gradients(graph: Graph) -> Iterator[np.ndarray]:
     """Conjugate gradients without regularisation, as `Graph.solve` has them: least error in the norm of the kernel."""
-    r = graph.centre(graph.y).copy()
+    r = graph.loss.forward(graph.edges.y).copy()
     c, direction, rho = np.zeros(len(r)), r.copy(), r @ r
     while True:
         q = graph.product(direction)
@@ -161,23 +164,12 @@ def gradients(graph: Graph) -> Iterator[np.ndarray]:
         r -= size * q
         rho, before = r @ r, rho
         direction = r + rho / before * direction
-        yield c
+        yield graph.loss.back(c)
 
 
 def residuals(graph: Graph) -> Iterator[np.ndarray]:
     """Conjugate residuals: the same Krylov spaces, but the least squared error on the training edges in each."""
-    r = graph.centre(graph.y).copy()
-    c, direction, product = np.zeros(len(r)), r.copy(), graph.product(r)
-    along, rho = product.copy(), r @ product
-    while True:
-        size = rho / (along @ along)
-        c += size * direction
-        r -= size * along
-        product = graph.product(r)
-        rho, before = r @ product, rho
-        direction = r + rho / before * direction
-        along = product + rho / before * along
-        yield c
+    return (v for v, _ in graph.iterates(0.0))
 
 
 def curves(data: Documents, draw: int) -> dict[tuple[str, str, str], list[float]]:
@@ -185,18 +177,35 @@ def curves(data: Documents, draw: int) -> dict[tuple[str, str, str], list[float]
     order = np.random.default_rng(draw).permutation(len(data.group))
     train, test = data.take(np.sort(order[:1000])), data.take(np.sort(order[1000:1500]))
     across, Y, V = (test.X @ train.X.T).toarray(), train.relation, test.relation
-    K, edges = Domain((train.X @ train.X.T).toarray()), np.indices(Y.shape).reshape(2, -1)
+    K = Domain((train.X @ train.X.T).toarray())
     found = {("similarity", "alone", ""): [error(V, (test.X @ test.X.T).toarray())]}
     for relation, loss in MODELS:
         model = ConditionalRankRLS(kernel="precomputed", loss=loss, relation=relation).fit(K.array, Y)
         closed = error(V, model.predict(across, across))
-        graph = Graph(K, K, *edges, Y.ravel(), loss == "ranking", int(relation == "symmetric"))
+        graph = Graph(K, K, EdgeSet(Y.shape, Y).listed(), loss == "ranking", int(relation == "symmetric"))
         for method in (gradients, residuals):
             steps = enumerate(itertools.islice(method(graph), max(ITERATIONS)), start=1)
-            models = (graph.kernel.coef(graph.centre(c)) for step, c in steps if step in ITERATIONS)
+            models = (graph.kernel.coef(v) for step, v in steps if step in ITERATIONS)
             errors = [error(V, across @ a @ across.T) for a in models]
             found[relation or "ordinary", loss, method.__name__] = [*errors, closed]
     return found
+
+
+def stopped(data: Documents, draw: int) -> None:
+    """The number of iterations by hold-out: one line for each model."""
+    order = np.random.default_rng(draw).permutation(len(data.group))
+    train, test = data.take(np.sort(order[:1000])), data.take(np.sort(order[1000:1500]))
+    across, K = (test.X @ train.X.T).toarray(), (train.X @ train.X.T).toarray()
+    for relation, loss in MODELS:
+        folds = RelationKFold(4, 3, same_objects=True)
+        model = ConditionalRankRLS(kernel="precomputed", loss=loss, relation=relation, max_iter="auto", cv=folds)
+        start = time.process_time()
+        model.fit(K, train.relation)
+        cpu = time.process_time() - start
+        found = (
+            f"{error(test.relation, model.predict(across, across)):.4f} | {model.n_iter_} | {len(model.iterations_)}"
+        )
+        print(f"| {relation or 'ordinary'} {loss} | {found} | {cpu:.0f} |", flush=True)
 
 
 def figure(data: Documents, name: str, draws: int, folder: Path | None) -> None:
@@ -258,6 +267,11 @@ def main() -> None:
         print("| words | trained on | model | error | alpha | error within | CPU seconds | MB |\n" + "|---" * 8 + "|")
         for name, number in runs:
             automatic(scaled[name], name, number)
+    if "stopped" in arguments.parts:
+        print('\n### 1000 training and 500 test documents of set 1, max_iter="auto"\n')
+        print("| model | error | iterations | tried | CPU seconds |\n" + "|---" * 5 + "|")
+        for name in arguments.scalings:
+            stopped(scaled[name].of(SETS[1]), 0)
     if "figure" in arguments.parts:
         for name in arguments.scalings:
             figure(scaled[name], name, arguments.draws, arguments.png)

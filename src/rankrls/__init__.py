@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from .checks import qid_from_group
     from .core.krylov import ConvergenceWarning
     from .core.views import View
-    from .estimators import ConditionalRankRLS, CoRankRLS, PerQueryMinMax, RankingPursuit, RankRLS, TransductiveRankRLS
+    from .estimators import (
+        ConditionalRankRLS,
+        CoRankRLS,
+        PerQueryMinMax,
+        RankingPursuit,
+        RankRLS,
+        TransductiveRankRLS,
+        TwoStepRLS,
+    )
     from .persistence import SKOPS_TRUSTED_TYPES, ModelFileError, load, save
     from .tables import ColumnMaps, TableEncoder
 
@@ -41,6 +49,7 @@ __all__ = [
     "RankingPursuit",
     "TableEncoder",
     "TransductiveRankRLS",
+    "TwoStepRLS",
     "View",
     "bases",
     "clicks",
@@ -72,6 +81,7 @@ _HOME = {  # where a name comes from; the others are modules
     "SKOPS_TRUSTED_TYPES": "persistence",
     "TableEncoder": "tables",
     "TransductiveRankRLS": "estimators",
+    "TwoStepRLS": "estimators",
     "View": "core.views",
     "load": "persistence",
     "qid_from_group": "checks",

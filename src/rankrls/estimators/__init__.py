@@ -6,6 +6,7 @@ from .pursuit import RankingPursuit
 from .rankrls import RankRLS
 from .scaling import PerQueryMinMax
 from .transductive import TransductiveRankRLS
+from .two_step import TwoStepRLS
 
 __all__ = [
     "CoRankRLS",
@@ -14,4 +15,5 @@ __all__ = [
     "RankRLS",
     "RankingPursuit",
     "TransductiveRankRLS",
+    "TwoStepRLS",
 ]

@@ -46,7 +46,9 @@ def curve_of(model: BaseEstimator) -> Curve | None:
     if not hasattr(ranker, "cv_scores_") or not hasattr(ranker, "alphas_"):
         return None
     scores, errors = ranker.cv_scores_, getattr(ranker, "cv_errors_", None)  # none in older model files
-    if scores.ndim == 2:
+    if scores.ndim == 2 and hasattr(ranker, "target_alphas_"):
+        scores = scores[:, int(np.argmin(np.abs(ranker.target_alphas_ - ranker.target_alpha_)))]
+    elif scores.ndim == 2:
         row = int(np.argmin(np.abs(ranker.nus_ - ranker.nu_)))
         scores, errors = scores[row], None if errors is None else errors[row]
     chosen = int(np.argmin(np.abs(ranker.alphas_ - ranker.alpha_)))

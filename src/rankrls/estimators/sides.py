@@ -188,13 +188,31 @@ def attributes_of(
 ) -> dict[str, Any]:
     """Everything that a fit leaves on the estimator; `edges` and `matrix` as they were given, not turned."""
     source, target, loss = found.candidate.source, found.candidate.target, found.candidate.loss
-    attributes = {
+    attributes = ends_of(source, target, edges, relation) | {
         "alpha_": found.alpha,
         "solver_": found.solver,
         "n_iter_": found.iterations,
         "residuals_": found.residuals,
-        "n_edges_": edges.n_edges,
         "intercept_": found.intercept,
+    }
+    if edges.free is not None:
+        attributes["home_advantage_"] = float(found.free[0])
+    if found.held_out is not None:
+        attributes["alphas_"], attributes["cv_scores_"] = found.held_out.alphas, found.held_out.scores
+        if found.held_out.predictions.size:
+            attributes["cv_predictions_"] = as_given(found.held_out.predictions, edges, matrix, turned)
+    if found.stop is not None:
+        attributes["iterations_"] = np.arange(1, len(found.stop.scores) + 1)
+        attributes["cv_scores_"] = found.stop.scores
+        attributes["cv_predictions_"] = as_given(found.stop.predictions, edges, matrix, turned)
+    a, pairwise = (found.a.T, loss.pairwise.T) if turned else (found.a, loss.pairwise)
+    return attributes | model_of(source, target, a, pairwise)
+
+
+def ends_of(source: Side, target: Side, edges: EdgeSet, relation: str | None) -> dict[str, Any]:
+    """What every model of a relation keeps of its two ends."""
+    attributes = {
+        "n_edges_": edges.n_edges,
         "kernel_": source.kernel,
         "target_kernel_": target.kernel,
         "X_fit_": source.fit_data,
@@ -216,28 +234,21 @@ def attributes_of(
         attributes["Y_fit_"] = known_values(edges)
     if target.feature_names is not None:
         attributes["target_feature_names_in_"] = target.feature_names
-    if edges.free is not None:
-        attributes["home_advantage_"] = float(found.free[0])
-    if found.held_out is not None:
-        attributes["alphas_"], attributes["cv_scores_"] = found.held_out.alphas, found.held_out.scores
-        if found.held_out.predictions.size:
-            attributes["cv_predictions_"] = as_given(found.held_out.predictions, edges, matrix, turned)
-    if found.stop is not None:
-        attributes["iterations_"] = np.arange(1, len(found.stop.scores) + 1)
-        attributes["cv_scores_"] = found.stop.scores
-        attributes["cv_predictions_"] = as_given(found.stop.predictions, edges, matrix, turned)
-    a, pairwise = (found.a.T, loss.pairwise.T) if turned else (found.a, loss.pairwise)
-    return attributes | model_of(source, target, a, pairwise)
+    return attributes
 
 
-def model_of(source: Side, target: Side, a: Any, pairwise: Pairwise) -> dict[str, Any]:
-    """What a model stores, from coefficients (n_sources, n_targets): weights of the features where these are fewer."""
+def model_of(
+    source: Side, target: Side, a: Any, pairwise: Pairwise, own: tuple[np.ndarray, np.ndarray] | None = None
+) -> dict[str, Any]:
+    """What a model stores, from coefficients (n_sources, n_targets): weights of the features where these are fewer.
+
+    Effects of the ends by themselves follow from `pairwise`, unless they have coefficients of their `own`.
+    """
     A, B = source.domain, target.domain
     linear = A.factored and B.factored
     effects = {}
-    if pairwise.source or pairwise.target:
-        rows, columns = a.sums() if isinstance(a, Coefficients) else (_flat(a.sum(axis=1)), _flat(a.sum(axis=0)))
-        rows, columns = pairwise.source * rows, pairwise.target * columns
+    if own is not None or pairwise.source or pairwise.target:
+        rows, columns = own or effects_of(a, pairwise)
         rows = A.array.T @ rows if A.factored and (linear or source.points is not None) else rows
         columns = B.array.T @ columns if B.factored and (linear or target.points is not None) else columns
         effects = {"source_effects_": rows, "target_effects_": columns}
@@ -257,6 +268,12 @@ def model_of(source: Side, target: Side, a: Any, pairwise: Pairwise) -> dict[str
         coef, effects = coef.astype(np.float32), {name: v.astype(np.float32) for name, v in effects.items()}
     expanded = source.points is not None or target.points is not None
     return {"coef_" if linear and not expanded else "dual_coef_": coef, **effects}
+
+
+def effects_of(a: Any, pairwise: Pairwise) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients of the two ends by themselves, where the kernel of pairs holds theirs."""
+    rows, columns = a.sums() if isinstance(a, Coefficients) else (_flat(a.sum(axis=1)), _flat(a.sum(axis=0)))
+    return pairwise.source * rows, pairwise.target * columns
 
 
 def _expanded(source: Side, target: Side, a: Any) -> np.ndarray:

@@ -1,0 +1,284 @@
+"""TwoStepRLS: a complete relation learned one end at a time, each with its own regularisation."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from .. import checks
+from ..kernels import is_precomputed
+from ..metrics import get_metric
+from ..problems import choice
+from ..relations import checks as relation_checks
+from ..relations import names
+from ..relations.edges import Pairwise
+from ..relations.relation import EdgeSet
+from ..relations.two_step import BOTH, COLUMN, EDGE, OBJECT, ROW, Judged, TwoStep
+from ..system.parallel import threads_for
+from ..system.progress import reporting
+from .judging import Evaluation, Judge
+from .relation_model import RelationModel
+from .relation_setup import PARITY
+from .sides import FLOATS, Side, ends_of, kernels_of, model_of, sides_of, variants
+
+EXACT = {1: EDGE, 2: ROW, 3: COLUMN, 4: BOTH}
+
+
+class TwoStepRLS(RelationModel):
+    """Two-step kernel ridge regression on a complete relation, with exact hold-out in all four settings.
+
+    The first step learns the relation of each object of Z from the objects of X, by ridge regression with `alpha`; the
+    second learns from the objects of Z what the first has found, with `target_alpha`. In closed form, with G and K the
+    kernels of X and Z, ::
+
+        f(x, z) = g(x)' (G + alpha I)^-1 Y (K + target_alpha I)^-1 k(z)
+
+    Unlike in `ConditionalRankRLS` the two ends are regularised apart, and an object, or an edge, or both ends of an
+    edge can be left out without refits: both alphas are chosen for what will be new when the model is used.
+
+    Parameters
+    ----------
+    alpha, target_alpha : float or "auto", default="auto"
+        Regularisation of the two ends; "auto" chooses among `alphas` and `target_alphas`, all pairs of them. A
+        symmetric or reciprocal relation has a single one, `alpha`.
+    kernel, target_kernel : as in `ConditionalRankRLS`
+    relation : {None, "symmetric", "reciprocal"}, default=None
+        f(x, z) = f(z, x), or f(x, z) = -f(z, x), exactly; only where both ends are of one kind (no Z).
+    condition : {"source", "target"}, default="source"
+        Which end conditions the rankings that `scoring` judges: rows of Y, or columns.
+    intercept : bool, default=False
+        A constant without penalty in each step: f has effects of both ends and a mean, none of which is shrunk to
+        zero. Needed if the mean of Y is far from zero.
+    alphas, target_alphas : array-like of float, default=None
+        Values to choose from; None takes 15 over seven decades about the mean eigenvalue of each kernel.
+    scoring : str or callable, default="pairwise_accuracy"
+        Metric of `rankrls.metrics`, averaged over conditioning objects: chooses alphas, and is what `score` returns.
+    cv : {"auto", "leave-edge-out", "leave-row-out", "leave-column-out", "leave-both-out", "leave-object-out"}
+        What is left out, exactly: each edge (with its mirror image if the relation is symmetric or reciprocal), each
+        conditioning object, each ranked one, or both ends of each edge, which is what new objects at both ends need;
+        where both ends are of one kind these leave both roles. "leave-object-out" leaves out each object of one kind
+        in both roles and judges its row. "auto" is that without Z, else "leave-row-out".
+    indefinite, basis, target_basis, random_state, verbose : as in `ConditionalRankRLS`
+
+    Attributes
+    ----------
+    alpha_, target_alpha_ : float
+        The regularisation used.
+    alphas_, target_alphas_ : ndarray of shape (n_alphas,), (n_target_alphas,)
+        The grids (only if an alpha is "auto", as the next two).
+    cv_scores_ : ndarray of shape (n_alphas, n_target_alphas), or (n_alphas,) for a single alpha
+        Mean held-out score of each pair.
+    cv_predictions_ : ndarray of shape (n_sources, n_targets)
+        Held-out scores at the alphas chosen.
+    coef_, dual_coef_, source_effects_, target_effects_, intercept_, kernel_, target_kernel_
+        As in `ConditionalRankRLS`.
+
+    References
+    ----------
+    Stock, Pahikkala, Airola, De Baets, Waegeman: A comparative study of pairwise learning methods based on kernel ridge
+    regression. Neural Computation 30 (2018).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankrls import TwoStepRLS
+    >>> rng = np.random.default_rng(0)
+    >>> u, v = rng.normal(size=(40, 2)), rng.normal(size=(50, 2))
+    >>> drugs, targets = (w + 0.3 * rng.normal(size=w.shape) for w in (u, v))  # features tell part of the truth
+    >>> model = TwoStepRLS(kernel="rbf", cv="leave-both-out").fit(drugs[:30], (u @ v.T)[:30, :40], targets[:40])
+    >>> model.cv_scores_.shape
+    (15, 15)
+    >>> bool(model.score(drugs[30:], (u @ v.T)[30:, 40:], targets[40:]) > 0.8)  # both ends new
+    True
+    """
+
+    def __init__(
+        self,
+        alpha="auto",
+        target_alpha="auto",
+        *,
+        kernel=None,
+        target_kernel=None,
+        relation=None,
+        condition="source",
+        intercept=False,
+        alphas=None,
+        target_alphas=None,
+        scoring="pairwise_accuracy",
+        cv="auto",
+        indefinite="error",
+        basis=None,
+        target_basis=None,
+        random_state=0,
+        verbose=False,
+    ) -> None:
+        self.alpha = alpha
+        self.target_alpha = target_alpha
+        self.kernel = kernel
+        self.target_kernel = target_kernel
+        self.relation = relation
+        self.condition = condition
+        self.intercept = intercept
+        self.alphas = alphas
+        self.target_alphas = target_alphas
+        self.scoring = scoring
+        self.cv = cv
+        self.indefinite = indefinite
+        self.basis = basis
+        self.target_basis = target_basis
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, Y, Z=None) -> Self:
+        """Learn from a complete matrix of relations.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_sources, n_features)
+            Objects; with kernel="precomputed" the kernel matrix among them. The index of a pandas frame, unless it is
+            plainly 0, 1, 2, ..., holds their ids.
+        Y : array-like or data frame of shape (n_sources, n_targets)
+            The relation from each object of X to each of Z, every entry known. A frame is put in the order of the ids
+            of X and Z.
+        Z : as X, of shape (n_targets, n_target_features), default=None
+            The objects at the other end; None relates those of X to each other.
+
+        Returns
+        -------
+        self
+        """
+        self._check_options()
+        with reporting(self.verbose):
+            source, target = self._sides(X, Z)
+            Y = names.aligned(Y, source.ids, target.ids, (source.name, target.name))
+            edges = relation_checks.check_relation(Y, len(source), len(target), one_domain=Z is None)
+            if not edges.complete:
+                raise ValueError(
+                    f"TwoStepRLS needs every edge: {edges.n_edges} of {len(source) * len(target)} are known; use "
+                    "ConditionalRankRLS"
+                )
+            parity = PARITY[self.relation]
+            relation_checks.check_graph(edges, ranking=False, parity=parity)
+            with threads_for(len(source) * len(target) * max(edges.shape)):
+                self._store(self._fitted(source, target, edges, parity))
+        return self
+
+    def evaluate(self, X, Y, Z=None, *, settings=None, n_splits=5, random_state=0) -> Evaluation:
+        """Scores of models with these parameters on what they have not seen, in settings 2 to 4.
+
+        Alphas that are "auto" are chosen by exact hold-out of what is new in the setting that is judged.
+
+        Parameters
+        ----------
+        X, Y, Z : as in `fit`
+        settings : iterable of {2, 3, 4}, default=None
+            As in `rankrls.selection.RelationKFold`; None is all three, or 4 for symmetric and reciprocal relations.
+            Setting 1 needs no folds: fit with cv="leave-edge-out" and see `cv_scores_`.
+        n_splits : int, default=5
+            Folds in each setting.
+        random_state : int, default=0
+            Seed of the folds.
+
+        Returns
+        -------
+        scores : Evaluation, a dict of setting to ndarray of shape (n_splits,)
+            As `ConditionalRankRLS.evaluate` returns it.
+        """
+        self._check_options()
+        parity = PARITY[self.relation]
+        if settings is None:
+            settings = (4,) if parity else (2, 3, 4)
+        settings = tuple(settings)
+        if 1 in settings:
+            raise ValueError(
+                'setting 1 leaves the relation incomplete: fit with cv="leave-edge-out" and see cv_scores_'
+            )
+        judge = Judge(self, parity, Z is None, n_splits, random_state, EXACT)
+        return judge.evaluation(X, Y, Z, settings, None, None)
+
+    # ---------------------------------------------------------------- inside
+
+    def _fitted(self, source: Side, target: Side, edges: EdgeSet, parity: int) -> dict[str, Any]:
+        """The attributes of the best pair of alphas under the best kernel."""
+        turned, metric = self.condition == "target", get_metric(self.scoring)
+        kernels = kernels_of(self.kernel, self.target_kernel, None if source is target else target)
+        sides = variants(source, target, kernels)
+        given = (self.alpha,) if parity else (self.alpha, self.target_alpha)
+        searched = len(sides) > 1 or any(isinstance(alpha, str) for alpha in given)
+        best: tuple[Side, Side, TwoStep, Judged] | None = None
+        for x, z in sides:
+            G, K = (z.domain, x.domain) if turned else (x.domain, z.domain)
+            steps = TwoStep.of(G, K, edges.Y.T if turned else edges.Y, parity, intercept=self.intercept)
+            alphas, betas = self._grids(steps, turned)
+            found = Judged.of(steps, self._left_out(steps), alphas, betas, metric if searched else None)
+            if best is None or choice.exceeds(found.value, best[3].value):
+                best = x, z, steps, found
+        assert best is not None
+        x, z, steps, found = best
+        model = steps.model(found.alpha, found.beta)
+        a, own = (model.a.T, (model.target, model.source)) if turned else (model.a, (model.source, model.target))
+        order = -1 if turned else 1
+        attributes = ends_of(x, z, edges, self.relation)
+        attributes["alpha_"], attributes["target_alpha_"] = (found.alpha, found.beta)[::order]
+        attributes["intercept_"] = model.constant
+        if found.scores is not None:
+            held = next(steps.held_out(self._left_out(steps), np.array([found.alpha]), np.array([found.beta])))
+            attributes["alphas_"], attributes["target_alphas_"] = (found.alphas, found.betas)[::order]
+            attributes["cv_scores_"] = found.scores.T if turned else found.scores
+            attributes["cv_predictions_"] = held.T if turned else held
+        return attributes | model_of(x, z, a, Pairwise(), own if self.intercept else None)
+
+    def _grids(self, steps: TwoStep, turned: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Alphas of the rows and of the columns to choose from."""
+        source, target = (steps.columns, steps.rows) if turned else (steps.rows, steps.columns)
+        of_source = self._grid("alpha", source.spread)
+        of_target = of_source if steps.parity else self._grid("target_alpha", target.spread)
+        return (of_target, of_source) if turned else (of_source, of_target)
+
+    def _grid(self, name: str, spread: float) -> np.ndarray:
+        given, grid = getattr(self, name), getattr(self, f"{name}s")
+        if not isinstance(given, str):
+            return np.array([checks.check_number(name, given)])
+        return choice.default_alphas(spread) if grid is None else checks.check_grid(f"{name}s", grid)
+
+    def _left_out(self, steps: TwoStep) -> str:
+        if self.cv != "auto":
+            return self.cv
+        return OBJECT if steps.one_domain else ROW
+
+    def _check_options(self) -> None:
+        checks.check_choice("relation", self.relation, tuple(PARITY))
+        checks.check_choice("condition", self.condition, ("source", "target"))
+        checks.check_choice("indefinite", self.indefinite, ("error", "clip", "shift"))
+        checks.check_choice("cv", self.cv, ("auto", EDGE, ROW, COLUMN, BOTH, OBJECT))
+        get_metric(self.scoring)
+        parity = PARITY[self.relation]
+        for name in ("alpha", "target_alpha"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                checks.check_choice(name, value, ("auto",))
+        if parity and not isinstance(self.target_alpha, str) and self.target_alpha != self.alpha:
+            raise ValueError(f'relation="{self.relation}" has one alpha: leave target_alpha out')
+        if parity and self.cv in (ROW, COLUMN):
+            raise ValueError(f'cv="{self.cv}" leaves the mirrored edges in: use "{OBJECT}", "{BOTH}" or "{EDGE}"')
+
+    def _sides(self, X: Any, Z: Any) -> tuple[Side, Side]:
+        if Z is not None and PARITY[self.relation]:
+            raise ValueError(f'relation="{self.relation}" relates objects of one kind: leave Z out')
+        if Z is not None and self.cv == OBJECT:
+            raise ValueError(f'cv="{OBJECT}" is for objects of one kind: with Z use "{ROW}", "{COLUMN}" or "{BOTH}"')
+        kernels = kernels_of(self.kernel, self.target_kernel, Z)
+        validate = lambda X: validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
+        of_bases = (self.basis, self.basis if self.target_basis is None else self.target_basis)
+        return sides_of(X, Z, kernels, self.indefinite, validate, of_bases, self.random_state)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "ranker"
+        tags.target_tags.required = True
+        tags.target_tags.two_d_labels = True
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
+        return tags
