@@ -482,14 +482,77 @@ def test_a_model_file_predicts_what_the_page_shows(session, tmp_path):
     assert_allclose(loaded.predict(DATA.X), session.scores(session.state, rows), rtol=1e-12)
 
 
-def test_the_script_leads_to_the_same_model(session):
-    for action in WORK:
-        session.do(action)
-    names = {}
+def run_script(session, *extra):
+    names = {"__name__": "script"}
     exec(compile(OUTPUTS["script"](session)[2].decode(), "script", "exec"), names)
-    again = names["decide"](DATA)
-    assert_allclose(again.coef(again.state), session.coef(session.state), rtol=1e-9, atol=1e-12)
-    again.close()
+    data = session.documents
+    return names["fit"](data.X, data.y, data.qid, *extra)
+
+
+@pytest.mark.parametrize("steps", [0, 2, 4, 7, len(WORK)])
+@pytest.mark.parametrize("scale", ["auto", "none"])
+def test_the_script_fits_the_same_model(session, steps, scale):
+    session.do({"do": "set", "name": "scale", "value": scale})
+    for action in WORK[:steps]:
+        session.do(action)
+    model, rows = run_script(session), np.arange(len(DATA.y))
+    assert_allclose(model.coef_, session.coef(session.state), rtol=1e-9, atol=1e-12)
+    assert_allclose(model.predict(DATA.X), session.scores(session.state, rows), rtol=1e-9, atol=1e-10)
+    session.do({"do": "sign", "feature": 0, "sign": -1})
+    session.do({"do": "sign", "feature": 3, "sign": 1})
+    assert_allclose(run_script(session).coef_, session.coef(session.state), rtol=1e-9, atol=1e-12)
+
+
+def test_the_script_of_a_session_without_labels(tmp_path):
+    session = open_session(replace(documents(DATA), y=np.full(len(DATA.y), np.nan)))
+    with pytest.raises(ValueError, match="nothing to learn"):
+        OUTPUTS["script"](session)
+    session.do({"do": "prefer", "above": 3, "below": 1})
+    session.do({"do": "prefer", "above": 5, "below": 2})
+    assert_allclose(run_script(session).coef_, session.coef(session.state), rtol=1e-9, atol=1e-12)
+    session.do({"do": "grade", "row": 3, "grade": 2})
+    session.do({"do": "grade", "row": 2, "grade": 0})
+    assert_allclose(run_script(session).coef_, session.coef(session.state), rtol=1e-9, atol=1e-12)
+    session.close()
+
+
+def test_the_script_goes_on_from_a_model():
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    data = make_search(30, random_state=0)
+    model = make_pipeline(StandardScaler(), RankRLS(2.0)).fit(data.X, data.y, rankrls__qid=data.qid)
+    session = open_session(data, model)
+    session.do({"do": "grade", "row": 3, "grade": 4})
+    session.do({"do": "prefer", "above": 7, "below": 2})
+    assert_allclose(run_script(session, model).coef_, session.coef(session.state), rtol=1e-9, atol=1e-12)
+    session.close()
+    kernel = RankRLS(0.5, kernel="rbf", basis=20, random_state=0).fit(DATA.X, DATA.y, qid=DATA.qid)
+    session = open_session(DATA, kernel)
+    session.do({"do": "grade", "row": 3, "grade": 4})
+    session.do({"do": "prefer", "above": 7, "below": 2})
+    made, shown = run_script(session, kernel).predict(DATA.X), session.scores(session.state, np.arange(len(DATA.y)))
+    for rows in (DATA.qid == q for q in np.unique(DATA.qid)):
+        assert_allclose(made[rows] - made[rows].mean(), shown[rows] - shown[rows].mean(), atol=1e-9)
+    session.close()
+
+
+def test_the_script_runs_as_a_program(tmp_path):
+    rng = np.random.default_rng(0)
+    wide = RankingData(rng.normal(size=(40, 1300)), rng.integers(0, 3, 40).astype(float), np.repeat(np.arange(4), 10))
+    odd = replace(documents(DATA), doc_ids=np.array(['"""\nimport os\n'] * len(DATA.y), dtype=object), name='"""x')
+    for number, data in enumerate((wide, odd)):
+        rankrls.datasets.dump_letor(DATA if number else wide, tmp_path / "data.txt")
+        session = open_session(data)
+        for action in WORK[:2]:
+            session.do(action)
+        (tmp_path / "session.py").write_bytes(OUTPUTS["script"](session)[2])
+        command = [sys.executable, "session.py", "data.txt", "model.rankrls"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        loaded = rankrls.load(tmp_path / "model.rankrls")
+        assert_allclose(loaded.coef_, session.coef(session.state), rtol=1e-9, atol=1e-12)
+        session.close()
 
 
 def test_the_report_is_a_page():

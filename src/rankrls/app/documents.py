@@ -37,6 +37,11 @@ class Documents:
         """What there is to say of a row beside its id."""
         return "" if self.titles is None else str(self.titles[row])
 
+    @property
+    def qid(self) -> np.ndarray:
+        """The query of each row."""
+        return self.queries.labels[self.queries.codes]
+
     @cached_property
     def query_ids(self) -> list[str]:
         """The queries as text."""

@@ -19,6 +19,7 @@ from .. import export, persistence
 from ..datasets import to_qrels, to_trec_run
 from ..estimators import RankRLS
 from ..estimators.pipelines import scalers_of
+from .script import plain, python
 from .session import Session
 from .state import State
 
@@ -129,7 +130,7 @@ def report(session: Session) -> Output:
         raise ValueError("a report needs judgments: grade some documents first")
     data = session.documents
     with tempfile.TemporaryDirectory() as folder:
-        table, page, models = Path(folder, f"{_plain(data.name)}.csv"), Path(folder, "report.html"), []
+        table, page, models = Path(folder, f"{plain(data.name)}.csv"), Path(folder, "report.html"), []
         lines = (
             [
                 data.query_ids[data.queries.codes[r]],
@@ -152,33 +153,8 @@ def report(session: Session) -> Output:
 
 
 def script(session: Session) -> Output:
-    """A Python program that carries out the session again, from the data to the model."""
-    data = session.documents
-    actions = [{k: v for k, v in action.items() if k != "time"} for action in session.journal.actions]
-    lines = [
-        f'"""The session on {_plain(data.name)}: the same decisions on the same data give the same model."""',
-        "",
-        "from rankrls.app import open_session",
-        "",
-        "",
-        "def decide(data, model=None):",
-        '    """The session after all of its actions."""',
-        "    session = open_session(data, model)",
-        *(f"    session.do({action!r})" for action in actions),
-        "    return session",
-        "",
-        "",
-        'if __name__ == "__main__":',
-        "    import sys",
-        "",
-        "    import rankrls",
-        "    from rankrls.app.outputs import estimator",
-        "",
-        "    source, target = sys.argv[1:]  # the data, and where the model goes",
-        "    rankrls.save(estimator(decide(source)), target)",
-        "",
-    ]
-    return "session.py", "text/x-python", "\n".join(lines).encode()
+    """A Python program that fits the model again, from the data and what was decided."""
+    return "session.py", "text/x-python", python(session).encode()
 
 
 def _csv(head: list[str], lines: Any) -> bytes:
@@ -187,10 +163,6 @@ def _csv(head: list[str], lines: Any) -> bytes:
     writer.writerow(head)
     writer.writerows(lines)
     return text.getvalue().encode()
-
-
-def _plain(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_. " else "_" for c in Path(name).name)[:80] or "data"
 
 
 def _exported(name: str, kind: str, write: Callable[[Any], Any]) -> Callable[[Session], Output]:

@@ -131,16 +131,23 @@ def describe(action: Action) -> str:
         "prefer": lambda a: "preference added",
         "weigh": lambda a: "preference changed",
         "drop": lambda a: "preference removed",
-        "features": lambda a: f"{len(a.get('off', ()))} features off, {len(a.get('on', ()))} on",
+        "features": lambda a: ", ".join(
+            f"{_count(a[side], 'feature')} {side}" for side in ("off", "on") if a.get(side)
+        ),
         "sign": lambda a: "sign constraint",
-        "forget": lambda a: f"{len(a.get('queries', ()))} queries un-learned",
-        "recall": lambda a: f"{len(a.get('queries', ()))} queries learned again",
+        "forget": lambda a: f"{_count(a.get('queries', ()), 'query')} un-learned",
+        "recall": lambda a: f"{_count(a.get('queries', ()), 'query')} learned again",
         "snapshot": lambda a: f"snapshot {_short(a.get('name', ''))}",
         "rename": lambda a: "snapshot renamed",
         "discard": lambda a: "snapshot deleted",
         "restore": lambda a: "snapshot restored",
     }
     return words[kind](action) if kind in words else str(kind)
+
+
+def _count(values: Any, noun: str) -> str:
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{len(values):,} {noun if len(values) == 1 else many}"
 
 
 def _short(value: Any) -> str:

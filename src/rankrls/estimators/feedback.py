@@ -179,14 +179,18 @@ class PairFeedback(RidgeRanker):
 
 
 def solution(model: RidgeRanker, alpha: float, sums: Statistics, data: Training, pairs: Preferred | None) -> Model:
-    """The solution from sums and added pairs; an error if pairs contradict each other."""
+    """The solution from sums and added pairs; an error if pairs contradict each other.
+
+    The units of the penalty are the spreads among the labels, whatever pairs have been added since.
+    """
+    labels = sums if pairs is None else pairs.added(sums, -1)
     signs = checks.check_signs(model.positive, data.X.shape[1], getattr(model, "feature_names_in_", None))
     if signs is not None:
         if pairs is not None and pairs.exact.any():
             raise ValueError("pairs that are demanded exactly do not go with positive: give them as weighted pairs")
-        W = None if model.scale is None else per_spread(sums.spread)
+        W = None if model.scale is None else per_spread(labels.spread)
         return signed_models(sums, np.array([alpha]), signs, W=W)[0]
-    W = penalty(data, sums, features_of(data, data.X.shape[1]))
+    W = penalty(data, labels, features_of(data, data.X.shape[1]))
     found, failure = constrained_model(alpha, sums, W, data.dtype, pairs)
     if failure > TOLERANCE:
         raise ValueError(

@@ -1,0 +1,190 @@
+"""A session as a Python program: what was decided, as data, and the fit that makes a model of it.
+
+The program needs no workbench: it takes rows, puts the judgments in, and fits a `RankRLS` that has the weights of the
+page. Where an estimator cannot say it (preferences on more features than documents), the program replays the session.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..estimators.pipelines import scalers_of
+from ..estimators.training import GRAM_COLUMNS
+from .session import Session
+from .state import State
+
+HEAD = '''"""{title}
+
+{usage}
+"""
+
+import sys
+
+import numpy as np
+
+import rankrls
+from rankrls import RankRLS
+from rankrls.app import {opening}
+'''
+
+FIT = '''
+
+def fit(X, y, qid{start}):
+    """The model of the session: rows X, labels y (NaN where there is none) and query ids, in the order of the data."""
+    X, y, qid = np.array(X, dtype=float), np.array(y, dtype=float), np.asarray(qid)
+    for row, grade, *_ in JUDGMENTS:
+        y[row] = np.nan if grade is None else grade
+{prepare}    learned = ~np.isnan(y) & ~np.isin(qid, UNLEARNED)
+{fit}'''
+
+MAIN = """
+
+if __name__ == "__main__":
+    {arguments} = sys.argv[1:]
+{load}    model = fit({call})
+    rankrls.save(model, target)
+"""
+
+
+def python(session: Session) -> str:
+    """The program of a session as it is."""
+    state = session.state
+    learned = ~np.isnan(session.learned_labels(state))
+    pairs = [p for p in state.preferences if session.documents.queries.codes[p.above] not in state.forgotten]
+    if not learned.any() and not pairs:
+        raise ValueError("there is nothing to learn from yet: grade some documents, or drag one above another")
+    if session.features.W is None and session.limits.features > GRAM_COLUMNS and pairs and learned.any():
+        return _replay(session)
+    started = session.model is not None and (bool(scalers_of(session.model)) or session.features.W is not None)
+    demo = session.documents.name == DEMO
+    title = f"What was decided in a workbench session on {plain(session.documents.name)}, and the model it gives."
+    opening = ", ".join(["demo" if demo else "documents_of", *(["scaled"] if started else [])])
+    return (
+        HEAD.format(title=title, usage=_usage(started, demo), opening=opening)
+        + _decisions(session, pairs)
+        + FIT.format(start=", start" if started else "", prepare=_prepare(session, started), fit=_fit(session, learned))
+        + _main(started, demo)
+    )
+
+
+DEMO = "Shop search (example)"
+
+
+def _usage(started: bool, demo: bool) -> str:
+    words = [] if demo else ["DATA"]
+    return f"python session.py {' '.join([*words, *(['START_MODEL'] if started else []), 'model.rankrls'])}"
+
+
+def _decisions(session: Session, pairs: list[Any]) -> str:
+    state, data = session.state, session.documents
+    name = lambda row: (data.query_ids[int(data.queries.codes[row])], data.doc_id(row))
+    labels = data.queries.labels.tolist()
+    judged = [(row, grade, *name(row)) for row, grade in state.grades.pairs()]
+    preferred = [(p.above, p.below, p.weight, p.margin, *name(p.above), name(p.below)[1]) for p in pairs]
+    return "\n".join(
+        [
+            "",
+            _listed("JUDGMENTS", judged, "row, grade made in the session, query, document"),
+            _listed("PREFERENCES", preferred, "row above, row below, weight, margin, query, documents"),
+            _listed("UNLEARNED", [labels[q] for q in sorted(state.forgotten)], "queries"),
+            _listed("OFF", sorted(state.off), "features left out"),
+            f"SIGNS = {dict(sorted(state.signs.items()))!r}  # feature: 1 for a weight of at least 0, -1 for at most 0",
+            "",
+        ]
+    )
+
+
+def _listed(name: str, values: list[Any], comment: str) -> str:
+    if not values:
+        return f"{name} = []  # {comment}"
+    return "\n".join([f"{name} = [  # {comment}", *(f"    {value!r}," for value in values), "]"])
+
+
+def _prepare(session: Session, started: bool) -> str:
+    state, lines = session.state, []
+    if started and scalers_of(session.model):
+        lines.append("X = np.array(scaled(start, X, qid), dtype=float)")
+    if state.off:
+        lines.append("X[:, OFF] = 0  # a column that does not vary has no weight")
+    return "".join(f"    {line}\n" for line in lines)
+
+
+def _options(state: State, kernel: bool, scale: bool) -> str:
+    options = {"weighting": state.weighting, "tied_pairs": state.tied_pairs}
+    words = [f"{name}={value!r}" for name, value in options.items()]
+    if state.regression:
+        words.append(f"regression={state.regression!r}")
+    if not scale:
+        words.append("scale=None")
+    if kernel:
+        words.append("kernel=start_ranker.kernel_, basis=start_ranker.X_fit_")
+    elif state.signs:
+        words.append("positive=SIGNS")
+    return f"RankRLS({state.alpha!r}, {', '.join(words)})"
+
+
+def _fit(session: Session, learned: np.ndarray) -> str:
+    state, kernel = session.state, session.features.W is not None
+    lines = ["start_ranker = start[-1] if hasattr(start, 'steps') else start"] if kernel else []
+    target = "y[learned]" if state.gain == "linear" else "2 ** np.minimum(y[learned], 60) - 1"
+    scale = state.scale == "auto" and not kernel
+    lines.append(f"model = {_options(state, kernel, scale)}")
+    pairs = bool(state.preferences)
+    if pairs:
+        lines.append("pairs, weights, margins = ([p[i] for p in PREFERENCES] for i in (slice(0, 2), 2, 3))")
+    if not learned.any():
+        return "".join(f"    {line}\n" for line in [*lines, "return model.fit_pairs(X, pairs, margins, weights)"])
+    few = pairs and int(learned.sum()) <= session.limits.features  # a fit would keep no sums to add pairs to
+    lines.append(f"model.{'partial_fit' if few else 'fit'}(X[learned], {target}, qid=qid[learned])")
+    if pairs:
+        lines.append("model.add_pairs(X, pairs, margins, weights)  # the same loss, and these besides")
+    return "".join(f"    {line}\n" for line in [*lines, "return model"])
+
+
+def _main(started: bool, demo: bool) -> str:
+    arguments = ", ".join([*([] if demo else ["source"]), *(["model_file"] if started else []), "target"])
+    load = ["data = demo()" if demo else "data = documents_of(source)"]
+    if started:
+        load.append("start = rankrls.load(model_file)")
+    call = "data.X, data.y, data.qid" + (", start" if started else "")
+    arguments = f"({arguments},)" if "," not in arguments else arguments
+    return MAIN.format(arguments=arguments, load="".join(f"    {line}\n" for line in load), call=call)
+
+
+def _replay(session: Session) -> str:
+    actions = [{k: v for k, v in action.items() if k != "time"} for action in session.journal.actions]
+    lines = [
+        f'"""The session on {plain(session.documents.name)}: the same decisions on the same data, the same model.',
+        "",
+        "python session.py DATA model.rankrls",
+        '"""',
+        "",
+        "import sys",
+        "",
+        "import rankrls",
+        "from rankrls.app import open_session",
+        "from rankrls.app.outputs import estimator",
+        "",
+        "",
+        "def decide(data, model=None):",
+        '    """The session after all of its actions."""',
+        "    session = open_session(data, model)",
+        *(f"    session.do({action!r})" for action in actions if action.get("do") != "start"),
+        f"    session.do({{'do': 'set', 'name': 'alpha', 'value': {session.state.alpha!r}}})",
+        "    return session",
+        "",
+        "",
+        'if __name__ == "__main__":',
+        "    source, target = sys.argv[1:]",
+        "    rankrls.save(estimator(decide(source)), target)",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def plain(name: str) -> str:
+    """A name without what a program, a path or a terminal would mind."""
+    return "".join(c if c.isalnum() or c in "-_. " else "_" for c in Path(name).name)[:80] or "data"
