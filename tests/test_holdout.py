@@ -269,7 +269,7 @@ def test_the_path_of_several_targets_and_of_models_without_sums():
     model = RankRLS(1.0, tied_pairs=True).fit(X, np.column_stack([y, -y]), qid=qid)
     assert_allclose(model.coef_path([1.0])[1][0], model.coef_)
     assert_allclose(model.coef_path([1.0, 2.0])[1].shape, (2, 2, X.shape[1]))
-    with pytest.raises(ValueError, match="only linear models"):
+    with pytest.raises(ValueError, match="see dual_coef_path"):
         RankRLS(1.0, kernel="rbf").fit(X, y, qid=qid).coef_path()
     with pytest.raises(ValueError, match="keeps no sums"):
         RankRLS(1.0).fit(np.hstack([X] * 9), y, qid=qid).coef_path()

@@ -31,6 +31,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from . import auto, bases, estimators, kernels, metrics, tables
 from .core import views
 from .core.statistics import Statistics
+from .estimators.training import TrainedOn
 from .problems.constrained import Preferred
 from .problems.pursuit import PursuitPath
 from .relations.folds import RelationKFold
@@ -54,7 +55,7 @@ CLASSES: dict[str, type] = {
         *(kernels.Linear, kernels.Gaussian, kernels.Polynomial, kernels.Laplacian, kernels.Cosine, kernels.Precomputed),
         kernels.Scaled,
         *(bases.RandomRows, bases.KMeansCentres, bases.PivotedCholesky),
-        *(views.View, views.FittedView, Statistics, Preferred, PursuitPath, RelationKFold),
+        *(views.View, views.FittedView, Statistics, Preferred, PursuitPath, RelationKFold, TrainedOn),
         *(auto.AutoRanker, auto.PairScreen, *auto.STORED, tables.ColumnMaps),
         *(TableEncoder, maps.NumberMap, maps.Quantiles, maps.Standard, maps.LevelMap, maps.TargetMap, maps.RelativeMap),
         *(pipeline.Pipeline, impute.SimpleImputer, impute.MissingIndicator),

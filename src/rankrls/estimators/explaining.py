@@ -1,4 +1,4 @@
-"""What a fitted RankRLS says of itself: a bare scorer, reasons for an order, and weights along the path of alpha."""
+"""What a fitted RankRLS says of itself: a bare scorer and reasons for an order."""
 
 from __future__ import annotations
 
@@ -7,13 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .. import checks
 from ..core.contributions import contributions, known
-from ..core.penalty import per_spread
-from ..core.ridge import primal
-from ..problems import choice
-from ..problems.signed import signed_models
-from ..problems.solved import mean_eigenvalue
 from .ridge_ranker import RidgeRanker
 from .serving import kernel_scorer, linear_scorer
 
@@ -102,50 +96,3 @@ class Explained(RidgeRanker):
         if missing:
             raise ValueError(f"the item has no value of {missing[0]!r} ({len(missing)} features are missing)")
         return x.reindex(names)
-
-    def coef_path(self, alphas=None):
-        """The weights of a linear model at every alpha, from the sums the model keeps: no data, one factorisation.
-
-        Parameters
-        ----------
-        alphas : array-like of shape (n_alphas,), default=None
-            Values of alpha; None takes `alphas_` or, without these, 15 over seven decades around the mean eigenvalue of
-            the loss.
-
-        Returns
-        -------
-        alphas : ndarray of shape (n_alphas,)
-        coefs : ndarray of shape (n_alphas, n_features) or (n_alphas, n_targets, n_features)
-            `coefs[k]` is, to rounding, the `coef_` of a model fitted with `alphas[k]`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from rankrls import RankRLS
-        >>> X, y = np.array([[1.0, 5.0], [0.0, 4.0], [3.0, 4.0]]), [1, 0, 3]
-        >>> model = RankRLS(alpha=1.0).fit(X, y)
-        >>> alphas, coefs = model.coef_path([1.0, 10.0])
-        >>> bool(np.allclose(coefs[1], RankRLS(alpha=10.0).fit(X, y).coef_))
-        True
-        """
-        check_is_fitted(self, "alpha_")
-        if not hasattr(self, "coef_"):
-            raise ValueError("only linear models (kernel=None) have weights of features to follow")
-        if self.statistics_ is None:
-            raise ValueError(
-                "this model keeps no sums to solve again for other alphas (it was fitted in dual or iterative form): "
-                "fit it for each alpha"
-            )
-        sums = self.statistics_
-        W = None if self.scale is None else per_spread(sums.spread)
-        if alphas is None:
-            alphas = getattr(self, "alphas_", choice.default_alphas(mean_eigenvalue(sums, W)))
-        alphas = checks.check_grid("alphas", alphas, zero=True)
-        signs = checks.check_signs(self.positive, self.n_features_in_, getattr(self, "feature_names_in_", None))
-        if signs is None:
-            path = primal(sums, W, self.coef_.dtype)
-            found = [path.coef(alpha) for alpha in alphas]
-        else:
-            found = [model.coef for model in signed_models(sums, alphas, signs, W=W)]
-        coefs = np.reshape([coef.T for coef in found], (len(alphas), *self.coef_.shape))
-        return alphas, coefs.astype(self.coef_.dtype)

@@ -229,6 +229,10 @@ def fit_rows(model: RidgeRanker, blocks: BlockedRows) -> RankRLSFit:
     """Fit to rows in blocks; `model` has the parameters."""
     if blocks.n_targets > 1 and model.tied_pairs is not True:
         checks.check_targets(np.empty((1, blocks.n_targets)), tied_pairs=model.tied_pairs)
+    if model.store_path:
+        raise ValueError(
+            "store_path keeps held-out scores of rows in memory, and these are read in blocks: leave it out"
+        )
     auto = isinstance(model.alpha, str)
     ties = (True, False) if model.tied_pairs == "auto" else (bool(model.tied_pairs),)
     kernels = _with_kernels(model, blocks)

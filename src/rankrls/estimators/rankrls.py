@@ -18,11 +18,12 @@ from .feedback import PairFeedback
 from .from_blocks import fit_rows, fit_source, seen
 from .intake import training_rows
 from .pairs import PairFit
+from .paths import Paths
 from .setup import fit_training
 from .updates import Updates
 
 
-class RankRLS(Updates, PairFit, PairFeedback, Confidence, Explained):
+class RankRLS(Updates, PairFit, PairFeedback, Confidence, Explained, Paths):
     """Learning to rank in closed form: regularised least squares over pairs of items of one query.
 
     Minimises, over linear or kernel functions f, ::
@@ -78,6 +79,9 @@ class RankRLS(Updates, PairFit, PairFeedback, Confidence, Explained):
         alone, a dict such as `{"bm25": +1, "spam": -1}` for either sign. Exact, and held out exactly.
     random_state : int, Generator or None, default=None
         Used only to choose basis points.
+    store_path : bool, default=False
+        Keep the held-out scores of every alpha in `cv_predictions_path_`, hold rows out also where alpha is a number, and
+        keep the rows of a linear model with more columns than rows, for `coef_path` and `predict_path`.
     verbose : bool, default=False
         Report the progress of passes that take longer than a second, on standard error.
 
@@ -107,6 +111,8 @@ class RankRLS(Updates, PairFit, PairFeedback, Confidence, Explained):
         What `cv_scores_` are where they are not `scoring`: the loss, for rows that could be read only once.
     cv_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         Held-out scores of the training rows at `alpha_`; NaN for rows of weight zero or in no fold.
+    cv_predictions_path_ : ndarray of shape (n_samples, n_alphas) or (n_samples, n_alphas, n_targets)
+        The same at every alpha (only with store_path=True).
     tied_pairs_ : bool
         Whether tied pairs were included.
     weighting_ : str
@@ -144,6 +150,7 @@ class RankRLS(Updates, PairFit, PairFeedback, Confidence, Explained):
         scale: str | None = "auto",
         positive: object = False,
         random_state: Seed = None,
+        store_path: bool = False,
         verbose: bool = False,
     ) -> None:
         self.alpha = alpha
@@ -158,6 +165,7 @@ class RankRLS(Updates, PairFit, PairFeedback, Confidence, Explained):
         self.scale = scale
         self.positive = positive
         self.random_state = random_state
+        self.store_path = store_path
         self.verbose = verbose
 
     def fit(

@@ -17,7 +17,7 @@ from ..problems.choice import Choice
 from ..problems.constrained import Preferred
 from ..system.types import Matrix
 from .confidence import noise_of
-from .training import Training
+from .training import TrainedOn, Training
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ class Learned:
     weighting: str | None = None
     scale: np.ndarray | None = None  # of the columns
     pairs: Preferred | None = None  # added one by one
+    trained_on: TrainedOn | None = None  # where there are no sums
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,11 @@ class Selected:
     cv_errors: np.ndarray | None = None
     cv_criterion: str | None = None  # what the scores are, where they are not the metric
     cv_predictions: np.ndarray | None = None
+    cv_predictions_path: np.ndarray | None = None  # on request
     noise: tuple[float, float] | None = None  # of held-out scores
 
     @classmethod
-    def of(cls, chosen: Choice, data: Training) -> Selected:
+    def of(cls, chosen: Choice, data: Training, *, path: bool = False) -> Selected:
         """The alphas that were tried in memory, with the held-out scores of the best where there are any."""
         if chosen.predictions is None:
             return cls(chosen.alphas, chosen.scores, chosen.errors)
@@ -96,8 +98,15 @@ class Selected:
             chosen.scores,
             chosen.errors,
             cv_predictions=predictions[:, 0] if data.flat else predictions,
+            cv_predictions_path=_path(chosen, data) if path else None,
             noise=noise,
         )
+
+
+def _path(chosen: Choice, data: Training) -> np.ndarray:
+    """(m, k) or (m, k, t) the held-out scores of all rows at every setting."""
+    scores = data.all_rows(chosen.held_out).astype(data.dtype, copy=False)
+    return scores[:, :, 0] if data.flat else scores
 
 
 RankRLSFit = tuple[Weights, Learned, Selected]

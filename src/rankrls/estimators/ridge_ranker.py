@@ -19,6 +19,7 @@ from ..problems.constrained import Preferred
 from ..system.types import ArrayLike, MatrixLike, Seed
 from .base import Ranker
 from .serving import is_plain
+from .training import TrainedOn
 
 
 class RidgeRanker(Ranker):
@@ -36,6 +37,7 @@ class RidgeRanker(Ranker):
     scale: str | None
     positive: object
     random_state: Seed
+    store_path: bool
     verbose: bool
 
     alpha_: float
@@ -50,6 +52,8 @@ class RidgeRanker(Ranker):
     cv_errors_: np.ndarray
     cv_criterion_: str
     cv_predictions_: np.ndarray
+    cv_predictions_path_: np.ndarray
+    trained_on_: TrainedOn
     noise_: tuple[float, float]
     pairs_: Preferred
     statistics_: Statistics | None

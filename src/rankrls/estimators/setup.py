@@ -23,7 +23,7 @@ from .folds import folds_of
 from .leave_pair_out import LEAVE_PAIR_OUT, leave_pair_out
 from .results import Learned, RankRLSFit, Selected, Weights
 from .ridge_ranker import RidgeRanker
-from .training import Training, multiplied
+from .training import TrainedOn, Training, multiplied
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def fit_training(model: RidgeRanker, rows: Training) -> RankRLSFit:
     of = partial(Setup.of, weighting=model.weighting, regression=float(model.regression))
     given = model.alphas if auto else [model.alpha]
     candidates = (of(data, given, tied=tied) for data in options for tied in ties)
-    if auto or len(options) * len(ties) > 1:
+    if auto or model.store_path or len(options) * len(ties) > 1:
         chosen = choice.choose(candidates, model.cv, get_metric(model.scoring))
     else:
         chosen = Choice.only(next(candidates), Setting(alpha=float(model.alpha)))
@@ -151,6 +151,11 @@ def fit_training(model: RidgeRanker, rows: Training) -> RankRLSFit:
         statistics=setup.statistics(),
         weighting=model.weighting,
         scale=setup.scale,
+        trained_on=None if setup.statistics() is not None else TrainedOn.of(data, with_rows=model.store_path),
     )
     weights = Weights.of(setup.model(alpha), data, model.regression)
-    return weights, learned, Selected.of(chosen, data) if auto else Selected()
+    return (
+        weights,
+        learned,
+        Selected.of(chosen, data, path=model.store_path) if auto or model.store_path else Selected(),
+    )

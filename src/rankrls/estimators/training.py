@@ -160,6 +160,23 @@ class Training:
         return full
 
 
+@dataclass(frozen=True)
+class TrainedOn:
+    """What a model that keeps no sums was fitted to, so that it can be solved again for other alphas."""
+
+    y: np.ndarray  # (m, t)
+    codes: np.ndarray  # (m,) the query of each row
+    weights: np.ndarray | None
+    kept: np.ndarray | None  # numbers of the rows among those given
+    n_given: int
+    X: Any = None  # the rows of a linear model; those of a kernel model are its points
+
+    @classmethod
+    def of(cls, data: Training, *, with_rows: bool) -> TrainedOn:
+        X = data.X.copy() if with_rows and data.kernel is None else None  # the caller may change its rows
+        return cls(data.y.copy(), data.queries.codes, data.weights, data.kept, data.n_given, X)
+
+
 def _looked_up(K: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """A kernel of row numbers."""
     return K[np.ix_(rows[:, 0], columns[:, 0])]

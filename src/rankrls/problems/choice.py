@@ -112,6 +112,7 @@ class Choice:
     errors: np.ndarray  # (k,)
     predictions: Any  # (m, t) held-out scores at the best setting, None if there are none
     best: int
+    held_out: Any = None  # (m, k, t) those at every setting
 
     @classmethod
     def only(cls, candidate: object, setting: Setting) -> Choice:
@@ -138,7 +139,9 @@ def choose(candidates: Iterable[Any], folds: object, metric: Metric) -> Choice:
         winner = best(sign * judged.scores, [setting.strength for setting in judged.settings])
         if found is None or exceeds(sign * judged.scores[winner], sign * found.scores[found.best]):
             predictions = None if judged.predictions is None else judged.predictions[:, winner].copy()
-            found = Choice(candidate, judged.settings, judged.scores, judged.errors, predictions, winner)
+            found = Choice(
+                candidate, judged.settings, judged.scores, judged.errors, predictions, winner, judged.predictions
+            )
             hopeless = judged.learned_nothing
     assert found is not None
     if hopeless:
