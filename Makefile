@@ -55,7 +55,7 @@ lint: .venv/.test  ## style and types
 	$(BIN)/mypy
 
 test: lint  ## style, types, tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 attack: .venv/.test  ## 100,000 random problems against independent oracles; prints what was tried and what deviated
 	$(BIN)/python -m tests.attack --cases 100000

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from ..system.parallel import Scratch, share
+from . import fused
 from .means import Read, Rows
 from .pairs import PairPreferences
 from .preferences import QueryPreferences
@@ -82,10 +83,18 @@ class Statistics:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # callers check that the sums are finite
-def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_columns: int, dtype: Any) -> Statistics:
+def statistics(
+    F: Preferences,
+    reader: Callable[[], Read],
+    y: np.ndarray,
+    n_columns: int,
+    dtype: Any,
+    array: np.ndarray | None = None,
+) -> Statistics:
     """The sums of [F Phi, F y] in one pass over the rows; O(m n^2) time, O(n^2) memory.
 
     `reader()` gives a thread its own function rows -> Phi[rows]; y is (m, t), or (p, t) margins for explicit pairs.
+    `array` is Phi itself, where it is an array of `dtype` in memory: a compiled pass may read that.
     """
     target_mean = target_mean_of(F, y)
     T = y - target_mean
@@ -108,7 +117,10 @@ def statistics(F: Preferences, reader: Callable[[], Read], y: np.ndarray, n_colu
                     total += np.matmul(A.T, A, out=product)
         return total, level
 
-    parts = share(accumulate, F.batches(width), cost=float(F.shape[1]) * width, label="sums over rows")
+    if isinstance(F, QueryPreferences) and fused.serves(F, array):
+        parts = fused.accumulated(F, array, T, centre)
+    else:
+        parts = share(accumulate, F.batches(width), cost=float(F.shape[1]) * width, label="sums over rows")
     total = sum((part for part, _ in parts), start=np.zeros((width, width)))
     rounding = np.finfo(dtype).eps * np.max([level[:n_columns] for _, level in parts], axis=0, initial=0.0)
     t = y.shape[1]

@@ -50,7 +50,9 @@ class Primal:
             if isinstance(self.F, PairPreferences):
                 return sparse_pair_statistics(self.F, self.X, self.y)
             return sparse_statistics(self.F, self.X, self.y)
-        return statistics(self.F, self._reader, self.y, self.features.n_columns, self.dtype)
+        plain = isinstance(self.features, Identity) and isinstance(self.X, np.ndarray) and self.X.dtype == self.dtype
+        array = self.X if plain else None
+        return statistics(self.F, self._reader, self.y, self.features.n_columns, self.dtype, array)
 
     @cached_property
     def _stays_sparse(self) -> bool:

@@ -1,0 +1,100 @@
+"""The sums of a fit with centring, tie levels and scaling fused into one compiled pass over rows in the cache.
+
+It needs numba (the extra `fast`) and pays for large arrays only: NumPy's path in `statistics` computes the same numbers
+to rounding, reads each batch of rows several times instead, and serves as its oracle.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+
+import numpy as np
+
+from ..system.parallel import share
+from .preferences import QueryPreferences
+
+BLOCK_ROWS = 2048
+LONGEST = 4096  # rows of a query that are read twice from the cache
+WORTH = 1e8  # cells from which on loading compiled code pays
+LOADED = 5e6  # the same once it is loaded
+
+_wanted: ContextVar[bool | None] = ContextVar("compiled_code", default=None)
+
+
+@contextmanager
+def compiled_code(wanted: bool | None) -> Iterator[None]:
+    """Use compiled code always (True), never (False) or where it pays (None)."""
+    token = _wanted.set(wanted)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
+
+
+def serves(F: QueryPreferences, X: np.ndarray | None) -> bool:
+    """Whether the sums of these rows are to be taken by `accumulated`."""
+    if X is None or not X.flags.c_contiguous or int(F.queries.sizes.max(initial=0)) > LONGEST:
+        return False
+    wanted = _wanted.get()
+    if wanted is None:
+        wanted = X.size >= (LOADED if f"{__package__}.compiled" in sys.modules else WORTH)
+    return wanted and _installed()
+
+
+@cache
+def _installed() -> bool:
+    """Whether numba is there and works with this NumPy."""
+    try:
+        from . import compiled  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def accumulated(
+    F: QueryPreferences, X: np.ndarray, T: np.ndarray, shift: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """R'R of the loss rows R of [X, T] that `QueryPreferences.factor` describes, and their level, by threads."""
+    from .compiled import loss_rows
+
+    dtype, (m, n), t = X.dtype, X.shape, T.shape[1]
+    queries, cast = F.queries, lambda array: np.ascontiguousarray(array, dtype=dtype)
+    order = np.arange(m) if queries.order is None else queries.order
+    u = np.ones(m) if F.u is None else F.u
+    within = F.between[queries.codes] if F.within is None else F.within
+    if F.ties is None:
+        level, tie_start, tie_scale = np.full(m, -1), np.zeros(len(queries) + 1, dtype=np.intp), np.empty(0)
+    else:
+        level, tie_start, tie_scale = F.ties.level, F.ties.start, F.level_scale / F.ties.weight
+    root = np.sqrt(F.beta * F.S)
+    rows = queries.sizes + np.diff(tie_start) + (F.beta > 0)
+    arrays = [cast(a) for a in (np.sqrt(u) * within, u, F.S, F.between, root, shift)]
+    scale = cast(tie_scale)
+    T = cast(T)
+
+    def accumulate(blocks: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+        longest = max((int(rows[a:b].sum()) for a, b in blocks), default=0)
+        A, Z = np.empty((longest, n), dtype), np.empty((longest, t), dtype)
+        total, top, product = np.zeros((n + t, n + t)), np.zeros(n, dtype), np.empty((n, n), dtype)
+        for a, b in blocks:
+            r = loss_rows(
+                X, T, order, queries.starts, queries.sizes, a, b, *arrays, level, tie_start, scale, A, Z, top
+            )  # fmt: skip
+            total[:n, :n] += np.matmul(A[:r].T, A[:r], out=product)
+            total[:n, n:] += A[:r].T @ Z[:r]
+            total[n:, n:] += Z[:r].T @ Z[:r]
+        return total, top
+
+    blocks = _blocks(rows, BLOCK_ROWS)
+    return share(accumulate, blocks, cost=float(X.size), label="sums over rows")
+
+
+def _blocks(rows: np.ndarray, most: int) -> list[tuple[int, int]]:
+    """Runs of queries with at most `most` rows together (or one query)."""
+    block = (np.cumsum(rows) - rows) // most
+    starts = np.flatnonzero(np.diff(block, prepend=-1))
+    return list(zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True))
