@@ -10,8 +10,11 @@ from cases import problem
 from papers import RankRLS
 from rankrls import ConvergenceWarning
 from rankrls.core.krylov import multishift_cg
+from rankrls.core.preferences import QueryPreferences
+from rankrls.core.queries import Queries
 from rankrls.kernels import Gaussian, Linear
 from rankrls.problems.iterative import Iterative
+from rankrls.system.limits import limited
 
 pytest.importorskip("mpmath")
 ALPHAS = [2.0**e for e in (-30, -15, 0, 15, 30)]
@@ -118,20 +121,18 @@ def test_multishift_conjugate_gradients_solve_every_shift():
         assert np.linalg.norm(residual) <= 1e-9 * np.linalg.norm(b)
 
 
-def test_many_sparse_features_take_the_iterative_solver(monkeypatch):
+def test_many_sparse_features_take_the_iterative_solver():
     X, y, qid = problem(m=60, n=12, n_queries=10)
-    monkeypatch.setattr("rankrls.estimators.training.GRAM_COLUMNS", 5)
     rows = sparse.csr_array(np.where(np.abs(X) > 1, X, 0))
-    model = RankRLS(alphas=[0.5, 5.0]).fit(rows, y, qid=qid)
-    monkeypatch.undo()
+    with limited(gram_columns=5):
+        model = RankRLS(alphas=[0.5, 5.0]).fit(rows, y, qid=qid)
     exact = RankRLS(alphas=[0.5, 5.0], cv=5).fit(rows, y, qid=qid)
     assert_allclose(model.cv_scores_, exact.cv_scores_, atol=1e-6)
     assert_allclose(model.coef_, exact.coef_, atol=1e-6)
 
 
-def test_the_iterative_solver_says_when_it_did_not_converge(monkeypatch):
+def test_the_iterative_solver_says_when_it_did_not_converge():
     X, y, qid = problem(m=60, n=12, n_queries=10)
-    monkeypatch.setattr("rankrls.estimators.training.GRAM_COLUMNS", 5)
-    monkeypatch.setattr(Iterative.__init__, "__defaults__", (1e-8, 2))
+    solver = Iterative(QueryPreferences(Queries.of(qid)), sparse.csr_array(X), y[:, None], max_iter=2)
     with pytest.warns(ConvergenceWarning, match="stopped after 2 iterations with relative residual"):
-        RankRLS(1e-3).fit(sparse.csr_array(X), y, qid=qid)
+        solver.model(1e-3)

@@ -218,3 +218,13 @@ def test_no_catch_all_arguments(name):
         if inspect.isfunction(function) and not attribute.startswith("set_"):
             kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}
             assert inspect.Parameter.VAR_KEYWORD not in kinds, attribute
+
+
+def test_no_test_patches_a_constant():
+    """Tests change limits by `rankrls.system.limits.limited`, or hand in what they need."""
+    for path in Path(__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("monkeypatch.setattr", "mock.patch"):
+                words = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+                constants = [word for word in words if word.rpartition(".")[2].isupper()]
+                assert not constants, f"{path.name}, line {node.lineno}"

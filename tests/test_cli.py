@@ -707,9 +707,9 @@ def test_ctrl_c_leaves_no_file(folder):
     assert not [name for name in os.listdir(folder) if "scores" in name]
 
 
-def test_progress_of_what_takes_long(folder, capsys, monkeypatch):
+def test_progress_of_what_takes_long(folder, capsys, limit):
     now = iter(range(100_000))
-    monkeypatch.setattr("rankrls.system.progress.clock", lambda: 2.0 * next(now))
+    limit(clock=lambda: 2.0 * next(now))
     rankrls.save(RankRLS(1.0).fit(np.eye(12), np.arange(12)), "m.rankrls")
     assert main(["predict", "m.rankrls", "test.txt", "-o", "scores", "--rows", "20"]) == 0
     errors = capsys.readouterr().err

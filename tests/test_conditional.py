@@ -560,8 +560,8 @@ def test_similarities_that_are_no_kernels():
         ConditionalRankRLS(kernel="precomputed").fit(crooked, Y)
 
 
-def test_too_large_for_memory_is_told_before_anything_is_computed(monkeypatch):
-    monkeypatch.setattr("rankrls.system.memory.available_memory", lambda: 1e4)
+def test_too_large_for_memory_is_told_before_anything_is_computed(limit):
+    limit(free_memory=1e4)
     X = objects(30, 3)
     with pytest.raises(MemoryError, match="complete relation between 30 and 30 objects"):
         ConditionalRankRLS().fit(X, relation(X))
@@ -608,10 +608,10 @@ def test_objects_that_are_all_alike_are_all_ranked_alike(kind, complete):
         assert_allclose(up_to_constants(scores), 0, atol=1e-10)
 
 
-def test_long_work_tells_how_far_it_is(capsys, monkeypatch):
+def test_long_work_tells_how_far_it_is(capsys, limit):
 
     seconds = iter(range(10**6))
-    monkeypatch.setattr("rankrls.system.progress.clock", lambda: next(seconds))
+    limit(clock=lambda: next(seconds))
     X = objects(12, 4)
     ConditionalRankRLS(kernel="rbf", verbose=True).fit(X, thinned(relation(X), 0.7))
     printed = capsys.readouterr().err

@@ -450,9 +450,9 @@ def test_defaults_on_few_rows_share_them_between_the_views():
         CoRankRLS(views=3).fit(np.repeat(X[:2], 5, axis=0), np.arange(10.0))
 
 
-def test_too_large_a_basis_is_refused_before_it_is_tried(monkeypatch):
+def test_too_large_a_basis_is_refused_before_it_is_tried(limit):
     X, y, qid = partly_scored()
-    monkeypatch.setattr("rankrls.system.memory.available_memory", lambda: 1e4)
+    limit(free_memory=1e4)
     with pytest.raises(MemoryError, match="view 0: a basis of 20 points needs .* take a smaller one"):
         CoRankRLS(basis=20).fit(X, y, qid=qid)
 

@@ -352,8 +352,8 @@ def test_spark_fit(session, loss, tmp_path):
     assert_same(model, local(RankRLS(**loss), frame, frame["w"]))
 
 
-def test_spark_single_precision_folds_and_empty_partitions(session, tmp_path, monkeypatch):
-    monkeypatch.setattr(rankrls.distributed.spark, "DIRECT", 1)  # tasks add up what partitions give
+def test_spark_single_precision_folds_and_empty_partitions(session, tmp_path, limit):
+    limit(collected_sums=1)  # tasks add up what partitions give
     frame = rows(dtype=np.float32).drop(columns="w")
     frame.loc[::3, "qid"] = "everywhere"
     sdf = spark_frame(session, tmp_path / "rows", frame)

@@ -239,8 +239,8 @@ def test_a_file_that_may_be_cut_short_is_refused(tmp_path, fault):
         assert fetched(server.remote(), tmp_path).read_bytes() == CONTENT
 
 
-def test_a_server_that_drips_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(downloads, "TIMEOUT", 0.2)
+def test_a_server_that_drips_is_given_up(tmp_path, limit):
+    limit(stalled_seconds=0.2)
     with Server(faults=["drip"] * 20) as server:
         start = time.monotonic()
         with pytest.raises(DownloadError, match=r"sent \d+ bytes in \d+ seconds"):
@@ -250,12 +250,13 @@ def test_a_server_that_drips_is_given_up(tmp_path, monkeypatch):
         assert fetched(server.remote(), tmp_path).read_bytes() == CONTENT
 
 
-def test_progress_is_told_only_when_it_takes_long(tmp_path, capsys, monkeypatch):
+def test_progress_is_told_only_when_it_takes_long(tmp_path, capsys, limit):
     with Server() as server:
+        limit(clock=lambda: 0.0)
         fetched(server.remote(), tmp_path / "a")
         assert capsys.readouterr() == ("", "")
         times = itertools.count()
-        monkeypatch.setattr("rankrls.system.progress.clock", lambda: next(times))
+        limit(clock=lambda: next(times))
         fetched(server.remote(), tmp_path / "b")
     printed = capsys.readouterr()
     assert printed.out == "" and "download of file.bin: 100 % in" in printed.err

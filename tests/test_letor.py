@@ -51,15 +51,15 @@ def assert_same(a, b):
 # ---------------------------------------------------------------- numbers
 
 
-def in_bulk(tokens):
+def in_bulk(tokens, extended=decimals.EXTENDED):
     text = b" ".join(tokens)
     length = np.array([len(token) for token in tokens])
     end = np.cumsum(length + 1) - 1 + decimals.PADDING
-    return decimals.decimals(decimals.padded(text), end - length, end)
+    return decimals.decimals(decimals.padded(text), end - length, end, extended=extended)
 
 
-def assert_as_float_reads(tokens):
-    values, odd = in_bulk(tokens)
+def assert_as_float_reads(tokens, extended=decimals.EXTENDED):
+    values, odd = in_bulk(tokens, extended)
     for token, value, left in zip(tokens, values, odd, strict=True):
         if not left:
             assert np.float64(float(token)).tobytes() == value.tobytes(), token
@@ -94,9 +94,8 @@ def test_shortest_decimals_are_read_in_bulk_but_for_those_between_two_floats():
     assert odd.mean() < 0.01 or np.finfo(np.longdouble).nmant == 52
 
 
-def test_without_extended_precision_nothing_changes(monkeypatch):
-    monkeypatch.setattr(decimals, "_EXTENDED", False)
-    assert_as_float_reads([repr(v).encode() for v in np.random.default_rng(0).normal(size=2000).tolist()])
+def test_without_extended_precision_nothing_changes():
+    assert_as_float_reads([repr(v).encode() for v in np.random.default_rng(0).normal(size=2000).tolist()], False)
 
 
 ODD = ["", "-", ".", "-.", "1.2.3", "1..2", "1-2", "+5", "NULL", "1e5", "0x1", "é", "1234567.1234567.1"]
@@ -251,8 +250,8 @@ def test_single_precision_and_sparse_rows():
     assert_array_equal(read_svmlight(io.BytesIO(MQ2008)).X.toarray(), read(MQ2008).X)
 
 
-def test_a_file_too_large_to_be_dense_says_so(monkeypatch):
-    monkeypatch.setattr("rankrls.system.memory.available_memory", lambda: 1e6)
+def test_a_file_too_large_to_be_dense_says_so(limit):
+    limit(free_memory=1e6)
     with pytest.raises(MemoryError, match=r"the input as 1 dense rows of 99999999 features .* sparse=True"):
         read("1 99999999:1\n")
 
@@ -304,8 +303,8 @@ def test_a_malformed_line_is_named_with_what_is_wrong_in_it(tmp_path, line, mess
     assert data.X.tolist() == [[5], [6]] and data.skipped == 1
 
 
-def test_line_numbers_count_across_blocks(monkeypatch):
-    monkeypatch.setattr(letor_text, "BLOCK_BYTES", 40)
+def test_line_numbers_count_across_blocks(limit):
+    limit(text_bytes=40)
     text = "".join(f"{i % 3} qid:{i // 7} 1:{i}\n" for i in range(100))
     assert_array_equal(read(text).X[:, 0], np.arange(100))
     with pytest.raises(ValueError, match="line 101: the label 'oops'"):
@@ -370,18 +369,18 @@ def test_open_files_stay_open(tmp_path):
 
 
 @pytest.mark.parametrize("block_bytes", [1, 30, 200, 1 << 20])
-@pytest.mark.parametrize("limit", [1, 5, 17, 1000])
-def test_blocks_are_whole_queries_and_together_everything(monkeypatch, block_bytes, limit):
-    monkeypatch.setattr(letor_text, "BLOCK_BYTES", block_bytes)
+@pytest.mark.parametrize("rows", [1, 5, 17, 1000])
+def test_blocks_are_whole_queries_and_together_everything(limit, block_bytes, rows):
+    limit(text_bytes=block_bytes)
     sizes = [1, 4, 9, 1, 1, 30, 2, 2, 2]
     qid = np.repeat(np.arange(len(sizes)), sizes)
     text = "".join(f"{i % 2} qid:q{q} 1:{i} {2 + i % 2}:1 # {i}\n" for i, q in enumerate(qid)).encode()
-    blocks = list(iter_letor(io.BytesIO(text), rows=limit, n_features=3))
+    blocks = list(iter_letor(io.BytesIO(text), rows=rows, n_features=3))
     whole = read(text)
     for name in ("X", "y", "qid", "comments"):
         assert_array_equal(np.concatenate([getattr(block, name) for block in blocks]), getattr(whole, name))
     for block in blocks:
-        assert len(block) <= limit or len(set(block.qid)) == 1
+        assert len(block) <= rows or len(set(block.qid)) == 1
         assert block.X.shape[1] == 3
     assert len({q for block in blocks for q in set(block.qid)}) == sum(len(set(block.qid)) for block in blocks)
 
@@ -420,8 +419,8 @@ def test_blocks_count_what_they_skip():
     assert sum(block.skipped for block in blocks) == 3
 
 
-def test_blocks_are_read_as_they_are_needed(monkeypatch):
-    monkeypatch.setattr(letor_text, "BLOCK_BYTES", 1000)
+def test_blocks_are_read_as_they_are_needed(limit):
+    limit(text_bytes=1000)
     file = io.BytesIO(b"".join(b"1 qid:%d 1:%d\n" % (i // 10, i) for i in range(20_000)))
     blocks = iter_letor(file, rows=100)
     assert len(next(blocks)) == 100
@@ -429,8 +428,8 @@ def test_blocks_are_read_as_they_are_needed(monkeypatch):
     assert sum(map(len, blocks)) == 19_900
 
 
-def test_an_iteration_given_up_leaves_nothing_open(tmp_path, monkeypatch):
-    monkeypatch.setattr(letor_text, "BLOCK_BYTES", 64)
+def test_an_iteration_given_up_leaves_nothing_open(tmp_path, limit):
+    limit(text_bytes=64)
     path = tmp_path / "data.txt"
     path.write_text("".join(f"1 qid:{i} 1:{i}\n" for i in range(500)))
     blocks = iter_letor(path, rows=3)

@@ -231,13 +231,12 @@ def test_tied_scores_in_single_precision_and_labels_with_gaps(name, grades, leng
 
 
 @pytest.mark.parametrize("name", ["pairwise_accuracy", "kendall_tau_b", "ndcg@10", "average_precision"])
-def test_threads_and_column_blocks_change_nothing(name, monkeypatch):
+def test_threads_and_column_blocks_change_nothing(name, limit):
     y, S, qid = ranking_data(columns=7, sizes=range(1, 60))
     expected = get_metric(name).per_query(y, S, qid)
-    monkeypatch.setattr("rankrls.metrics.functions.BATCH_CELLS", 64)
+    limit(metric_cells=64)
     np.testing.assert_array_equal(get_metric(name).per_query(y, S, qid), expected)
-    monkeypatch.setattr("rankrls.system.parallel.WORTH_THREADS", 0)
-    monkeypatch.setattr("rankrls.system.parallel.n_threads", lambda: 3)
+    limit(worth_threads=0, threads=3)
     np.testing.assert_array_equal(get_metric(name).per_query(y, S, qid), expected)
 
 

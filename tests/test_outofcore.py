@@ -21,7 +21,7 @@ from scipy import sparse
 import oracles
 import rankrls
 from papers import RankRLS
-from rankrls.blocks import checkpoint, reading, sources
+from rankrls.blocks import reading, sources
 from rankrls.blocks.block import Block
 from rankrls.blocks.sums import SumRows, TreeSum, fold_of
 from rankrls.blocks.totals import Counts, Loss, QueryTotals
@@ -50,9 +50,8 @@ def frame(X, y, qid, weights=None):
 
 
 @pytest.fixture(autouse=True)
-def _small_blocks(monkeypatch):
-    monkeypatch.setattr(sources, "BATCH", 64)
-    monkeypatch.setattr(reading, "BATCH", 64)
+def _small_blocks(limit):
+    limit(table_rows=64)
 
 
 def assert_same(model, expected, rtol=1e-9):
@@ -285,10 +284,10 @@ def test_leave_query_out_needs_a_second_pass():
         RankRLS().fit(iter([(X, y, qid)]))
 
 
-def test_rows_of_cut_queries_may_wait_on_disk(tmp_path, monkeypatch):
+def test_rows_of_cut_queries_may_wait_on_disk(tmp_path, monkeypatch, limit):
     X, y, qid, weights = rows()
     path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid, weights)))
-    monkeypatch.setattr(reading, "HELD_BYTES", 2000)
+    limit(waiting_bytes=2000)
     spilled = []
     plain = reading.WaitingRows._spill
     monkeypatch.setattr(reading.WaitingRows, "_spill", lambda self: (spilled.append(1), plain(self)))
@@ -400,11 +399,11 @@ SCRIPT = """
 import os, signal, sys
 
 from rankrls import RankRLS
-from rankrls.blocks import checkpoint, reading, sources
+from rankrls.blocks import checkpoint
+from rankrls.system.limits import limits
 
 path, state, params, fatal = sys.argv[1:]
-sources.BATCH = reading.BATCH = 64
-checkpoint.SECONDS = checkpoint.PATIENCE = 0
+limits.table_rows, limits.checkpoint_seconds, limits.checkpoint_pause = 64, 0, 0
 plain = checkpoint.Checkpoint.save
 
 def save(self, **news):
@@ -443,11 +442,10 @@ def test_a_killed_fit_goes_on_where_it_was(params, tmp_path):
     assert not state.exists()
 
 
-def test_a_resumed_pass_does_not_begin_anew(tmp_path, monkeypatch):
+def test_a_resumed_pass_does_not_begin_anew(tmp_path, monkeypatch, limit):
     X, y, qid, _ = rows(scattered=False)
     path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid)))
-    monkeypatch.setattr(checkpoint, "SECONDS", 0)
-    monkeypatch.setattr(checkpoint, "PATIENCE", 0)
+    limit(checkpoint_seconds=0, checkpoint_pause=0)
     plain, read = sources.Table.block, []
 
     def block(self, batch):
@@ -473,11 +471,11 @@ def test_damaged_checkpoints_are_refused(tmp_path):
     assert (tmp_path / "state").exists()
 
 
-def test_progress_is_told(tmp_path, monkeypatch, capsys):
+def test_progress_is_told(tmp_path, limit, capsys):
 
     X, y, qid, _ = rows(scattered=False)
     path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid)))
-    monkeypatch.setattr("rankrls.system.progress.clock", iter(range(10**6)).__next__)
+    limit(clock=iter(range(10**6)).__next__)
     RankRLS(verbose=True).fit(path)
     printed = capsys.readouterr().err
     assert "sums over rows: 100 %" in printed and "held-out queries: 100 %" in printed

@@ -4,6 +4,7 @@ import io
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -19,11 +20,10 @@ from rankrls.system import parallel, progress
 @pytest.mark.parametrize(
     "params", [{}, {"regression": 0.3, "tied_pairs": False}, {"kernel": "rbf", "basis": 20, "random_state": 0}]
 )
-def test_threaded_fits_equal_single_ones(params, monkeypatch):
+def test_threaded_fits_equal_single_ones(params, limit):
     X, y, qid = problem(m=300, n_queries=40)
     alone = RankRLS(**params).fit(X, y, qid=qid)
-    monkeypatch.setattr(parallel, "WORTH_THREADS", 0)
-    monkeypatch.setattr(parallel, "n_threads", lambda: 3)
+    limit(worth_threads=0, threads=3)
     threaded = RankRLS(**params).fit(X, y, qid=qid)
     assert_allclose(threaded.predict(X), alone.predict(X), atol=1e-9)
     assert_allclose(threaded.cv_scores_, alone.cv_scores_, atol=1e-9)
@@ -35,10 +35,14 @@ def test_limits_are_honoured():
 
 
 def test_workers_of_joblib_that_share_the_cores_have_one_thread_each():
+    @contextmanager
     def without_pools():
         from unittest import mock
 
-        return mock.patch.multiple("rankrls.system.parallel", WORTH_THREADS=0, ThreadPoolExecutor=None)
+        from rankrls.system.limits import limited
+
+        with limited(worth_threads=0), mock.patch("rankrls.system.parallel.ThreadPoolExecutor", None):
+            yield
 
     def fit(seed):
         rng = np.random.default_rng(seed)
@@ -55,10 +59,10 @@ def test_workers_of_joblib_that_share_the_cores_have_one_thread_each():
         assert Parallel(n_jobs=2, backend="threading")(delayed(fit)(seed) for seed in range(4)) == [1] * 4
 
 
-def test_fits_that_overlap_in_time_leave_the_limits_as_they_were(monkeypatch):
+def test_fits_that_overlap_in_time_leave_the_limits_as_they_were(limit):
     X, y, qid = problem(m=300, n_queries=40)
     before = parallel.n_threads()
-    monkeypatch.setattr(parallel, "WORTH_THREADS", 0)
+    limit(worth_threads=0)
     with ThreadPoolExecutor(4) as pool:
         models = list(pool.map(lambda _: RankRLS().fit(X, y, qid=qid), range(12)))
     assert parallel.n_threads() == before
@@ -66,19 +70,19 @@ def test_fits_that_overlap_in_time_leave_the_limits_as_they_were(monkeypatch):
         assert_allclose(model.coef_, models[0].coef_)
 
 
-def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
-    monkeypatch.setattr(parallel, "WORTH_THREADS", 0)
+def test_an_error_in_a_thread_reaches_the_caller(limit):
+    limit(worth_threads=0)
     before = parallel.n_threads()
     with pytest.raises(ZeroDivisionError):
         parallel.share(lambda items: 1 / 0, np.arange(4), cost=1)
     assert parallel.n_threads() == before
 
 
-def test_long_passes_report_their_progress(monkeypatch, capsys):
+def test_long_passes_report_their_progress(limit, capsys):
     X, y, qid = problem(m=300, n_queries=40)
     RankRLS(verbose=True).fit(X, y, qid=qid)
     assert capsys.readouterr().err == ""  # nothing takes a second
-    monkeypatch.setattr("rankrls.system.progress.clock", iter(range(10**6)).__next__)
+    limit(clock=iter(range(10**6)).__next__)
     RankRLS(verbose=True).fit(X, y, qid=qid)
     printed = capsys.readouterr().err
     assert "sums over rows: 100 %" in printed and "held-out queries: 100 %" in printed
@@ -109,9 +113,9 @@ class _Terminal(io.StringIO):
         return True
 
 
-def _told(monkeypatch, stream, n=40, done=None):
+def _told(monkeypatch, limit, stream, n=40, done=None):
     monkeypatch.setattr("sys.stderr", stream)
-    monkeypatch.setattr("rankrls.system.progress.clock", iter(range(10**6)).__next__)
+    limit(clock=iter(range(10**6)).__next__)
     with progress.reporting(True), progress.phase("tied pairs out"), progress.phase("fold 2 of 5"):
         for i in progress.counted(range(n), "sums over rows"):
             if i == done:
@@ -119,24 +123,24 @@ def _told(monkeypatch, stream, n=40, done=None):
     return stream.getvalue()
 
 
-def test_a_log_gets_whole_lines_at_growing_intervals(monkeypatch):
-    printed = _told(monkeypatch, io.StringIO())
+def test_a_log_gets_whole_lines_at_growing_intervals(monkeypatch, limit):
+    printed = _told(monkeypatch, limit, io.StringIO())
     assert "\r" not in printed and "\x1b" not in printed
     assert 3 <= len(printed.splitlines()) <= 6
     assert printed.splitlines()[0].startswith("tied pairs out, fold 2 of 5, sums over rows: ")
     assert printed.splitlines()[0].endswith(" s left") and printed.splitlines()[-1].endswith("100 % in 40 s")
 
 
-def test_a_terminal_shows_one_line_that_ends_as_it_should(monkeypatch):
-    printed = _told(monkeypatch, _Terminal())
+def test_a_terminal_shows_one_line_that_ends_as_it_should(monkeypatch, limit):
+    printed = _told(monkeypatch, limit, _Terminal())
     assert printed.count("\n") == 1 and printed.endswith("\n") and printed.count("\r") > 20
-    assert _told(monkeypatch, _Terminal(), done=9).rstrip().endswith("done in 10 s\x1b[K")
+    assert _told(monkeypatch, limit, _Terminal(), done=9).rstrip().endswith("done in 10 s\x1b[K")
 
 
-def test_what_cannot_be_counted_says_how_long_it_takes(monkeypatch):
+def test_what_cannot_be_counted_says_how_long_it_takes(monkeypatch, limit):
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
-    monkeypatch.setattr(progress, "FIRST", 0.01)
+    limit(silent_seconds=0.01)
     with progress.working("fitting"):
         time.sleep(0.1)
     assert stream.getvalue().startswith("fitting: 0 s")

@@ -16,7 +16,6 @@ from papers import RankRLS
 from rankrls import RankingPursuit, View, metrics
 from rankrls.bases import KMeansCentres
 from rankrls.kernels import Gaussian
-from rankrls.problems import dictionary
 
 GAMMA = 0.05
 RBF = Gaussian(GAMMA)
@@ -176,13 +175,13 @@ def test_an_atom_that_comes_again_is_one_point():
 # ---------------------------------------------------------------- other forms of the same dictionary
 
 
-def test_a_dictionary_in_parts_is_the_same_dictionary(monkeypatch):
+def test_a_dictionary_in_parts_is_the_same_dictionary(limit):
     X, y, qid = noisy()
     params = [{"kernel": RBF}, {"kernel": None}, {"kernel": RBF, "regression": 0.5}, {"kernel": RBF, "backfit": False}]
     whole = [RankingPursuit(5, **p).fit(X, y, qid=qid) for p in params]
-    monkeypatch.setattr(dictionary, "PART_BYTES", 8 * 40 * 3)
+    limit(atom_bytes=8 * 40 * 3)
     for free in (0, 8 * 40 * 16):  # nothing is kept; some parts are
-        monkeypatch.setattr("rankrls.system.memory.available_memory", lambda free=free: free)
+        limit(free_memory=free)
         for one, p in zip(whole, params, strict=True):
             parts = RankingPursuit(5, **p).fit(X, y, qid=qid)
             assert_array_equal(parts.path_.indices, one.path_.indices)
@@ -571,9 +570,9 @@ def test_data_frames_routing_and_clones():
         refitted.score(X, y)
 
 
-def test_progress_is_reported(capsys, monkeypatch):
+def test_progress_is_reported(capsys, limit):
     ticks = iter(np.arange(0, 1e6, 2.0))
-    monkeypatch.setattr("rankrls.system.progress.clock", lambda: next(ticks))
+    limit(clock=lambda: next(ticks))
     X, y, qid = noisy()
     RankingPursuit(3, kernel=RBF, verbose=True).fit(X, y, qid=qid)
     assert "pursuit: 100 %" in capsys.readouterr().err
@@ -638,8 +637,8 @@ def test_bad_rows():
         model.fit(X, y, qid=qid).predict(X[:, :5])
 
 
-def test_too_many_functions_of_views_are_refused_before_they_are_tried(monkeypatch):
+def test_too_many_functions_of_views_are_refused_before_they_are_tried(limit):
     X, y, qid = partly_scored()
-    monkeypatch.setattr("rankrls.system.memory.available_memory", lambda: 1e4)
+    limit(free_memory=1e4)
     with pytest.raises(MemoryError, match="view 0: a basis of 30 points"):
         RankingPursuit(3, views=2).fit(X, y, qid=qid)

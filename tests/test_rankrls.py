@@ -263,8 +263,8 @@ def test_mixed_query_labels():
         RankRLS().fit(X, Y, qid=np.array([1, "a"] * 20, dtype=object))
 
 
-def test_too_large_a_kernel_is_refused_before_it_is_allocated(monkeypatch):
-    monkeypatch.setattr("rankrls.system.memory.available_memory", lambda: 1000.0)
+def test_too_large_a_kernel_is_refused_before_it_is_allocated(limit):
+    limit(free_memory=1000.0)
     with pytest.raises(MemoryError, match="40 training rows needs about .* GiB.*basis="):
         RankRLS(kernel="rbf").fit(X, Y, qid=QID)
 

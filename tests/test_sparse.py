@@ -150,10 +150,10 @@ def test_keys_of_rows_are_of_their_values():
     assert_array_equal(whole.keys, np.unique(keys)[:30])
 
 
-def test_a_basis_larger_than_the_rows_is_all_of_them_and_one_beyond_memory_is_refused(monkeypatch):
+def test_a_basis_larger_than_the_rows_is_all_of_them_and_one_beyond_memory_is_refused(limit):
     model = RankRLS(0.5, kernel="rbf", basis=RandomRows(100_000), random_state=0).fit(X, Y, qid=QID)
     assert_allclose(model.predict(X), RankRLS(0.5, kernel="rbf").fit(X, Y, qid=QID).predict(X), atol=1e-6)
-    monkeypatch.setattr("rankrls.system.memory.available_memory", lambda: 1e4)
+    limit(free_memory=1e4)
     with pytest.raises(MemoryError, match="a basis of 80 points needs .* take a smaller one"):
         RankRLS(0.5, kernel="rbf", basis=100_000).fit(X, Y, qid=QID)
 

@@ -7,8 +7,6 @@ from numpy.testing import assert_allclose
 from sklearn.pipeline import make_pipeline
 
 from rankrls import CoRankRLS, RankRLS, TableEncoder, View
-from rankrls.blocks import sources
-from rankrls.tables import summaries
 
 pd = pytest.importorskip("pandas", reason="needs pandas")
 pytest.importorskip("pyarrow", reason="needs rankrls[arrow]")
@@ -57,8 +55,8 @@ def assert_same(pipe, encoder, ranker):
 
 
 @pytest.fixture
-def small_batches(monkeypatch):
-    monkeypatch.setattr(sources, "BATCH", 130)
+def small_batches(limit):
+    limit(table_rows=130)
 
 
 @pytest.mark.parametrize("numbers", ["quantile", "standard"])
@@ -93,8 +91,8 @@ def test_a_block_without_values_does_not_say_what_a_column_holds(small_batches):
     assert pipe[0].get_feature_names_out().tolist() == whole.get_feature_names_out().tolist()
 
 
-def test_samples_of_large_columns_give_about_the_same_quantiles(monkeypatch, tmp_path, small_batches):
-    monkeypatch.setattr(summaries, "SAMPLE", 300)
+def test_samples_of_large_columns_give_about_the_same_quantiles(limit, tmp_path, small_batches):
+    limit(quantile_values=300)
     FRAME.to_parquet(tmp_path / "t.parquet")
     found = fitted(str(tmp_path / "t.parquet"))[0].transform(TABLE)
     assert_allclose(found[:, 0], local()[0].transform(TABLE)[:, 0], atol=0.35)

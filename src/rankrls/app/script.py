@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..estimators.pipelines import scalers_of
-from ..estimators.training import GRAM_COLUMNS
+from ..system.limits import limits
 from .session import Session
 from .state import State
 
@@ -56,7 +56,7 @@ def python(session: Session) -> str:
     pairs = [p for p in state.preferences if session.documents.queries.codes[p.above] not in state.forgotten]
     if not learned.any() and not pairs:
         raise ValueError("there is nothing to learn from yet: grade some documents, or drag one above another")
-    if session.features.W is None and session.limits.features > GRAM_COLUMNS and pairs and learned.any():
+    if session.features.W is None and session.limits.features > limits.gram_columns and pairs and learned.any():
         return _replay(session)
     started = session.model is not None and (bool(scalers_of(session.model)) or session.features.W is not None)
     demo = session.documents.name == DEMO

@@ -13,13 +13,11 @@ import numpy as np
 
 from ..core.statistics import Statistics
 from ..system.files import replacing
+from ..system.limits import limits
 from .block import Block
 from .scoring import HeldOutScores
 from .sums import PartialSums, PerFold
 from .totals import Counts
-
-SECONDS = 15.0  # between two checkpoints
-PATIENCE = 10  # or this many times the time that the last one took
 
 
 @dataclass
@@ -59,7 +57,7 @@ class Checkpoint:
         return state
 
     def due(self) -> bool:
-        return self.path is not None and time.monotonic() - self._last > max(SECONDS, self._pause)
+        return self.path is not None and time.monotonic() - self._last > max(limits.checkpoint_seconds, self._pause)
 
     def save(self, **state: Any) -> None:
         """Save the state of the current pass."""
@@ -73,7 +71,7 @@ class Checkpoint:
         with replacing(self.path) as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
         self._last = time.monotonic()
-        self._pause = PATIENCE * (self._last - start)
+        self._pause = limits.checkpoint_pause * (self._last - start)
 
     def _read(self) -> None:
         assert self.path is not None

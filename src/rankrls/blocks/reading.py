@@ -17,16 +17,16 @@ import numpy as np
 
 from ..bases import Draw, Sample
 from ..checks import NO_FEATURES
+from ..system.limits import limits
 from ..system.parallel import in_order
 from ..system.progress import counter
 from .block import Block
 from .checkpoint import Checkpoint
-from .sources import BATCH, Source
+from .sources import Source
 from .sums import TreeSum
 from .totals import QueryTotals
 
 T = TypeVar("T")
-HELD_BYTES = 512 * 2**20  # rows that wait in memory until their queries are complete; more go to disk
 
 
 class SourceRows:
@@ -123,7 +123,7 @@ class WaitingRows:
     def __init__(self, totals: QueryTotals, n_columns: int, n_targets: int, dtype: Any):
         self.totals, self.dtype, self.shape = totals, np.dtype(dtype), (n_targets, n_columns)
         rows = int(totals.size.sum())
-        per_range = max(BATCH, HELD_BYTES // 4 // max(1, n_columns * self.dtype.itemsize))
+        per_range = max(limits.table_rows, limits.waiting_bytes // 4 // max(1, n_columns * self.dtype.itemsize))
         self.n_ranges = max(1, -(-rows // per_range))
         start = np.cumsum(totals.size) - totals.size
         self._range = start * self.n_ranges // max(1, rows)  # (q,) of each query
@@ -141,7 +141,7 @@ class WaitingRows:
     def add(self, rest: Block) -> None:
         self.rows.append(replace(rest, X=rest.X.copy()))  # a copy, so that the block can be freed
         self._bytes += rest.X.nbytes
-        if self._bytes > HELD_BYTES:
+        if self._bytes > limits.waiting_bytes:
             self._spill()
 
     @property

@@ -21,10 +21,9 @@ from scipy import sparse
 from ..checks import QID, check_numbers, check_weights, split_qid_column
 from ..datasets import RankingData, iter_letor
 from ..system.frames import as_frame, names, without
+from ..system.limits import limits
 from ..system.types import DTypeLike
 from .block import Block, as_labels
-
-BATCH = 65_536  # rows read at once
 
 
 def source_of(X: Any, y: object, qid: object, sample_weight: object, kinds: Kinds | None = None) -> Any:
@@ -273,7 +272,7 @@ def _of_path(path: Path, columns: LabelColumns, kinds: Kinds) -> Any:
         return kinds.table(parquet_table([path], str(path)), columns)
     if columns.labels:
         raise ValueError(f"{path} is no Parquet file; of LETOR text y, qid and sample_weight are not to be named")
-    source = kinds.batches(lambda: iter_letor(path, rows=BATCH), columns, once=False, what=str(path))
+    source = kinds.batches(lambda: iter_letor(path, rows=limits.table_rows), columns, once=False, what=str(path))
     source.version = _version([path])
     return source
 
@@ -291,7 +290,7 @@ def parquet_table(files: Sequence[Path], what: str) -> OpenTable:
     def read(names: list[str]) -> Iterator[Any]:
         for file in files:
             with _naming(file), parquet.ParquetFile(file, memory_map=True) as opened:
-                yield from opened.iter_batches(BATCH, columns=names)
+                yield from opened.iter_batches(limits.table_rows, columns=names)
 
     return OpenTable(what, schema, read, n_rows, _version(files))
 
@@ -340,7 +339,9 @@ def _version(files: Sequence[Path]) -> str:
 
 
 def _dataset(X: Any) -> OpenTable:
-    read = lambda names: X.to_batches(columns=names, batch_size=BATCH, batch_readahead=2, fragment_readahead=1)
+    read = lambda names: X.to_batches(
+        columns=names, batch_size=limits.table_rows, batch_readahead=2, fragment_readahead=1
+    )
     return OpenTable("the dataset", X.schema, read)
 
 
@@ -349,8 +350,8 @@ def _lazy_frame(X: Any) -> OpenTable:
     schema = X.head(0).collect().to_arrow().schema
 
     def read(names: list[str]) -> Iterator[Any]:
-        for frame in X.select(names).collect_batches(chunk_size=BATCH, maintain_order=True):
-            yield from frame.to_arrow().to_batches(BATCH)
+        for frame in X.select(names).collect_batches(chunk_size=limits.table_rows, maintain_order=True):
+            yield from frame.to_arrow().to_batches(limits.table_rows)
 
     return OpenTable("the LazyFrame", schema, read)
 
@@ -361,7 +362,7 @@ def _relation(X: Any) -> OpenTable:
     reader = lambda relation: getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
 
     def read(names: list[str]) -> Iterator[Any]:
-        yield from reader(X.project(", ".join(map(quoted, names))))(BATCH)
+        yield from reader(X.project(", ".join(map(quoted, names))))(limits.table_rows)
 
     schema = reader(X.limit(0))(1)
     kind = schema.schema

@@ -26,6 +26,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from ..system.files import replacing, sync_folder
+from ..system.limits import limits
 from ..system.progress import Progress
 
 try:
@@ -36,7 +37,6 @@ except ImportError:  # Windows
 CHUNK = 1 << 16
 RETRIES = 5
 FIRST_PAUSE = 0.5  # seconds; doubled after every failure
-TIMEOUT = 30.0  # seconds without a byte
 SLOWEST = 200  # bytes a second: a server that sends fewer over that time is given up
 _sleep = time.sleep
 
@@ -185,7 +185,9 @@ class _response:  # noqa: N801
     def __enter__(self) -> Any:
         headers = {"User-Agent": "rankrls"} | ({"Range": f"bytes={self.start}-"} if self.start else {})
         try:
-            self.response = urllib.request.urlopen(urllib.request.Request(self.url, headers=headers), timeout=TIMEOUT)
+            self.response = urllib.request.urlopen(
+                urllib.request.Request(self.url, headers=headers), timeout=limits.stalled_seconds
+            )
         except urllib.error.HTTPError as error:
             error.close()
             if error.code == 416 and self.start:  # nothing is after what we have
@@ -235,7 +237,7 @@ def _blocks(response: Any) -> Iterator[bytes]:
         yield block
         arrived += len(block)
         passed = time.monotonic() - since
-        if passed > TIMEOUT:
+        if passed > limits.stalled_seconds:
             if arrived < SLOWEST * passed:
                 raise OSError(f"the server sent {arrived:,} bytes in {passed:.0f} seconds, too few to go on")
             since, arrived = time.monotonic(), 0

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from ..blocks.block import Block
 from ..blocks.totals import QueryTotals
+from ..system.limits import limits
 from .fitting import fit as fit_partitions
 from .partitions import Partitions, Reader, Task, added, columns_of, is_encoded, some_rows, table_of
 from .scoring import model_features, score_frame, side_by_side
@@ -24,8 +25,6 @@ from .scoring import model_features, score_frame, side_by_side
 __all__ = ["fit", "predict"]
 
 T = TypeVar("T")
-
-DIRECT = 16  # sums that come to the driver as they are; more are added up by tasks before
 
 
 def fit(
@@ -150,7 +149,7 @@ class SparkRows(Partitions):
             yield from packed(added(pickle.loads(value) for b in batches for value in b.column(0).to_pylist()))
 
         values = self._values(task, frame)
-        if self.n_partitions > DIRECT:
+        if self.n_partitions > limits.collected_sums:
             values = values.repartition(math.isqrt(self.n_partitions)).mapInArrow(add, "value binary")
         return _sum(values.collect())
 

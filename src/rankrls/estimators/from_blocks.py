@@ -32,12 +32,13 @@ from ..problems.base import Model
 from ..problems.choice import Choice, Judged, Setting
 from ..problems.solved import Solved, mean_eigenvalue, model_at, needs_rows
 from ..system import memory
+from ..system.limits import limits
 from ..system.seeds import seed_of
 from ..system.types import Path
 from ..system.warnings import warn
 from .results import Learned, RankRLSFit, Seen, Selected, Weights
 from .ridge_ranker import RidgeRanker
-from .training import GRAM_COLUMNS, Training, is_scalable
+from .training import Training, is_scalable
 
 
 @dataclass(frozen=True)
@@ -342,7 +343,7 @@ def features_of(data: Training, n_columns: int) -> Features:
 def _with_kernels(model: RidgeRanker, blocks: BlockedRows) -> list[Training]:
     """The kernels to choose from with their basis points, which are drawn from a sample of the rows."""
     if model.kernel is None:
-        if blocks.n_columns > GRAM_COLUMNS:
+        if blocks.n_columns > limits.gram_columns:
             memory.check_memory(
                 4 * 8 * blocks.n_columns**2, f"a matrix of {blocks.n_columns} features", "take fewer of them"
             )

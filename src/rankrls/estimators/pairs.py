@@ -20,10 +20,11 @@ from ..problems.choice import Choice, Judged, Setting
 from ..problems.primal import Primal
 from ..system import memory
 from ..system.frames import as_frame
+from ..system.limits import limits
 from ..system.types import ArrayLike, Matrix, MatrixLike
 from .results import Learned, RankRLSFit, Selected, Weights
 from .ridge_ranker import RidgeRanker
-from .training import GRAM_COLUMNS, Training
+from .training import Training
 
 WIDE_COLUMNS = 500  # of explicit pairs, up to which weights are solved for as they are
 
@@ -134,7 +135,7 @@ def fit_preferences(model: RidgeRanker, X: Matrix, F: PairPreferences, margins: 
     """Fit to pairs of rows; `model` has the parameters."""
     auto, (m, n) = isinstance(model.alpha, str), X.shape
     # expand weights in the rows only where these are far fewer: their kernel matrix squares what is large in them
-    wide = model.kernel is None and n > min(max(m, WIDE_COLUMNS), GRAM_COLUMNS)
+    wide = model.kernel is None and n > min(max(m, WIDE_COLUMNS), limits.gram_columns)
     if wide and not sparse.issparse(X):
         X = X - X.mean(axis=0)  # pairs do not see it
     rows = Training(X, margins, Queries.single(m), n_given=m, scaled=model.scale is not None)

@@ -35,11 +35,11 @@ from ..problems.iterative import Iterative
 from ..problems.primal import Primal
 from ..problems.signed import SignedPrimal
 from ..system import memory
+from ..system.limits import limits
 from ..system.seeds import seed_of
 from ..system.types import Seed
 
 SCALABLE = (Linear, Gaussian, Polynomial, Laplacian, Cosine)
-GRAM_COLUMNS = 4000  # sparse data with more columns than this never get a dense Gram matrix
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Training:
             return Dual(F, self.K, self.y)
         if self.by_columns:
             return self.primal(F, self.y)
-        if not sparse.issparse(self.X) or m <= GRAM_COLUMNS:
+        if not sparse.issparse(self.X) or m <= limits.gram_columns:
             memory.check_memory(6 * 8 * m**2, f"a linear model of {m} rows and {n} features", "use fewer rows")
             return Dual(F, self.X, self.y, linear=True)
         return Iterative(F, self.X, self.y)
@@ -143,7 +143,7 @@ class Training:
     def by_columns(self) -> bool:
         """Whether a linear model is solved through the products of its columns."""
         m, n = self.X.shape
-        return self.signs is not None or (n <= m and not (sparse.issparse(self.X) and n > GRAM_COLUMNS))
+        return self.signs is not None or (n <= m and not (sparse.issparse(self.X) and n > limits.gram_columns))
 
     def primal(self, F: Preferences, y: np.ndarray) -> Primal:
         """The problem in the space of the features: columns, or kernels to the basis points."""

@@ -14,13 +14,14 @@ from ..blocks.sources import source_of
 from ..core.preferences import QueryPreferences
 from ..core.statistics import Statistics
 from ..system.frames import as_frame
+from ..system.limits import limits
 from ..system.types import ArrayLike, Ids, MatrixLike
 from .feedback import solution
 from .from_blocks import check_same_loss, combined, fit_source, more_sums, seen
 from .intake import training_rows
 from .results import Learned, RankRLSFit, Selected, Weights
 from .ridge_ranker import RidgeRanker
-from .training import GRAM_COLUMNS, Training
+from .training import Training
 
 
 def _keeps_sums(model: RidgeRanker) -> bool:
@@ -135,9 +136,10 @@ def sums_of(model: RidgeRanker, known: RidgeRanker, rows: Training) -> tuple[Sta
     """The sums of further rows, and these rows under the kernel of the model; `known` has what is fixed already."""
     if model.kernel is not None:
         rows = replace(rows, kernel=known.kernel_, points=known.X_fit_)
-    elif rows.X.shape[1] > GRAM_COLUMNS:
+    elif rows.X.shape[1] > limits.gram_columns:
         raise ValueError(
-            f"partial_fit keeps an n x n matrix, too large for {rows.X.shape[1]} features; at most {GRAM_COLUMNS}"
+            f"partial_fit keeps an n x n matrix, too large for {rows.X.shape[1]} features; it takes at most "
+            f"{limits.gram_columns}"
         )
     tied = getattr(known, "tied_pairs_", known.tied_pairs)
     y = None if tied else rows.y[:, 0]

@@ -18,6 +18,7 @@ import numpy as np
 from ..checks import check_aligned
 from ..core.queries import Batch, Queries
 from ..system.frames import as_column, is_missing
+from ..system.limits import limits
 from ..system.parallel import share
 from ..system.types import ArrayLike, Ids
 from . import pairs, ranks
@@ -25,7 +26,6 @@ from .ranks import Kernel
 
 QueryIds: TypeAlias = Ids | Queries
 Value: TypeAlias = Any  # a float for scores (m,), an array (c,) for scores (m, c)
-BATCH_CELLS = 1 << 18  # scores per kernel call: bounds the memory, and all but long queries come many at a time
 
 
 def pairwise_accuracy(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> float:
@@ -331,8 +331,8 @@ def _each_query(kernel: Kernel, y: np.ndarray, S: np.ndarray, queries: Queries) 
             values[batch.queries, columns] = kernel(batch.stack(y), s)
 
     tasks = []
-    for batch in queries.batches(max(1, BATCH_CELLS // c)):
-        step = max(1, BATCH_CELLS // (len(batch.queries) * batch.length))  # a long query goes column by column
+    for batch in queries.batches(max(1, limits.metric_cells // c)):
+        step = max(1, limits.metric_cells // (len(batch.queries) * batch.length))  # a long query goes column by column
         tasks += [(batch, slice(j, j + step)) for j in range(0, c, step)]
     share(evaluate, tasks, cost=S.size)
     return values

@@ -23,10 +23,10 @@ from ..core.queries import BATCH_ROWS, Batch
 from ..core.statistics import sparse_terms
 from ..kernels import Kernel
 from ..system import memory
+from ..system.limits import limits
 from ..system.parallel import share
 
 MEMORY_SHARE = 0.5  # of the free memory that A may take; more atoms than that are computed again and again
-PART_BYTES = 1 << 28  # of the atoms that are computed together then
 BLOCK_CELLS = 1 << 20  # kernel values at a time, so that they stay in the cache
 ZERO = 1e-13  # an atom whose part that F sees is smaller than this share of it is rounding
 
@@ -183,9 +183,9 @@ class Held:
     def __init__(self, F: QueryPreferences, dictionary: Dictionary):
         self.F, self.dictionary = F, dictionary
         m, n, budget = F.shape[0], dictionary.n_atoms, _budget()
-        step = n if 8 * m * n <= budget else max(1, PART_BYTES // (8 * m))
+        step = n if 8 * m * n <= budget else max(1, limits.atom_bytes // (8 * m))
         self.parts = [slice(i, min(i + step, n)) for i in range(0, n, step)]
-        n_held = 1 if len(self.parts) == 1 else max(0, int((budget - PART_BYTES) // (8 * m * step)))
+        n_held = 1 if len(self.parts) == 1 else max(0, int((budget - limits.atom_bytes) // (8 * m * step)))
         self.held: list[Whitened | None] = []
         found = []
         for i, part in enumerate(self.parts):

@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from .limits import limits
 from .progress import counter, reported
 from .types import DTypeLike
 
 T = TypeVar("T")
-WORTH_THREADS = 1_000_000  # array elements; with fewer, threads cost more than they save
 _threads_in_use = threading.Lock()  # BLAS is limited for the whole process, by one caller at a time
 
 
@@ -33,6 +33,8 @@ def _blas() -> ThreadpoolController:
 
 def n_threads() -> int:
     """As many threads as BLAS may use now; honours threadpoolctl limits and joblib's inner limits."""
+    if limits.threads is not None:
+        return limits.threads
     return max((library["num_threads"] for library in _blas().info()), default=1)
 
 
@@ -128,7 +130,7 @@ def share(work: Callable[[Any], T], items: Sequence[Any], *, cost: float, label:
     if reported():
         progress, plain = counter(label, len(items)), work
         work = lambda part: plain(progress.over(part))
-    if cost < WORTH_THREADS or len(items) < 2 or not _threads_in_use.acquire(blocking=False):
+    if cost < limits.worth_threads or len(items) < 2 or not _threads_in_use.acquire(blocking=False):
         return [work(items)]
     try:
         n = min(n_threads(), len(items))

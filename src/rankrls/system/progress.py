@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from .limits import limits
+
 T = TypeVar("T")
 
-clock = time.monotonic
-FIRST = 1.0  # seconds before anything is printed
 EVERY = 0.5  # seconds between two updates of a line
 LOGGED = 5.0  # seconds between the first two lines of a log; the interval doubles from there
 
@@ -33,7 +32,7 @@ class Progress:
     unit: str = ""
     done: int = 0
     quiet: bool = False
-    _start: float = field(default_factory=lambda: clock())
+    _start: float = field(default_factory=lambda: limits.clock())
     _last: float | None = None  # when something was last printed
     _pause: float = 0.0
     _closed: bool = False
@@ -52,7 +51,7 @@ class Progress:
         """Another n are done."""
         with self._lock:
             self.done += n
-            now = clock()
+            now = limits.clock()
             if self.done == self.total:
                 self._close(now)
             elif self._due(now):
@@ -60,15 +59,15 @@ class Progress:
 
     def restart(self) -> None:
         """Count time from now on."""
-        self._start = clock()
+        self._start = limits.clock()
 
     def close(self) -> None:
         """No more is to come."""
         with self._lock:
-            self._close(clock())
+            self._close(limits.clock())
 
     def _due(self, now: float) -> bool:
-        if self.quiet or now - self._start <= FIRST:
+        if self.quiet or now - self._start <= limits.silent_seconds:
             return False
         return self._last is None or now - self._last > (EVERY if rewrites() else self._pause)
 
@@ -77,7 +76,11 @@ class Progress:
         show(f"{self.label}: {self._state(now)}")
 
     def _close(self, now: float) -> None:
-        if not self._closed and not self.quiet and (self._last is not None or now - self._start > FIRST):
+        if (
+            not self._closed
+            and not self.quiet
+            and (self._last is not None or now - self._start > limits.silent_seconds)
+        ):
             took = duration(now - self._start)
             early = self.total is not None and self.done < self.total
             show(f"{self.label}: {'done' if early else self._state(now)} in {took}", last=True)
@@ -181,14 +184,14 @@ def working(label: str, quiet: bool = False) -> Iterator[None]:
     over = threading.Event()
 
     def tell() -> None:
-        start, pause, seen = clock(), FIRST, _lines
+        start, pause, seen = limits.clock(), limits.silent_seconds, _lines
         while not over.wait(pause):
             if _lines == seen:
-                show(f"{label}: {duration(clock() - start)}")
+                show(f"{label}: {duration(limits.clock() - start)}")
                 pause = pause if rewrites() else 2 * pause
             seen = _lines
-        if rewrites() and clock() - start > FIRST:
-            show(f"{label}: {duration(clock() - start)}", last=True)
+        if rewrites() and limits.clock() - start > limits.silent_seconds:
+            show(f"{label}: {duration(limits.clock() - start)}", last=True)
 
     thread = threading.Thread(target=tell, daemon=True)
     if not quiet:

@@ -12,10 +12,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from ..core.queries import Queries
+from ..system.limits import limits
 from .maps import LevelMap, NumberMap, Quantiles, Standard, TargetMap, codes
 from .reading import BOOLEAN, NUMBER, TEXT
 
-SAMPLE = 50_000  # values of a column kept for its quantiles when parts are added; more are drawn from
 LARGEST = 1e300  # larger numbers count as this one, so that differences of two are finite
 
 
@@ -36,8 +36,8 @@ class NumberSummary:
 
     def __add__(self, other: NumberSummary) -> NumberSummary:
         values, keys = np.concatenate([self.values, other.values]), np.concatenate([self.keys, other.keys])
-        if len(values) > SAMPLE:
-            kept = np.argpartition(keys, SAMPLE)[:SAMPLE]
+        if len(values) > limits.quantile_values:
+            kept = np.argpartition(keys, limits.quantile_values)[: limits.quantile_values]
             values, keys = values[kept], keys[kept]
         return NumberSummary(self.n + other.n, self.missing + other.missing, values, keys)
 

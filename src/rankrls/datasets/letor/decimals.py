@@ -24,7 +24,7 @@ _HUNDREDS, _UNITS = _u8(100 + (1000000 << 32)), _u8(1 + (10000 << 32))
 KEEP = np.array([(2**64 - 1) ^ (2 ** (8 * (8 - n)) - 1) for n in range(9)], dtype=_u8)  # the last n of 8 characters
 _POWERS = 10 ** np.arange(20, dtype=_u8)
 _FLOAT_POWERS = 10.0 ** np.arange(32)  # exact up to 10^22; larger ones belong to numbers of too many digits
-_EXTENDED = np.finfo(np.longdouble).nmant == 63
+EXTENDED = np.finfo(np.longdouble).nmant == 63
 _MOST_DIGITS = 19  # that a 64-bit integer holds
 
 
@@ -59,8 +59,13 @@ def integers(words: np.ndarray, keep: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return digits, wrong == 0
 
 
-def decimals(buffer: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers between the positions `start` and `end`, and which of them could not be read this way."""
+def decimals(
+    buffer: np.ndarray, start: np.ndarray, end: np.ndarray, *, extended: bool = EXTENDED
+) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers between the positions `start` and `end`, and which of them could not be read this way.
+
+    `extended` precision reads more of them.
+    """
     negative = buffer[start] == ord("-")
     signed = negative.any()
     if signed:
@@ -83,7 +88,7 @@ def decimals(buffer: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np
     values = mantissa.view(np.int64).astype(np.float64)
     values /= _FLOAT_POWERS[n_fraction]
     if longest > 16:
-        good &= _extend(values, mantissa, n_fraction, good)
+        good &= _extend(values, mantissa, n_fraction, good, extended)
     if signed:
         np.negative(values, out=values, where=negative)
     return values, ~good
@@ -118,11 +123,13 @@ def _word(buffer: np.ndarray, end: np.ndarray, length: np.ndarray) -> tuple[np.n
     return value, dotted, n_fraction, good
 
 
-def _extend(values: np.ndarray, mantissa: np.ndarray, n_fraction: np.ndarray, good: np.ndarray) -> np.ndarray:
+def _extend(
+    values: np.ndarray, mantissa: np.ndarray, n_fraction: np.ndarray, good: np.ndarray, extended: bool
+) -> np.ndarray:
     """Correct the values of mantissas that a float does not hold; which values are right in the end."""
     large = np.flatnonzero((mantissa > _u8(2**53)) & good)
     right = np.ones(len(values), dtype=bool)
-    if not _EXTENDED:
+    if not extended:
         right[large] = False
         return right
     exact = mantissa[large].astype(np.longdouble) / _FLOAT_POWERS[n_fraction[large]].astype(np.longdouble)

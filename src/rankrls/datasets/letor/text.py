@@ -14,12 +14,12 @@ from scipy import sparse as sparse_arrays
 from ...checks import check_choice
 from ...system import files
 from ...system.files import Source
+from ...system.limits import limits
 from ...system.types import DTypeLike
 from ..records import RankingData
 from .lines import LineError, Rows, parse
 from .matrix import Assembly
 
-BLOCK_BYTES = 1 << 21  # text parsed at a time
 _THREADS = 2  # the interpreter holds the others up
 _WRITE_ROWS = 1000
 
@@ -194,7 +194,7 @@ def _texts(file: BinaryIO, name: str = "the input") -> Iterator[bytes]:
     """The text in blocks of whole lines."""
     rest: list[bytes] = []  # of a line that goes on
     line = 1
-    while text := file.read(BLOCK_BYTES):
+    while text := file.read(limits.text_bytes):
         stop = text.rfind(b"\n") + 1
         if stop:
             line += text.count(b"\n")
