@@ -35,9 +35,9 @@ def compiled_code(wanted: bool | None) -> Iterator[None]:
         _wanted.reset(token)
 
 
-def serves(F: QueryPreferences, X: np.ndarray | None) -> bool:
+def serves(F: QueryPreferences, X: np.ndarray) -> bool:
     """Whether the sums of these rows are to be taken by `accumulated`."""
-    if X is None or not X.flags.c_contiguous or int(F.queries.sizes.max(initial=0)) > LONGEST:
+    if not X.flags.c_contiguous or int(F.queries.sizes.max(initial=0)) > LONGEST:
         return False
     wanted = _wanted.get()
     if wanted is None:
@@ -81,7 +81,7 @@ def accumulated(
         A, Z = np.empty((longest, n), dtype), np.empty((longest, t), dtype)
         total, top, product = np.zeros((n + t, n + t)), np.zeros(n, dtype), np.empty((n, n), dtype)
         for a, b in blocks:
-            r = loss_rows(
+            r = loss_rows(  # type: ignore[call-arg]
                 X, T, order, queries.starts, queries.sizes, a, b, *arrays, level, tie_start, scale, A, Z, top
             )  # fmt: skip
             total[:n, :n] += np.matmul(A[:r].T, A[:r], out=product)

@@ -117,7 +117,7 @@ def statistics(
                     total += np.matmul(A.T, A, out=product)
         return total, level
 
-    if isinstance(F, QueryPreferences) and fused.serves(F, array):
+    if isinstance(F, QueryPreferences) and array is not None and fused.serves(F, array):
         parts = fused.accumulated(F, array, T, centre)
     else:
         parts = share(accumulate, F.batches(width), cost=float(F.shape[1]) * width, label="sums over rows")
