@@ -11,6 +11,7 @@ import time
 import types
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -73,9 +74,10 @@ class Server:
                     self.send_header("Content-Length", "plenty" if fault.startswith("odd length") else str(len(body)))
                 self.end_headers()
                 if fault == "drip":
-                    for byte in body[:200]:
-                        self.wfile.write(bytes([byte]))
-                        time.sleep(0.01)
+                    with suppress(ConnectionError):  # the client gives up
+                        for byte in body[:200]:
+                            self.wfile.write(bytes([byte]))
+                            time.sleep(0.01)
                     return
                 self.wfile.write(body[: len(body) // 2] if fault.endswith("drop") else body)
                 self.close_connection = True

@@ -80,8 +80,8 @@ class RankRLS(Updates, PairFit, PairFeedback, Confidence, Explained, Paths):
     random_state : int, Generator or None, default=None
         Used only to choose basis points.
     store_path : bool, default=False
-        Keep the held-out scores of every alpha in `cv_predictions_path_`, hold rows out also where alpha is a number, and
-        keep the rows of a linear model with more columns than rows, for `coef_path` and `predict_path`.
+        Keep the held-out scores of every alpha in `cv_predictions_path_`, hold rows out also where alpha is a number,
+        and keep the rows of a linear model with more columns than rows, for `coef_path` and `predict_path`.
     verbose : bool, default=False
         Report the progress of passes that take longer than a second, on standard error.
 
