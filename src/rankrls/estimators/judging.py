@@ -100,17 +100,19 @@ class Judge:
         Y = Y if sparse.issparse(Y) else np.asarray(Y)
         return Evaluation({s: judge.matrix(x, Y, z, square, s) for s in settings})
 
-    def inner(self, setting: Any, shape: tuple[int, int]) -> Any:
+    def inner(self, setting: Any, shape: tuple[int, int], *, complete: bool = False) -> Any:
         """The model, with alpha chosen for the setting it is judged in."""
         model = clone(self.model)
-        if self.exact is not None:
-            return model.set_params(cv=self.exact[setting]) if model.cv == "auto" else model
-        if model.alpha != "auto" or model.cv != "auto" or setting in (2, TIME):
+        if model.cv != "auto" or setting == TIME:
             return model
-        few = {1: shape[0] * shape[1], 3: shape[1], 4: min(shape)}[setting]
-        folds = RelationKFold(
-            setting, max(2, min(INNER_FOLDS, few // 2)), same_objects=self.one_domain, random_state=self.random_state
-        )
+        if self.exact is not None:
+            return model.set_params(cv=self.exact[setting])
+        if setting == 2 and complete and model.max_iter != "auto":
+            return model  # each conditioning object in turn, exactly
+        few = {1: shape[0] * shape[1], 2: shape[0], 3: shape[1], 4: min(shape)}[setting]
+        same = self.one_domain and setting in (1, 4)  # the others keep objects in one of their roles
+        n = max(2, min(INNER_FOLDS, few // 2))
+        folds = RelationKFold(setting, n, same_objects=same, random_state=self.random_state)
         return model.set_params(cv=folds)
 
     def matrix(self, X: Any, Y: Any, Z: Any, square: tuple[bool, ...], setting: int) -> dict[str, np.ndarray]:
@@ -127,7 +129,9 @@ class Judge:
                 _take(other, train.columns, train.columns, square[1]),
             )
             shape = (len(train.columns), len(train.rows)) if turned else (len(train.rows), len(train.columns))
-            model = _quiet(self.inner(setting, shape).fit, x, train.of(Y), None if one else z)
+            y = train.of(Y)
+            complete = getattr(self.model, "missing", None) == "zero" if sparse.issparse(y) else not np.isnan(y).any()
+            model = _quiet(self.inner(setting, shape, complete=complete).fit, x, y, None if one else z)
             x = self._known(_take(X, test.rows, train.rows, square[0]), test.rows, train.rows, model.X_fit_, square[0])
             z = _take(other, test.columns, train.columns, square[1])
             z = self._known(z, test.columns, train.columns, model.Z_fit_, square[1])

@@ -60,7 +60,7 @@ class TwoStepRLS(RelationModel):
         conditioning object, each ranked one, or both ends of each edge, which is what new objects at both ends need;
         where both ends are of one kind these leave both roles. "leave-object-out" leaves out each object of one kind
         in both roles and judges its row. "auto" is that without Z, else "leave-row-out".
-    indefinite, basis, target_basis, random_state, verbose : as in `ConditionalRankRLS`
+    indefinite, basis, target_basis, encoder, random_state, verbose : as in `ConditionalRankRLS`
 
     Attributes
     ----------
@@ -111,6 +111,7 @@ class TwoStepRLS(RelationModel):
         indefinite="error",
         basis=None,
         target_basis=None,
+        encoder=None,
         random_state=0,
         verbose=False,
     ) -> None:
@@ -128,6 +129,7 @@ class TwoStepRLS(RelationModel):
         self.indefinite = indefinite
         self.basis = basis
         self.target_basis = target_basis
+        self.encoder = encoder
         self.random_state = random_state
         self.verbose = verbose
 
@@ -272,7 +274,7 @@ class TwoStepRLS(RelationModel):
         kernels = kernels_of(self.kernel, self.target_kernel, Z)
         validate = lambda X: validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
         of_bases = (self.basis, self.basis if self.target_basis is None else self.target_basis)
-        return sides_of(X, Z, kernels, self.indefinite, validate, of_bases, self.random_state)
+        return sides_of(X, Z, kernels, self.indefinite, validate, of_bases, self.random_state, self.encoder)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
