@@ -62,8 +62,9 @@ class LeaveQueryOut:
 
     def __call__(self, block: Block) -> HeldOutScores:
         queries = Queries.of(as_labels(block.qid))
-        F = self.loss.preferences(queries, block.y, block.weights)
-        rows = Primal(F, self.features, block.X, block.y, self.dtype)
+        y = self.loss.recoded(block).y
+        F = self.loss.preferences(queries, y, block.weights)
+        rows = Primal(F, self.features, block.X, y, self.dtype)
         return _judged(self.metric, block.y, rows.leave_queries_out(self.solved, self.alphas), queries)
 
 

@@ -134,6 +134,7 @@ class SumRows:
     model: Model | None = None  # if there is one, its residuals take the place of y
 
     def __call__(self, block: Block) -> PartialSums:
+        block = self.loss.recoded(block)
         queries = Queries.of(as_labels(block.qid))
         nothing = _no_fragments(_no_sums(self.features.n_columns, block.y.shape[1], self.loss.regression))
         if not len(block):

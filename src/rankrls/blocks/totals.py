@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from ..core.gains import LINEAR, Gain, recoded
 from ..core.levels import grades
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
@@ -24,6 +25,11 @@ class Loss:
     weighting: str
     regression: float
     tied: bool
+    gain: Gain = LINEAR
+
+    def recoded(self, block: Block) -> Block:
+        """A block with the gain of its labels in their place."""
+        return block if self.gain == LINEAR else replace(block, y=recoded(block.y, self.gain))
 
     def preferences(self, queries: Queries, y: np.ndarray, weights: np.ndarray | None) -> QueryPreferences:
         """F among rows whose queries are complete."""

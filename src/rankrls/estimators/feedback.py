@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
+from ..core.gains import LINEAR
 from ..core.penalty import per_spread
 from ..core.queries import Queries
 from ..core.statistics import Statistics
@@ -173,8 +174,17 @@ class PairFeedback(RidgeRanker):
             scaled=self.scale is not None,
         )
         weights = Weights.of(solution(self, self.alpha_, sums, data, pairs), data, self.regression)
-        kept = {name: getattr(self, f"{name}_", None) for name in ("weighting", "scale")}
-        learned = Learned(self.alpha_, self.tied_pairs_, self.n_queries_, sums.n_pairs, sums, **kept, pairs=pairs)
+        learned = Learned(
+            self.alpha_,
+            self.tied_pairs_,
+            self.n_queries_,
+            sums.n_pairs,
+            sums,
+            weighting=getattr(self, "weighting_", None),
+            scale=getattr(self, "scale_", None),
+            pairs=pairs,
+            gain=getattr(self, "gain_", LINEAR),  # none in older model files
+        )
         return self._store(weights, learned)
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import operator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 
 from .. import bases, checks
+from ..blocks.block import Block
 from ..blocks.checkpoint import Checkpoint
 from ..blocks.reading import SourceRows
 from ..blocks.scoring import HeldOutScores, LeaveFoldOut, LeaveQueryOut
@@ -22,6 +23,7 @@ from ..blocks.sources import Source
 from ..blocks.sums import BlockedRows, SumRows, SumRowsPerFold
 from ..blocks.totals import Counts, Loss, QueryTotals
 from ..core.features import Features, Identity, Nystroem, Projected
+from ..core.gains import LINEAR, gains_of
 from ..core.penalty import per_spread
 from ..core.queries import Queries
 from ..core.statistics import Statistics
@@ -46,18 +48,17 @@ class CountedRows:
     """Rows in blocks, and the totals of their queries as far as they are known."""
 
     blocks: BlockedRows
-    counts: dict[bool, Counts] = field(default_factory=dict)
-    known: dict[bool, QueryTotals] = field(default_factory=dict)
+    counts: dict[Loss, Counts] = field(default_factory=dict)
+    known: dict[Loss, QueryTotals] = field(default_factory=dict)
 
     def totals(self, loss: Loss) -> QueryTotals | None:
         """What blocks must know of each other; None where no query lies in two of them."""
         if self.blocks.whole:
             return None
-        tied = loss.tied
-        if tied not in self.known:
-            self.counts[tied] = self.blocks.labels(partial(Counts.of, tied=tied))
-            self.known[tied] = QueryTotals.of(self.counts[tied], loss, split=self.blocks.stable)
-        return self.known[tied]
+        if loss not in self.known:
+            self.counts[loss] = self.blocks.labels(CountLabels(loss))
+            self.known[loss] = QueryTotals.of(self.counts[loss], loss, split=self.blocks.stable)
+        return self.known[loss]
 
     def moved(self, loss: Loss, sums: Statistics) -> bool:
         """Whether blocks have changed since the labels were read: then some query was cut anew, and counted twice.
@@ -66,7 +67,7 @@ class CountedRows:
         """
         if self.blocks.whole:
             return False
-        counts = self.counts[loss.tied]
+        counts = self.counts[loss]
         if sums.n_rows != counts.n_rows:
             raise ValueError(
                 f"there were {counts.n_rows} rows in the first pass and {sums.n_rows} in the next one: the rows "
@@ -74,8 +75,18 @@ class CountedRows:
             )
         moved = sums.n_queries != counts.n_queries
         if moved:
-            self.known[loss.tied] = QueryTotals.of(counts, loss)
+            self.known[loss] = QueryTotals.of(counts, loss)
         return moved
+
+
+@dataclass(frozen=True)
+class CountLabels:
+    """A block -> its counts under a loss."""
+
+    loss: Loss
+
+    def __call__(self, block: Block) -> Counts:
+        return Counts.of(self.loss.recoded(block), tied=self.loss.tied)
 
 
 @dataclass(frozen=True)
@@ -237,7 +248,8 @@ def fit_rows(model: RidgeRanker, blocks: BlockedRows) -> RankRLSFit:
     auto = isinstance(model.alpha, str)
     ties = (True, False) if model.tied_pairs == "auto" else (bool(model.tied_pairs),)
     kernels = _with_kernels(model, blocks)
-    to_choose = auto or len(kernels) * len(ties) > 1
+    gains = gains_of(model.gain)
+    to_choose = auto or len(kernels) * len(ties) * len(gains) > 1
     rows, n_folds = CountedRows(blocks), _n_folds(model.cv) if to_choose else None
     metric = get_metric(model.scoring)
     candidates = (
@@ -245,10 +257,11 @@ def fit_rows(model: RidgeRanker, blocks: BlockedRows) -> RankRLSFit:
             rows,
             data,
             features_of(data, blocks.n_columns),
-            Loss(model.weighting, float(model.regression), tied),
+            Loss(model.weighting, float(model.regression), tied, gain),
             n_folds,
             model.alphas if auto else [model.alpha],
         )
+        for gain in gains
         for data in kernels
         for tied in ties
     )
@@ -266,6 +279,7 @@ def fit_rows(model: RidgeRanker, blocks: BlockedRows) -> RankRLSFit:
         statistics=setup.sums,
         weighting=model.weighting,
         scale=setup.scale,
+        gain=setup.loss.gain,
     )
     weights = Weights.of(setup.model(alpha), setup.data, model.regression)
     if not auto:
@@ -282,7 +296,7 @@ def more_sums(model: RidgeRanker, source: Source) -> tuple[Statistics, Training]
     data = Training(none, y, queries, flat=source.n_targets == 1, scaled=model.scale is not None)
     if model.kernel is not None:
         data = replace(data, kernel=model.kernel_, points=model.X_fit_)
-    loss = Loss(model.weighting, float(model.regression), model.tied_pairs_)
+    loss = Loss(model.weighting, float(model.regression), model.tied_pairs_, getattr(model, "gain_", LINEAR))
     rows = CountedRows(SourceRows(source))
     return BlockSetup(rows, data, features_of(data, source.n_columns), loss, None).sums, data
 
@@ -305,11 +319,13 @@ def combined(before: Statistics | None, sums: Statistics, alpha: float, *, learn
 def check_same_loss(model: RidgeRanker) -> None:
     """Sums of different losses cannot be added."""
     before = {"weighting": getattr(model, "weighting_", model.weighting), "tied_pairs": model.tied_pairs_}
+    before["gain"] = getattr(model, "gain_", LINEAR)
     if model.statistics_ is not None:
         before["regression"] = model.statistics_.beta
     for name, value in before.items():
         now = getattr(model, name)
-        if now != value and not (name == "tied_pairs" and now == "auto"):
+        now = LINEAR if name == "gain" and now is None else now
+        if now != value and not (name in ("tied_pairs", "gain") and now == "auto"):
             raise ValueError(
                 f"the model was fitted with {name}={value!r}, and now it is {now!r}: queries can be added and "
                 "forgotten only under the same loss. Set it back, or call fit with all rows"

@@ -9,6 +9,7 @@ from .. import checks
 from ..bases import BasisLike
 from ..blocks.sources import source_of
 from ..blocks.sums import BlockedRows
+from ..core.gains import Gain
 from ..kernels import KernelLike
 from ..system.frames import as_frame
 from ..system.types import ArrayLike, FitInput, Ids, Path, Seed
@@ -17,13 +18,14 @@ from .explaining import Explained
 from .feedback import PairFeedback
 from .from_blocks import fit_rows, fit_source, seen
 from .intake import training_rows
+from .mixing import Mixed
 from .pairs import PairFit
 from .paths import Paths
 from .setup import fit_training
 from .updates import Updates
 
 
-class RankRLS(Updates, PairFit, PairFeedback, Confidence, Explained, Paths):
+class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Paths):
     """Learning to rank in closed form: regularised least squares over pairs of items of one query.
 
     Minimises, over linear or kernel functions f, ::
@@ -77,6 +79,9 @@ class RankRLS(Updates, PairFit, PairFeedback, Confidence, Explained, Paths):
     positive : bool, list of columns, or dict, default=False
         Signs that weights of a linear model must have: True for none below zero, columns by name or number for these
         alone, a dict such as `{"bm25": +1, "spam": -1}` for either sign. Exact, and held out exactly.
+    gain : None, "exponential", "auto" or function, default=None
+        What labels are worth to the loss: themselves, 2^y - 1, or what a function makes of an array of them. "auto"
+        chooses between the first two with alpha. `scoring` always judges by the labels as they are given.
     random_state : int, Generator or None, default=None
         Used only to choose basis points.
     store_path : bool, default=False
@@ -113,6 +118,8 @@ class RankRLS(Updates, PairFit, PairFeedback, Confidence, Explained, Paths):
         Held-out scores of the training rows at `alpha_`; NaN for rows of weight zero or in no fold.
     cv_predictions_path_ : ndarray of shape (n_samples, n_alphas) or (n_samples, n_alphas, n_targets)
         The same at every alpha (only with store_path=True).
+    gain_ : str or function
+        The `gain` that was used, "linear" for the labels as they are.
     tied_pairs_ : bool
         Whether tied pairs were included.
     weighting_ : str
@@ -149,6 +156,7 @@ class RankRLS(Updates, PairFit, PairFeedback, Confidence, Explained, Paths):
         cv: object = "leave-query-out",
         scale: str | None = "auto",
         positive: object = False,
+        gain: Gain | None = None,
         random_state: Seed = None,
         store_path: bool = False,
         verbose: bool = False,
@@ -164,6 +172,7 @@ class RankRLS(Updates, PairFit, PairFeedback, Confidence, Explained, Paths):
         self.cv = cv
         self.scale = scale
         self.positive = positive
+        self.gain = gain
         self.random_state = random_state
         self.store_path = store_path
         self.verbose = verbose

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..core.gains import LINEAR, Gain
 from ..core.statistics import Statistics
 from ..kernels import Kernel, Precomputed
 from ..problems.base import Model
@@ -70,6 +71,7 @@ class Learned:
     scale: np.ndarray | None = None  # of the columns
     pairs: Preferred | None = None  # added one by one
     trained_on: TrainedOn | None = None  # where there are no sums
+    gain: Gain = LINEAR  # of the labels
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import checks
 from ..bases import BasisLike
 from ..core.expansion import expansion
+from ..core.gains import EXPONENTIAL, LINEAR, Gain
 from ..core.statistics import Statistics
 from ..core.weighting import WEIGHTINGS
 from ..kernels import KernelLike, is_precomputed
@@ -36,11 +37,13 @@ class RidgeRanker(Ranker):
     cv: object
     scale: str | None
     positive: object
+    gain: Gain | None
     random_state: Seed
     store_path: bool
     verbose: bool
 
     alpha_: float
+    gain_: Gain
     coef_: np.ndarray
     dual_coef_: np.ndarray
     intercept_: Any
@@ -115,6 +118,8 @@ class RidgeRanker(Ranker):
         checks.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
         checks.check_share("regression", self.regression)
         checks.check_choice("scale", self.scale, ("auto", None))
+        if not callable(self.gain):
+            checks.check_choice("gain", self.gain, (None, LINEAR, EXPONENTIAL, "auto"))
         get_metric(self.scoring)
         if self.kernel is not None:
             checks.check_unsigned(self.positive, "a kernel model, which has weights of points and not of features,")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import checks
+from ..core.gains import gains_of
 from ..core.penalty import per_spread
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
@@ -81,7 +82,7 @@ class Setup:
         folds, groups = folds_of(cv, self.data, item_fold=self._item_fold, refits=isinstance(self.problem, Iterative))
         settings = [Setting(alpha=float(alpha)) for alpha in alphas]
         leave_out = lambda layer: self.problem.leave_out(layer, alphas / self.unit)
-        return choice.judge(leave_out, settings, self.problem.y, folds, groups, metric)
+        return choice.judge(leave_out, settings, self.data.truth, folds, groups, metric)
 
     def _item_fold(self, rows: np.ndarray) -> Fold:
         if not self.items:
@@ -136,6 +137,7 @@ def fit_training(model: RidgeRanker, rows: Training) -> RankRLSFit:
     ties = (True, False) if model.tied_pairs == "auto" else (bool(model.tied_pairs),)
     of = partial(Setup.of, weighting=model.weighting, regression=float(model.regression))
     given = model.alphas if auto else [model.alpha]
+    options = [data.recoded(gain) for gain in gains_of(model.gain) for data in options]
     candidates = (of(data, given, tied=tied) for data in options for tied in ties)
     if auto or model.store_path or len(options) * len(ties) > 1:
         chosen = choice.choose(candidates, model.cv, get_metric(model.scoring))
@@ -152,6 +154,7 @@ def fit_training(model: RidgeRanker, rows: Training) -> RankRLSFit:
         weighting=model.weighting,
         scale=setup.scale,
         trained_on=None if setup.statistics() is not None else TrainedOn.of(data, with_rows=model.store_path),
+        gain=data.gain,
     )
     weights = Weights.of(setup.model(alpha), data, model.regression)
     return (

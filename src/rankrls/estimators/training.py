@@ -11,6 +11,7 @@ from scipy import sparse
 
 from .. import bases, checks
 from ..core.features import Identity, Nystroem
+from ..core.gains import LINEAR, Gain, recoded
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..core.statistics import Preferences
@@ -58,6 +59,8 @@ class Training:
     flat: bool = True  # the caller's y has one dimension
     signs: np.ndarray | None = None  # (n,) of the weights, where they are given
     scaled: bool = False  # columns count in units of their own spread
+    labels: np.ndarray | None = None  # (m, t) what rankings are judged by, where y is a gain of it
+    gain: Gain = LINEAR
 
     def without_zero_weights(self) -> Training:
         """A row of weight zero is a row not given."""
@@ -67,6 +70,15 @@ class Training:
         queries = Queries.of(self.queries.labels[self.queries.codes[kept]])
         rows = {"X": self.X[kept], "y": self.y[kept], "weights": self.weights[kept]}
         return replace(self, **rows, queries=queries, kept=kept, given=self.X)
+
+    def recoded(self, gain: Gain) -> Training:
+        """The rows with a gain of their labels to learn; rankings are judged by the labels themselves."""
+        return self if gain == LINEAR else replace(self, y=recoded(self.y, gain), labels=self.y, gain=gain)
+
+    @property
+    def truth(self) -> np.ndarray:
+        """(m, t) the labels that rankings are judged by."""
+        return self.y if self.labels is None else self.labels
 
     def with_kernels(
         self, kernel: KernelLike | None, basis: bases.BasisLike | None, random_state: Seed

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..blocks.sources import source_of
+from ..core.gains import LINEAR, Gain
 from ..core.preferences import QueryPreferences
 from ..core.statistics import Statistics
 from ..system.frames import as_frame
@@ -126,7 +127,7 @@ class Updates(RidgeRanker):
             X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
             X = as_frame(X)  # a stream can be read only once
             known: RidgeRanker = self
-            if not fitted and (self._auto or self.tied_pairs == "auto" or self.kernel is not None):
+            if not fitted and (self._auto or "auto" in (self.tied_pairs, self.gain) or self.kernel is not None):
                 known = clone(self).fit(X, y, qid=qid, sample_weight=sample_weight)
             rows = training_rows(self, X, y, qid, sample_weight, fresh=False)
             return self._store(*updated(self, known, *sums_of(self, known, rows), learn=learn))
@@ -141,12 +142,18 @@ def sums_of(model: RidgeRanker, known: RidgeRanker, rows: Training) -> tuple[Sta
             f"partial_fit keeps an n x n matrix, too large for {rows.X.shape[1]} features; it takes at most "
             f"{limits.gram_columns}"
         )
+    rows = rows.recoded(gain_of(known))
     tied = getattr(known, "tied_pairs_", known.tied_pairs)
     y = None if tied else rows.y[:, 0]
     F = QueryPreferences(
         rows.queries, y, weighting=model.weighting, regression=float(model.regression), weights=rows.weights
     )
     return rows.primal(F, rows.y).sums, rows
+
+
+def gain_of(known: RidgeRanker) -> Gain:
+    """The gain of a fitted model, or of one that has nothing to choose."""
+    return getattr(known, "gain_", LINEAR if known.gain is None else known.gain)
 
 
 def updated(model: RidgeRanker, known: RidgeRanker, sums: Statistics, data: Training, *, learn: bool) -> RankRLSFit:
@@ -164,6 +171,7 @@ def updated(model: RidgeRanker, known: RidgeRanker, sums: Statistics, data: Trai
         weighting=model.weighting,
         scale=sums.spread if scaled else getattr(data.kernel, "scale", None),
         pairs=pairs,
+        gain=gain_of(known),
     )
     weights = Weights.of(solution(model, alpha, sums, data, pairs), data, model.regression)
     return weights, learned, Selected()

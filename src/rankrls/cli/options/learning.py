@@ -55,6 +55,9 @@ PARAMETERS = [
     Parameter(
         "positive", all_or_words, "NAMES", "features whose weights must not be negative: all, a,b,c or @FILE", "none"
     ),
+    Parameter(
+        "gain", str, "GAIN", "what labels are worth to the loss: linear, exponential (2^y - 1) or auto", "linear"
+    ),
     Parameter("nu", auto_or(float), "NU", "co, pursuit: weight of the agreement between views", "auto; pursuit: 0"),
     Parameter("nus", numbers, "NU,...", "co, pursuit: values of nu to choose from", "from the data"),
     Parameter(

@@ -1,0 +1,32 @@
+"""What a label is worth to the loss: as it is, 2^y - 1, or a function of the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+LINEAR, EXPONENTIAL = "linear", "exponential"
+Gain = str | Callable[[np.ndarray], np.ndarray]
+
+
+def recoded(y: np.ndarray, gain: Gain) -> np.ndarray:
+    """Labels (m, t) as the loss sees them."""
+    if gain == LINEAR:
+        return y
+    with np.errstate(over="ignore"):
+        found = np.exp2(y) - 1 if gain == EXPONENTIAL else np.asarray(gain(y), dtype=np.float64)  # type: ignore[operator]
+    if found.shape != y.shape:
+        raise ValueError(f"gain gave an array of shape {found.shape} for labels of shape {y.shape}: one number each")
+    bad = ~np.isfinite(found) & np.isfinite(y)
+    if bad.any():
+        name = gain if isinstance(gain, str) else getattr(gain, "__name__", "a function")
+        raise ValueError(
+            f"gain={name!r} makes {found[bad][0]} of the label {y[bad][0]:g}: use labels such as 0 to 4, or no gain"
+        )
+    return found
+
+
+def gains_of(gain: Gain | None) -> tuple[Gain, ...]:
+    """The gains to choose from."""
+    return (LINEAR, EXPONENTIAL) if isinstance(gain, str) and gain == "auto" else (LINEAR if gain is None else gain,)
