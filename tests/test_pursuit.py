@@ -642,3 +642,33 @@ def test_too_many_functions_of_views_are_refused_before_they_are_tried(limit):
     limit(free_memory=1e4)
     with pytest.raises(MemoryError, match="view 0: a basis of 30 points"):
         RankingPursuit(3, views=2).fit(X, y, qid=qid)
+
+
+# ---------------------------------------------------------------- many rows of few columns are summed, not kept
+
+
+@pytest.mark.parametrize("params", LOSSES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_tall_features_are_pursued_through_their_sums_as_through_their_rows(params, weighted):
+    X, y, qid = noisy(m=400, n=8, n_queries=40, levels=4)
+    X[:, 3], X[:, 5] = 1e6 * X[:, 3], 7.0  # other units, and a constant
+    u = weights(len(y)) if weighted else None
+    folds = list(GroupKFold(4).split(X, y, qid))
+    fits = [  # sparse columns are never compressed
+        RankingPursuit(kernel=None, max_basis=7, cv=folds, **params).fit(rows, y, qid=qid, sample_weight=u)
+        for rows in (X, sparse.csr_array(X))
+    ]
+    got, expected = (model.path_ for model in fits)
+    assert_array_equal(got.indices, expected.indices)
+    assert_allclose(got.errors, expected.errors, rtol=1e-9)
+    assert_allclose(got.scores, expected.scores, rtol=1e-12)
+    assert_allclose(fits[0].predict(X), fits[1].predict(X), rtol=1e-6, atol=1e-6)
+
+
+def test_nearly_equal_columns_are_pursued_in_the_rows():
+    X, y, qid = noisy(m=300, n=4, n_queries=30, levels=4)
+    twin = np.column_stack([X, X[:, 0] + 1e-4 * np.random.default_rng(5).normal(size=len(X))])
+    model = RankingPursuit(5, kernel=None).fit(twin, y, qid=qid)
+    root = np.linalg.cholesky(laplacian_of(y, qid, {}) + 1e-12 * np.eye(len(y))).T  # L = root'root
+    left = np.linalg.lstsq(root @ twin, root @ y, rcond=None)[1]
+    assert_allclose(model.path_.errors[-1], left[0], rtol=1e-6)

@@ -35,11 +35,14 @@ from typing import Any
 
 import numpy as np
 
+from ..core.features import Identity
 from ..core.preferences import QueryPreferences
 from ..core.statistics import targets
 from ..system.progress import counted
-from .base import Fold
-from .dictionary import Atoms, Dictionary, as_atoms
+from .base import Fold, careful
+from .compressed import TALL, Compressed
+from .dictionary import Atoms, Columns, Dictionary, as_atoms
+from .primal import Primal
 
 DEPENDENT = 1e-10  # an atom of which no more than this share (of its square) is new is spanned by those chosen
 NOTHING = 1e-20  # a gain below this share of the loss at the start is rounding
@@ -196,13 +199,30 @@ class Supervised:
     rows: np.ndarray | None = None  # (N,)
 
     @cached_property
-    def _atoms(self) -> Atoms:
-        return as_atoms(self.F, self.dictionary)
+    def _columns(self) -> Primal | None:
+        """The sums over the rows of X, where its columns are the atoms and its rows far outnumber them."""
+        X = getattr(self.dictionary, "X", None)
+        if not isinstance(self.dictionary, Columns) or self.rows is not None or not isinstance(X, np.ndarray):
+            return None
+        if len(self.y) < TALL * (X.shape[1] + 1):
+            return None
+        return Primal(self.F, Identity(X.shape[1]), X, self.y, np.dtype(np.float64))
+
+    @cached_property
+    def _problem(self) -> tuple[Atoms, np.ndarray, float]:
+        """A, z and the mean taken off the targets."""
+        few = None if self._columns is None else Compressed.of(self._columns.sums)
+        if few is not None:
+            return few.atoms, few.z, few.target_mean
+        z, mean = targets(self.F, self.y)
+        return as_atoms(self.F, self.dictionary), z[:, 0], float(mean[0])
 
     def path(self, n: int, banned: Sequence[int] = ()) -> PursuitPath:
         """Models of sizes 1 to n, or fewer."""
-        z, mean = targets(self.F, self.y)
-        path = pursue(self._atoms, z[:, 0], n, backfit=self.backfit, banned=banned)
+        return self._path(*self._problem, n, banned)
+
+    def _path(self, atoms: Atoms, z: np.ndarray, mean: float, n: int, banned: Sequence[int] = ()) -> PursuitPath:
+        path = pursue(atoms, z, n, backfit=self.backfit, banned=banned)
         return replace(path, intercepts=path.intercepts + mean)
 
     def alternatives(self, path: PursuitPath, n: int, k: int, tolerance: float) -> list[PursuitPath]:
@@ -244,14 +264,26 @@ class Supervised:
         return _leave_out(self._held_out, folds, sizes, len(self.y))
 
     def _held_out(self, fold: Fold, n: int) -> np.ndarray:
-        rest = fold.rest(len(self.y))
         atoms = np.arange(self.dictionary.n_atoms)
+        path = self._path_without(fold, n)
+        if path is not None:
+            D = self.dictionary.values(fold.rows, path.indices[:, 0])
+            return D @ path.coefs[:, 0].T + path.intercepts[:, 0]
+        rest = fold.rest(len(self.y))
         if self.rows is not None:
             atoms = atoms[~np.isin(self.rows, fold.rows)]
         part = Supervised(self.F.restrict(rest), self.dictionary.restrict(rest, atoms), self.y[rest], self.backfit)
         path = part.path(min(n, len(atoms)))
         D = self.dictionary.values(fold.rows, atoms[path.indices[:, 0]])
         return D @ path.coefs[:, 0].T + path.intercepts[:, 0]
+
+    def _path_without(self, fold: Fold, n: int) -> PursuitPath | None:
+        """The path without whole queries, from the sums of all rows less theirs; None where these do not tell."""
+        if self._columns is None or not fold.whole or careful([fold], self.F) != [fold]:
+            return None
+        few = Compressed.of(self._columns.sums - self._columns.restrict(fold.rows).sums)
+        n_atoms = self.dictionary.n_atoms
+        return None if few is None else self._path(few.atoms, few.z, few.target_mean, min(n, n_atoms))
 
 
 def _members(path: PursuitPath, n: int) -> frozenset[int]:

@@ -1,0 +1,45 @@
+"""Many rows of few columns as few rows: R and b with R'R = A'A and R'b = A'z.
+
+Whatever asks of A and z only for lengths and angles, as a pursuit does, finds the same in R and b. They come from sums
+that one pass over the rows takes, which has its price: a Gram matrix loses half of the digits. Columns so nearly
+dependent that this could be seen are not compressed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.statistics import Statistics
+from ..core.symmetric import eigh
+from .dictionary import Whitened
+
+DEPENDENT = 1e-6  # eigenvalues of the columns' correlations below this share of the largest are too small
+TALL = 2  # rows for each column, from which on there is something to gain
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """Columns and target of a least-squares problem in at most n + 1 rows."""
+
+    atoms: Whitened
+    z: np.ndarray  # (n + 1,)
+    target_mean: float
+
+    @classmethod
+    def of(cls, sums: Statistics) -> Compressed | None:
+        """From the sums of one target; None where they have too few digits."""
+        seen = sums.spread > 0
+        length = np.sqrt(np.diag(sums.gram)[seen])
+        d, V = eigh(sums.gram[np.ix_(seen, seen)] / np.outer(length, length))
+        if not len(d) or not np.all(np.isfinite(d)) or d[0] < DEPENDENT * d[-1]:
+            return None
+        n, k, root = len(seen), len(d), np.sqrt(d)[:, None]
+        A = np.zeros((k + 1, n))
+        A[:k, seen] = root * V.T * length
+        z = np.zeros(k + 1)
+        z[:k] = (V.T @ (sums.cross[seen, 0] / length)) / root[:, 0]
+        z[k] = np.sqrt(max(0.0, sums.square[0] - z[:k] @ z[:k]))  # what no column explains
+        atoms = Whitened(A, sums.mean, np.einsum("ij,ij->j", A, A), ~seen)
+        return cls(atoms, z, float(sums.target_mean[0]))
