@@ -28,6 +28,7 @@ from benchmarks.generated import ragged, search_data
 from benchmarks.measure import Measured, Row, machine, measure
 from benchmarks.outofcore import outofcore
 from benchmarks.peers import peers
+from benchmarks.workbench import workbench
 from rankrls import ConditionalRankRLS, RankingPursuit, RankRLS, View, metrics
 from rankrls.bases import RandomRows
 from rankrls.core.preferences import QueryPreferences
@@ -312,6 +313,7 @@ SUITES: dict[str, Callable[[bool], Iterator]] = {
     "reading": reading,
     "peers": peers,
     "outofcore": outofcore,
+    "workbench": workbench,
 }
 
 

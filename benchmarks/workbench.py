@@ -1,7 +1,8 @@
-"""The workbench: time of a change, and many clients at once.
+"""The workbench: opening a file, every change, the page in a browser, and many clients at once.
 
-python -m benchmarks.workbench                       milliseconds of each change, 100,000 x 136
-python -m benchmarks.workbench --load 600            20 clients for 600 seconds: errors, latency, memory
+python -m benchmarks.run workbench              the table: 100,000 and 1,000,000 documents of 136 features
+python -m benchmarks.workbench --load 600       20 clients for 600 seconds: errors, latency, memory
+python -m benchmarks.workbench --page FILE      input to paint in Chromium, as JSON
 """
 
 from __future__ import annotations
@@ -9,111 +10,236 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import resource
+import shutil
 import statistics
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measure import Measured, Row, StoppedError, alone, resident
+from benchmarks.outofcore import write
+from rankrls import RankRLS
 from rankrls.app.demo import demo
-from rankrls.app.documents import Documents, documents
+from rankrls.app.inputs import documents_of
 from rankrls.app.session import Session
-from rankrls.app.sums import KEYS
-from rankrls.datasets import RankingData
 
-BUDGETS = {"alpha": 16.0, "change": 50.0}  # milliseconds
-
-
-def generated(m: int, n: int, length: int = 100) -> Documents:
-    """Random documents with grades 0 to 4."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(m, n))
-    y = np.clip(np.round(X @ rng.normal(size=n) / n**0.5 + rng.normal(size=m)), 0, 4)
-    return documents(RankingData(X, y, np.arange(m) // length))
+BUDGETS = {100_000: 50, 1_000_000: 100}  # milliseconds of a change
+ALPHA = 16  # milliseconds of a step of the slider
 
 
-def changes(session: Session) -> dict[str, tuple[str, Callable[[int], None]]]:
-    """What is measured: its budget, and the change with a number that differs each time."""
+def workbench(quick: bool) -> Iterator[Row | str]:
+    """Opening beside a fit, changes in CPU seconds of the session, and input to paint in the page."""
+    for m in (100_000,) if quick else (100_000, 1_000_000):
+        with tempfile.TemporaryDirectory() as folder:
+            path, size = Path(folder, "data.parquet"), f"{m:,} x 136"
+            write(path, m, 0)
+            found = alone("benchmarks.workbench", "--open", str(path))
+            opened = Measured(found["open"], found["megabytes"], found["open"] / found["fit"], found["others"])
+            yield Row(f"open {size} Parquet, to the first model (CPU)", opened, "RankRLS().fit(file)", "<= 1x")
+            found = alone("benchmarks.workbench", "--changes", str(path))
+            for name, cpu in found["changes"].items():
+                most = ALPHA if name == "alpha" else BUDGETS[m]
+                measured = Measured(cpu / 1000, 0, None, found["others"])
+                yield Row(f"{name}, {size} (CPU of the session)", measured, "", f"<= {most} ms")
+            try:
+                found = alone("benchmarks.workbench", "--page", str(path), limit=600)
+            except StoppedError as stopped:
+                yield f"The page was not measured: {stopped}"
+                continue
+            idle = found["page"].pop("nothing")
+            for name, one in found["page"].items():
+                most = ALPHA if name == "alpha" else BUDGETS[m]
+                measured = Measured(one["wall"] / 1000, 0, one["wall"] / idle["wall"], found["others"])
+                what = f"{name}, {size} (input to paint; {one['cpu']:.0f} ms CPU in the page)"
+                yield Row(what, measured, "a frame with nothing to do", f"<= {most} ms")
+
+
+# ---------------------------------------------------------------- the session
+
+
+def opening(path: str) -> dict[str, float]:
+    """CPU seconds from a file to the first model, and of a fit of the same file."""
+    start, before = time.process_time(), resident()
+    RankRLS().fit(path)
+    fitted = time.process_time()
+    session = Session(documents_of(path))
+    session.coef(session.state)
+    opened = time.process_time()
+    session.close()
+    return {"fit": fitted - start, "open": opened - fitted, "megabytes": resident() - before}
+
+
+def changes(session: Session) -> dict[str, Callable[[int], object]]:
+    """What is measured: the change with a number that differs each time, and the scores of a query after it."""
     rows = session.documents.queries.rows(3)
-    do, shown = session.do, lambda: session.scores(session.state, rows)
+    shown = lambda: session.scores(session.state, rows)
 
     def then(action: dict) -> None:
-        do(action)
+        session.do(action)
         shown()
 
-    def setting(name: str, values: list) -> Callable[[int], None]:
+    def setting(name: str, values: list) -> Callable[[int], object]:
         return lambda k: then({"do": "set", "name": name, "value": values[k % len(values)]})
 
     path = lambda: session.fit(session.state).path
-    switch = lambda k: then({"do": "features", ("on" if k % 2 else "off"): [4]})
     return {
-        "alpha, scores of a query": ("alpha", lambda k: (path().coef(0.1 + k), shown())[0]),
-        "drag": ("change", lambda k: then({"do": "prefer", "above": int(rows[k]), "below": int(rows[50])})),
-        "grade": ("change", lambda k: then({"do": "grade", "row": int(rows[k]), "grade": k % 5})),
-        "ties": ("change", setting("tied_pairs", [True, False])),
-        "weighting": ("change", setting("weighting", ["pairs", "queries", "items"])),
-        "regression": ("change", setting("regression", [0.25, 0.5, 0.0])),
-        "gain": ("change", setting("gain", ["exp2", "linear"])),
-        "feature": ("change", switch),
-        "sign": ("change", lambda k: then({"do": "sign", "feature": 7, "sign": [1, -1, 0][k % 3]})),
+        "alpha": lambda k: (path().coef(0.1 + k), shown()),
+        "drag": lambda k: then({"do": "prefer", "above": int(rows[k]), "below": int(rows[50])}),
+        "grade": lambda k: then({"do": "grade", "row": int(rows[k]), "grade": k % 5}),
+        "ties": setting("tied_pairs", [True, False]),
+        "weighting": setting("weighting", ["pairs", "queries", "items"]),
+        "regression": setting("regression", [0.25, 0.5, 0.0]),
+        "gain": setting("gain", ["exp2", "linear"]),
+        "feature": lambda k: then({"do": "features", ("on" if k % 2 else "off"): [4]}),
+        "sign": lambda k: then({"do": "sign", "feature": 7, "sign": [1, -1, 0][k % 3]}),
+        "100 queries un-learned": lambda k: then(
+            {"do": "forget", "queries": list(range(100 * k + 100, 100 * k + 200))}
+        ),
     }
 
 
-def latency(m: int, n: int, repeats: int = 9) -> list[dict]:
-    """CPU and wall milliseconds of each change, the median over repeats."""
-    start = time.perf_counter()
-    session = Session(generated(m, n))
-    session.coef(session.state)
-    opened = time.perf_counter() - start
-    while not all(session.sums.known(key) for key in KEYS):
+def latency(path: str, repeats: int = 7) -> dict[str, float]:
+    """CPU milliseconds of each change, the median over repeats."""
+    session = Session(documents_of(path))
+    while not session.prepared:
         time.sleep(0.1)
-    lines, fresh = [], itertools.count(5000)
-    for name, (budget, change) in changes(session).items():
-        cpu, wall = [], []
+    found, fresh = {}, itertools.count(50_000)
+    for name, change in changes(session).items():
+        cpu = []
         for k in range(repeats):
             session.do({"do": "grade", "row": next(fresh), "grade": 3})  # a state that was never solved
             session.coef(session.state)
-            at = time.thread_time(), time.perf_counter()
+            start = time.thread_time()
             change(k)
-            cpu.append(1000 * (time.thread_time() - at[0]))
-            wall.append(1000 * (time.perf_counter() - at[1]))
-            time.sleep(0.02)
-        lines.append({"change": name, "cpu": statistics.median(cpu), "wall": statistics.median(wall), "budget": budget})
+            cpu.append(1000 * (time.thread_time() - start))
+        found[name] = statistics.median(cpu)
     session.close()
-    print(f"{m:,} x {n}: open to the first model {opened:.2f} s")
-    for line in lines:
-        most = BUDGETS[line["budget"]]
-        print(f"  {line['change']:<26} {line['cpu']:7.1f} ms CPU {line['wall']:8.1f} ms wall   budget {most:g}")
-    return lines
+    return found
 
 
-def memory() -> float:
-    """Megabytes of this process now."""
+# ---------------------------------------------------------------- the page
+
+
+def in_the_page(path: str) -> dict[str, dict[str, float]]:
+    """Milliseconds from the input to the frame that shows it, as the page measures them: medians."""
+    if shutil.which("chromium") is None or shutil.which("chromedriver") is None:
+        raise SystemExit("no chromium and chromedriver on this machine")
+    sys.path.append(str(Path(__file__).parents[1] / "tests"))
+    from browser import chromium  # type: ignore[import-not-found]
+    from page import Page  # type: ignore[import-not-found]
+
+    command = [sys.executable, "-m", "rankrls", "workbench", path, "--no-browser", "--quiet", "--json"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(path).parent)
     try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * resource.getpagesize() / 1e6
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+        assert server.stdout is not None
+        text = ""
+        while not text.rstrip().endswith("}"):
+            text += server.stdout.readline()
+        address = json.loads(text)["url"]
+        while not _state(address)["prepared"]:
+            time.sleep(0.3)
+        with chromium() as browser:
+            return _used(Page(browser, address, 1440, ready="document.querySelector('.wb-doc')"))
+    finally:
+        server.terminate()
+        server.wait(60)
 
 
-def load(seconds: float, clients: int = 20) -> dict:
-    """Clients that read and change one session; errors, latency, and memory at the beginning and at the end."""
+def _state(address: str) -> dict:
+    with urllib.request.urlopen(address.replace("/?", "/api/state?"), timeout=60) as answer:
+        return json.load(answer)
+
+
+APP = "document.querySelector('.wb').workbench"
+IDLE = (  # a key that changes a line of text: what input to paint costs with nothing to do
+    f"(() => {{ const app = {APP}; app.timings.idle = []; document.addEventListener('keydown', (event) => {{"
+    " if (event.key !== 'F9') return; app.live.textContent = event.timeStamp; app.time('idle', event.timeStamp);"
+    " }); })()"
+)
+
+
+class Used:
+    """The page in use: milliseconds from input to paint, and CPU milliseconds of its thread."""
+
+    def __init__(self, page):  # type: ignore[no-untyped-def]
+        self.page, self.found = page, {}
+        page.browser.command("Performance.enable", timeDomain="threadTicks")
+        page.ask(IDLE)
+
+    def cpu(self) -> float:
+        metrics = self.page.browser.command("Performance.getMetrics")["metrics"]
+        return 1000 * next(one["value"] for one in metrics if one["name"] == "TaskDuration")
+
+    def note(self, name: str, kind: str, acts: list[Callable[[], object]], steps: int = 1) -> None:
+        """Do things, each of which draws a number of frames; keep the medians."""
+        wall, cpu = [], []
+        for act in acts:
+            before, start = self.page.app(f"timings.{kind}.length"), self.cpu()
+            act()
+            self.page.until(f"{APP}.timings.{kind}.length >= {before + 1}")
+            time.sleep(0.05)
+            new = self.page.app(f"timings.{kind}.slice({before})")
+            wall += new
+            cpu.append((self.cpu() - start) / (len(new) if steps > 1 else 1))
+        self.found[name] = {"wall": statistics.median(wall), "cpu": statistics.median(cpu)}
+
+
+def _used(page) -> dict[str, dict[str, float]]:  # type: ignore[no-untyped-def]
+    used = Used(page)
+
+    def slide() -> None:
+        x, y = page.centre(".wb-curve .wb-slider")
+        page.mouse("mousePressed", x, y, clickCount=1)
+        for step in range(40):
+            page.mouse("mouseMoved", x + 3 * step, y)
+            time.sleep(0.01)
+        page.mouse("mouseReleased", x + 117, y, clickCount=1)
+
+    def drag(k: int) -> None:
+        rows = page.rows()
+        grip = lambda row: page.centre(f"[data-row='{row}'] .wb-grip")
+        page.drag(grip(rows[6 + k % 3]), grip(rows[1]), steps=4)
+
+    click = lambda selector: lambda: page.click(selector)
+    used.note("nothing", "idle", [lambda: page.press("F9")] * 9)
+    used.note("alpha", "alpha", [slide], steps=40)
+    used.note("drag", "change", [lambda k=k: drag(k) for k in range(5)])
+    for name, values in (
+        ("tied_pairs", ("true", "false")),
+        ("weighting", ("queries", "pairs", "items")),
+        ("gain", ("exp2", "linear")),
+    ):
+        used.note(name, "change", [click(f'[data-setting="{name}:{value}"]') for value in values])
+    page.ask("document.querySelector('.wb-feature-box').scrollIntoView({block: 'center'})")
+    used.note("feature", "change", [click(".wb-feature .wb-switch")] * 4)
+    return used.found
+
+
+# ---------------------------------------------------------------- many clients
+
+
+def load(seconds: float, clients: int = 20) -> dict[str, float]:
+    """Clients that read and change one session; errors, latency, and memory along the way."""
     from rankrls.app.server import Server
 
     server = Server(Session(demo())).start()
     root, token = server.url.split("/?token=")
     end, times, errors, lock = time.monotonic() + seconds, [], [], threading.Lock()
+    changed = itertools.count()
 
     def ask(path: str, body: dict | None = None) -> None:
         data = None if body is None else json.dumps(body).encode()
         start = time.perf_counter()
         try:
-            with urllib.request.urlopen(
-                urllib.request.Request(f"{root}/api/{path}", data, {"X-Token": token}), timeout=60
-            ) as got:
+            request = urllib.request.Request(f"{root}/api/{path}", data, {"X-Token": token})
+            with urllib.request.urlopen(request, timeout=60) as got:
                 got.read()
         except Exception as error:
             with lock:
@@ -129,34 +255,45 @@ def load(seconds: float, clients: int = 20) -> dict:
             ask(f"query?query={query}")
             ask(["state", "model", "queries", "curve"][int(rng.integers(4))])
             if rng.random() < 0.2:
-                ask("do", {"do": "grade", "row": row, "grade": int(rng.integers(5))})
+                ask(f"do?query={query}", {"do": "grade", "row": row, "grade": int(rng.integers(5))})
+                next(changed)
             time.sleep(0.2 * rng.random())
 
     threads = [threading.Thread(target=client, args=(seed,)) for seed in range(clients)]
     for thread in threads:
         thread.start()
-    time.sleep(min(20, seconds / 3))
-    early = memory()
+    memory, start = [], time.monotonic()
+    while time.monotonic() < end:
+        time.sleep(min(30, seconds / 6))
+        memory.append(resident())
+        print(f"  {time.monotonic() - start:4.0f} s: {memory[-1]:.0f} MB, {len(times):,} requests", file=sys.stderr)
     for thread in threads:
         thread.join()
-    late = memory()
     server.close()
     middle, high = (1000 * float(np.quantile(times, q)) for q in (0.5, 0.99))
     print(f"{clients} clients, {seconds:g} s: {len(times):,} requests, {len(errors)} errors {errors[:3]}")
-    print(f"  median {middle:.0f} ms, 99 % {high:.0f} ms; memory {early:.0f} MB, at the end {late:.0f} MB")
-    return {"requests": len(times), "errors": len(errors), "early": early, "late": late}
+    print(f"  {next(changed):,} changes; median {middle:.0f} ms, 99 % {high:.0f} ms")
+    print(f"  memory after a sixth {memory[len(memory) // 6]:.0f} MB, at the end {memory[-1]:.0f} MB")
+    return {"requests": len(times), "errors": len(errors), "early": memory[len(memory) // 6], "late": memory[-1]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--load", type=float, metavar="SECONDS")
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--features", type=int, default=136)
+    parser.add_argument("--open", metavar="FILE")
+    parser.add_argument("--changes", metavar="FILE")
+    parser.add_argument("--page", metavar="FILE")
     args = parser.parse_args()
     if args.load:
         load(args.load)
+    elif args.open:
+        print(json.dumps(opening(args.open)))
+    elif args.changes:
+        print(json.dumps({"changes": latency(args.changes)}))
+    elif args.page:
+        print(json.dumps({"page": in_the_page(args.page)}))
     else:
-        latency(args.rows, args.features)
+        parser.error("python -m benchmarks.run workbench makes the table")
 
 
 if __name__ == "__main__":

@@ -81,6 +81,7 @@ class Api:
             "features": session.limits.features,
             "queries": session.limits.queries,
             "judged": sum(levels.values()),
+            "prepared": session.prepared,
             "levels": list(levels) if len(levels) <= 20 else None,
             "grade_range": [min(levels), max(levels)] if levels else [0, 4],
             "settings": state.settings(),

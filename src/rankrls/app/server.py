@@ -255,6 +255,7 @@ def _bound(port: int, last: int) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((HOST, wanted))
+            made.listen(128)  # whoever comes before the server is up waits, and is not turned away
             return made
         except OSError as error:
             made.close()

@@ -346,6 +346,11 @@ class Session:
 
         return stop
 
+    @property
+    def prepared(self) -> bool:
+        """Whether every switch is ready: all sums are made, or there are too many columns to make them in advance."""
+        return self.features.n_columns > PREPARED or all(self.sums.known(key) for key in KEYS)
+
     def close(self) -> None:
         """End the work and close the journal."""
         self._closed = True
@@ -385,7 +390,7 @@ class Session:
 
             return tell
 
-        if self.features.n_columns <= PREPARED:
+        if not self.prepared:
             for key in KEYS:
                 if current() and not self.sums.known(key):
                     self.sums.loss(key, self.learned_labels(state))

@@ -1,6 +1,6 @@
 // The workbench: what is shown, what is chosen, and how one reaches the other.
 
-import { add, button, finite, fixed, h, icon, metricName, replace, short, signed, whole } from "./dom.js";
+import { add, button, finite, fixed, h, icon, metricName, replace, setText, short, signed, whole } from "./dom.js";
 import { DocumentList } from "./documents.js";
 import { ModelPanel } from "./model.js";
 import { QueryList } from "./queries.js";
@@ -205,6 +205,7 @@ export class App {
   later() {
     this.timer ??= setTimeout(async () => {
       this.timer = null;
+      if (this.model.moving) return this.later(); // the hand on the slider goes first
       try {
         await this.loadCurve();
         await this.loadColumns();
@@ -301,7 +302,7 @@ export class App {
   // ---------------------------------------------------------------- drawing
 
   draw() {
-    this.title.textContent = this.state.name;
+    setText(this.title, this.state.name);
     this.root.classList.toggle("wb-read-only", this.state.read_only);
     const enable = (element, label, text) => {
       element.disabled = label === null || this.state.read_only;
@@ -324,7 +325,7 @@ export class App {
     let text = words.join(" · ");
     if (!this.connected) text = "Server away, trying again…";
     else if (finite(this.progress) && this.progress < 1) text += ` · holding out ${Math.round(100 * this.progress)} %`;
-    this.status.textContent = text;
+    setText(this.status, text);
   }
 
   drawHeadline() {
@@ -347,7 +348,7 @@ export class App {
         number === 0 ? h("span", { class: `wb-delta${good}`, title: "against the snapshot that is marked on the right" },
           change === null || Math.abs(change) < 5e-5 ? "" : [signed(change, 4), h("small", {}, ` vs ${base.name.slice(0, 18)}`)]) : null);
     });
-    replace(this.headline, this.lastChange(headline), items);
+    replace(this.headline, this.lastChange(headline), items); // a few elements in a box of their own
   }
 
   // What the last action was worth: the first metric now less what it was before.

@@ -1,8 +1,9 @@
 // The ranked list in the middle: rows slide to their places, and can be dragged to others.
 
-import { button, finite, fixed, h, icon, replace, short, whole } from "./dom.js";
+import { button, finite, fixed, h, icon, setText, short, whole } from "./dom.js";
 
 const LEVEL = 1.6449; // of an interval of 90 %
+const BEYOND = 3; // rows above and below what is in sight that are drawn as well
 const FAR = 6; // pixels before a press becomes a drag
 
 export class DocumentList {
@@ -24,7 +25,12 @@ export class DocumentList {
     this.box = h("div", { class: "wb-scroll wb-doc-box", role: "grid", "aria-label": "Ranked documents", tabindex: -1 });
     this.space = h("div", { class: "wb-space", role: "rowgroup" });
     this.box.append(this.space);
-    this.box.addEventListener("scroll", () => this.place(), { passive: true });
+    this.top = 0; // of what is in sight; with its size kept, because asking for them while drawing costs a layout
+    this.size = { width: 0, height: 0, axis: 0 };
+    this.box.addEventListener("scroll", () => {
+      this.top = this.box.scrollTop;
+      this.place();
+    }, { passive: true });
     new ResizeObserver(() => this.resize()).observe(this.box);
     this.empty = h("p", { class: "wb-empty", hidden: true });
     this.element = h("section", { class: "wb-panel wb-documents", "aria-label": "Ranked documents" },
@@ -37,10 +43,12 @@ export class DocumentList {
   }
 
   get rowHeight() {
-    return this.box.clientWidth < 520 ? 72 : 60;
+    return this.size.width < 520 ? 72 : 60;
   }
 
   resize() {
+    const axis = this.space.querySelector(".wb-axis")?.clientWidth ?? 0;
+    this.size = { width: this.box.clientWidth, height: this.box.clientHeight, axis };
     if (this.app.list) this.place(true);
   }
 
@@ -51,9 +59,14 @@ export class DocumentList {
     this.draw();
   }
 
+  scroll(top) {
+    this.box.scrollTop = top;
+    this.top = this.box.scrollTop;
+  }
+
   open() {
     this.focused = 0;
-    this.box.scrollTop = 0;
+    this.scroll(0);
     for (const element of this.rows.values()) element.remove();
     this.rows.clear();
     this.draw();
@@ -89,21 +102,23 @@ export class DocumentList {
     const byScore = list.documents.map((_, index) => index).sort((a, b) => list.score[b] - list.score[a] || a - b);
     this.rank = new Int32Array(byScore.length);
     byScore.forEach((index, place) => { this.rank[index] = place + 1; });
-    this.name.textContent = list.id;
+    setText(this.name, list.id);
     this.name.title = list.id;
     const judged = list.documents.filter((doc) => doc.grade !== null).length;
     const left = list.total - list.documents.length;
-    this.info.textContent = `${whole(list.total)} ${list.total === 1 ? "document" : "documents"} · ${whole(judged)} judged${left ? ` · first ${whole(list.documents.length)} shown` : ""}`;
+    setText(this.info, `${whole(list.total)} ${list.total === 1 ? "document" : "documents"} · ${whole(judged)} judged${left ? ` · first ${whole(list.documents.length)} shown` : ""}`);
     for (const element of this.toggles) element.setAttribute("aria-pressed", String(view[element.dataset.view]));
     this.element.classList.toggle("wb-hide-scores", view.hidden);
-    this.forgetButton.lastChild.textContent = list.forgotten ? "Learn again" : "Un-learn";
+    setText(this.forgetButton.lastChild, list.forgotten ? "Learn again" : "Un-learn");
     this.forgetButton.title = list.forgotten ? "Learn this query again (x)" : "Un-learn this query (x)";
     this.element.classList.toggle("wb-is-forgotten", list.forgotten);
     this.limits();
     for (const [row, element] of this.rows) element.fresh = false;
     this.empty.hidden = this.order.length > 0;
     this.empty.textContent = view.only === "all" ? "This query has no documents." : `No document of this query is ${view.only}.`;
+    this.box.classList.toggle("wb-following", this.app.alpha !== null);
     this.place(true);
+    if (!this.size.axis) this.resize(); // known once the first row is there
   }
 
   limits() {
@@ -123,8 +138,8 @@ export class DocumentList {
     if (!list) return;
     const height = this.rowHeight;
     this.space.style.height = `${this.order.length * height + 8}px`;
-    const first = Math.max(0, Math.floor(this.box.scrollTop / height) - 8);
-    const last = Math.min(this.order.length, Math.ceil((this.box.scrollTop + this.box.clientHeight) / height) + 8);
+    const first = Math.max(0, Math.floor(this.top / height) - BEYOND);
+    const last = Math.min(this.order.length, Math.ceil((this.top + this.size.height) / height) + BEYOND);
     const wanted = new Set();
     for (let place = first; place < last; place++) {
       const index = this.order[place];
@@ -158,13 +173,13 @@ export class DocumentList {
         this.rate(null, row);
       } }),
       id: h("bdi", { class: "wb-doc-id" }), title: h("bdi", { class: "wb-doc-name" }), mark: h("span", { class: "wb-doc-mark" }),
-      score: h("span", { class: "wb-score" }), whisker: h("i", { class: "wb-whisker" }), dot: h("i", { class: "wb-point" }),
+      value: h("span"), half: h("small"), whisker: h("i", { class: "wb-whisker" }), dot: h("i", { class: "wb-point" }),
     };
     const element = h("div", { class: "wb-doc", role: "row", tabindex: -1, "data-row": row, onfocus: () => this.focusOn(row) },
       cell("wb-cell-rank", h("span", { class: "wb-grip", "aria-hidden": "true" }, icon("grip")), parts.rank, parts.move),
       cell("wb-cell-chip", parts.chip),
       cell("wb-cell-text", parts.title, h("span", { class: "wb-doc-sub" }, parts.id, parts.mark)),
-      cell("wb-cell-score", h("span", { class: "wb-axis" }, parts.whisker, parts.dot), parts.score));
+      cell("wb-cell-score", h("span", { class: "wb-axis" }, parts.whisker, parts.dot), h("span", { class: "wb-score" }, parts.value, parts.half)));
     element.parts = parts;
     return element;
   }
@@ -176,27 +191,28 @@ export class DocumentList {
     const rank = this.rank[index];
     const before = list.rank_before[index];
     const moved = before ? before - rank : 0;
-    parts.rank.textContent = String(rank);
-    parts.move.textContent = moved ? `${moved > 0 ? "▲" : "▼"}${Math.abs(moved)}` : "";
+    setText(parts.rank, String(rank));
+    setText(parts.move, moved ? `${moved > 0 ? "▲" : "▼"}${Math.abs(moved)}` : "");
     parts.move.className = `wb-move ${moved > 0 ? "wb-up" : moved < 0 ? "wb-down" : ""}`;
-    parts.chip.textContent = doc.grade === null ? "·" : short(doc.grade);
+    setText(parts.chip, doc.grade === null ? "·" : short(doc.grade));
     parts.chip.className = `wb-chip ${chipClass(doc.grade, state.grade_range)}`;
     parts.chip.setAttribute("aria-label", doc.grade === null ? "not judged" : `grade ${doc.grade}`);
-    parts.title.textContent = doc.title || doc.id;
+    setText(parts.title, doc.title || doc.id);
     parts.title.title = doc.title || doc.id;
-    parts.id.textContent = doc.title ? doc.id : "";
+    setText(parts.id, doc.title ? doc.id : "");
     const preferred = state.preferences.filter((p) => p.above.row === doc.row || p.below.row === doc.row).length;
-    parts.mark.textContent = [doc.changed ? (doc.given === null ? "judged here" : `was ${short(doc.given)}`) : "", preferred ? `${preferred} preference${preferred > 1 ? "s" : ""}` : ""].filter(Boolean).join(" · ");
+    setText(parts.mark, [doc.changed ? (doc.given === null ? "judged here" : `was ${short(doc.given)}`) : "", preferred ? `${preferred} preference${preferred > 1 ? "s" : ""}` : ""].filter(Boolean).join(" · "));
     const score = list.score[index];
     const spread = list.spread?.[index];
     const [low, high] = this.range;
-    const at = (value) => `${(100 * (value - low)) / (high - low)}%`;
-    replace(parts.score, view.hidden ? "" : fixed(score, 2), finite(spread) && !view.hidden ? h("small", {}, `± ${fixed(LEVEL * spread, 2)}`) : null);
-    parts.dot.style.left = at(score);
-    parts.whisker.hidden = !finite(spread);
+    const at = (value) => (this.size.axis * (value - low)) / (high - low); // pixels; moved by transforms, which need no layout
+    setText(parts.value, view.hidden ? "" : fixed(score, 2));
+    setText(parts.half, finite(spread) && !view.hidden ? `± ${fixed(LEVEL * spread, 2)}` : "");
+    parts.dot.style.transform = `translateX(${at(score)}px)`;
+    parts.whisker.style.visibility = finite(spread) ? "" : "hidden";
     if (finite(spread)) {
-      parts.whisker.style.left = at(score - LEVEL * spread);
-      parts.whisker.style.right = `${100 - (100 * (score + LEVEL * spread - low)) / (high - low)}%`;
+      const left = at(score - LEVEL * spread);
+      parts.whisker.style.transform = `translateX(${left}px) scaleX(${Math.max(0, at(score + LEVEL * spread) - left) / 100})`;
       parts.whisker.parentElement.title = `${fixed(score - LEVEL * spread, 3)} to ${fixed(score + LEVEL * spread, 3)} with 90 %`;
     }
     const letter = { [chosen[0]]: "a", [chosen[1]]: "b" }[doc.row];
@@ -225,8 +241,8 @@ export class DocumentList {
     this.focused = Math.max(0, Math.min(this.order.length - 1, place));
     const height = this.rowHeight;
     const top = this.focused * height;
-    if (top < this.box.scrollTop) this.box.scrollTop = top;
-    else if (top + height > this.box.scrollTop + this.box.clientHeight) this.box.scrollTop = top + height - this.box.clientHeight;
+    if (top < this.top) this.scroll(top);
+    else if (top + height > this.top + this.size.height) this.scroll(top + height - this.size.height);
     this.place(true);
     this.focus();
   }

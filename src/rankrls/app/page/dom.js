@@ -27,6 +27,11 @@ export function replace(element, ...children) {
   return add(element, children);
 }
 
+// Text is set only where it differs: a new text node costs a layout even if it reads the same.
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 const SHAPES = {
   undo: "M7 8H15a5 5 0 0 1 0 10H10M7 8l4-4M7 8l4 4",
   redo: "M17 8H9a5 5 0 0 0 0 10H14M17 8l-4-4M17 8l-4 4",
@@ -72,7 +77,8 @@ export function button(label, { name, text, ...props } = {}) {
 
 export const finite = (value) => typeof value === "number" && Number.isFinite(value);
 export const fixed = (value, digits = 3) => (finite(value) ? value.toFixed(digits) : "–");
-export const whole = (value) => (finite(value) ? value.toLocaleString("en") : "–");
+const thousands = new Intl.NumberFormat("en");
+export const whole = (value) => (finite(value) ? thousands.format(value) : "–");
 
 const NAMES = { ndcg: "NDCG", dcg: "DCG", mrr: "MRR", rbo: "RBO", err: "ERR", average_precision: "Average precision" };
 
@@ -110,8 +116,16 @@ export class VirtualList {
     box.append(this.space);
     this.rows = new Map();
     this.pending = false;
-    box.addEventListener("scroll", () => this.later(), { passive: true });
-    new ResizeObserver(() => this.later()).observe(box);
+    this.top = 0; // of what is in sight, and its height: kept, because asking for them while drawing costs a layout
+    this.height = 0;
+    box.addEventListener("scroll", () => {
+      this.top = box.scrollTop;
+      this.later();
+    }, { passive: true });
+    new ResizeObserver(() => {
+      this.height = box.clientHeight;
+      this.later();
+    }).observe(box);
   }
 
   later() {
@@ -134,8 +148,8 @@ export class VirtualList {
   }
 
   paint() {
-    const first = Math.max(0, Math.floor(this.box.scrollTop / this.rowHeight) - 6);
-    const last = Math.min(this.count, Math.ceil((this.box.scrollTop + this.box.clientHeight) / this.rowHeight) + 6);
+    const first = Math.max(0, Math.floor(this.top / this.rowHeight) - 6);
+    const last = Math.min(this.count, Math.ceil((this.top + this.height) / this.rowHeight) + 6);
     for (const [index, element] of this.rows) {
       if (index < first || index >= last) {
         element.remove();
@@ -153,9 +167,13 @@ export class VirtualList {
 
   reveal(index) {
     const top = index * this.rowHeight;
-    const { scrollTop, clientHeight } = this.box;
-    if (top < scrollTop) this.box.scrollTop = top;
-    else if (top + this.rowHeight > scrollTop + clientHeight) this.box.scrollTop = top + this.rowHeight - clientHeight;
+    if (top < this.top) this.scroll(top);
+    else if (top + this.rowHeight > this.top + this.height) this.scroll(top + this.rowHeight - this.height);
     this.paint();
+  }
+
+  scroll(top) {
+    this.box.scrollTop = top;
+    this.top = this.box.scrollTop;
   }
 }

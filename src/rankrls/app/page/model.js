@@ -1,7 +1,7 @@
 // The model on the right: alpha over its held-out curve, switches, features, preferences, snapshots.
 
 import uPlot from "./vendor/uplot.js";
-import { VirtualList, button, finite, fixed, h, icon, metricName, replace, short, signed, whole } from "./dom.js";
+import { VirtualList, button, finite, fixed, h, icon, metricName, replace, setText, short, signed, whole } from "./dom.js";
 import { openCompare, openMetrics, openSnapshot } from "./dialogs.js";
 
 const STEPS = 1000; // of the slider
@@ -15,6 +15,10 @@ export class ModelPanel {
     this.alphaText = h("output", { class: "wb-alpha-value" });
     this.best = h("button", { type: "button", class: "wb-small", title: "The alpha with the best held-out mean", onclick: () => this.setAlpha(app.curve?.best) }, "Best");
     this.plotBox = h("div", { class: "wb-plot", "aria-hidden": "true" });
+    this.cursor = h("i", { class: "wb-cursor", "aria-hidden": "true" }); // the present alpha, above the drawn curve
+    this.dot = h("i", { class: "wb-cursor-dot", "aria-hidden": "true" });
+    this.featureRows = new Map(); // elements of features, to be used again
+    this.drawn = {}; // what was drawn last, part by part
     this.caption = h("button", { type: "button", class: "wb-caption", title: "Choose metrics", onclick: () => openMetrics(app) });
     this.slider = h("input", { type: "range", min: 0, max: STEPS, step: 1, class: "wb-slider", "aria-label": "Regularisation alpha",
       oninput: () => {
@@ -40,7 +44,7 @@ export class ModelPanel {
     this.featureSection = section("Features", h("span", { class: "wb-section-tools" }, this.featureCount, this.allOn), this.featureSearch, this.featureBox);
     this.element = h("section", { class: "wb-panel wb-model wb-scroll", "aria-label": "Model", tabindex: -1 },
       section("Regularisation", h("span", { class: "wb-section-tools" }, h("span", { class: "wb-soft" }, "alpha"), this.alphaText, this.best),
-        h("div", { class: "wb-curve" }, this.plotBox, this.slider), this.caption),
+        h("div", { class: "wb-curve" }, this.plotBox, this.cursor, this.dot, this.slider), this.caption),
       section("Loss", null, this.switches),
       this.featureSection,
       section("Preferences", h("span", { class: "wb-section-tools wb-soft" }, h("label", {}, "weight ", this.weight), h("label", {}, "margin ", this.margin)), this.preferences),
@@ -95,9 +99,9 @@ export class ModelPanel {
   }
 
   follow(alpha) {
-    this.alphaText.textContent = short(alpha);
+    setText(this.alphaText, short(alpha));
     this.slider.setAttribute("aria-valuetext", `alpha ${short(alpha)}`);
-    this.plot?.redraw(false, false);
+    this.point();
     const { basis, basisShape, d, z } = this.app.weights ?? {};
     if (!basis) return;
     const [n, r] = basisShape;
@@ -124,8 +128,30 @@ export class ModelPanel {
     const error = known ? Array.from(curve.error, (v) => (finite(v) ? v : 0)) : x.map(() => 0);
     const data = [x, mean, mean.map((v, i) => (v === null ? null : v + error[i])), mean.map((v, i) => (v === null ? null : v - error[i]))];
     this.data = data;
+    const same = this.once("curve", [data, curve.best]);
     if (!this.plot) this.makePlot();
-    else this.plot.setData(data);
+    else if (!same) this.plot.setData(data);
+    this.point();
+  }
+
+  // Whether a part was drawn with the same content before.
+  once(part, content) {
+    const text = JSON.stringify(content);
+    const same = this.drawn[part] === text;
+    this.drawn[part] = text;
+    return same;
+  }
+
+  // Line and dot of the present alpha, without drawing the curve again.
+  point() {
+    const { plot, app } = this;
+    if (!plot || !app.curve) return;
+    const alpha = app.alpha ?? app.state.settings.alpha;
+    const value = this.curveAt(alpha);
+    const x = plot.over.offsetLeftKept + plot.valToPos(Math.log10(alpha), "x");
+    this.cursor.style.transform = `translateX(${x}px)`;
+    this.dot.hidden = !finite(value);
+    if (finite(value)) this.dot.style.transform = `translate(${x}px, ${plot.over.offsetTopKept + plot.valToPos(value, "y")}px)`;
   }
 
   makePlot() {
@@ -146,6 +172,15 @@ export class ModelPanel {
       bands: [{ series: [2, 3], fill: color("--wb-band") }],
       hooks: { draw: [(plot) => this.overlay(plot, color, font)] },
     }, this.data, this.plotBox);
+    this.place();
+  }
+
+  place() {
+    const { over } = this.plot;
+    over.offsetLeftKept = over.offsetLeft;
+    over.offsetTopKept = over.offsetTop;
+    Object.assign(this.cursor.style, { top: `${over.offsetTop}px`, height: `${over.offsetHeight}px` });
+    this.point();
   }
 
   overlay(plot, color, font) {
@@ -164,16 +199,6 @@ export class ModelPanel {
       ctx.restore();
       return x;
     };
-    const dot = (alpha, style) => {
-      const value = this.curveAt(alpha);
-      if (!finite(value)) return;
-      ctx.save();
-      ctx.fillStyle = style;
-      ctx.beginPath();
-      ctx.arc(plot.valToPos(Math.log10(alpha), "x", true), plot.valToPos(value, "y", true), 4 * ratio, 0, 7);
-      ctx.fill();
-      ctx.restore();
-    };
     ctx.save();
     ctx.font = font.replace("11px", `${11 * ratio}px`);
     ctx.fillStyle = color("--wb-soft");
@@ -184,10 +209,7 @@ export class ModelPanel {
     }
     ctx.restore();
     const { best } = this.app.curve;
-    const alpha = this.app.alpha ?? this.app.state.settings.alpha;
     if (finite(best)) line(best, color("--wb-line-strong"), [3, 3]);
-    line(alpha, color("--wb-text"), []);
-    dot(alpha, color("--wb-text"));
   }
 
   restyle() {
@@ -200,7 +222,10 @@ export class ModelPanel {
     const width = this.plotBox.clientWidth;
     if (!width) return;
     if (!this.plot) this.makePlot();
-    else if (this.plot.width !== width) this.plot.setSize({ width, height: 150 });
+    else if (this.plot.width !== width) {
+      this.plot.setSize({ width, height: 150 });
+      this.place();
+    }
     this.features.later();
   }
 
@@ -211,7 +236,7 @@ export class ModelPanel {
     const alpha = state.settings.alpha;
     if (!this.moving) {
       this.slider.value = this.stepAt(alpha);
-      this.alphaText.textContent = short(alpha);
+      setText(this.alphaText, short(alpha));
       this.slider.setAttribute("aria-valuetext", `alpha ${short(alpha)}`);
     }
     this.slider.disabled = state.read_only;
@@ -219,19 +244,21 @@ export class ModelPanel {
     this.drawFeatures();
     this.drawPreferences();
     this.drawSnapshots();
-    this.plot?.redraw(false, false);
+    this.point();
   }
 
   drawSwitches() {
     const { state } = this.app;
+    if (this.once("switches", [state.settings, state.read_only])) return;
+    if (this.switches.firstChild) return this.updateSwitches(state);
     const set = (name, value) => this.app.do({ do: "set", name, value });
     const choice = (name, label, options) => h("div", { class: "wb-choice", role: "radiogroup", "aria-label": label },
       h("span", { class: "wb-choice-label" }, label),
       h("span", { class: "wb-segments" }, options.map(([value, text, title]) => {
         const on = state.settings[name] === value;
-        return h("button", { type: "button", role: "radio", title, "aria-checked": String(on), disabled: state.read_only, "data-setting": `${name}:${value}`, onclick: () => on || set(name, value) }, text);
+        return h("button", { type: "button", role: "radio", title, "aria-checked": String(on), disabled: state.read_only, "data-setting": `${name}:${value}`,
+          onclick: () => this.app.state.settings[name] === value || set(name, value) }, text);
       })));
-    const focused = this.switches.contains(document.activeElement) ? document.activeElement.dataset.setting : null;
     const share = h("input", { type: "range", min: 0, max: 20, step: 1, value: Math.round(20 * state.settings.regression), class: "wb-slider", "aria-label": "Share of regression", disabled: state.read_only, "data-setting": "regression",
       oninput: (event) => { event.target.nextSibling.textContent = fixed(Number(event.target.value) / 20, 2); },
       onchange: (event) => set("regression", Number(event.target.value) / 20) });
@@ -241,7 +268,17 @@ export class ModelPanel {
       choice("gain", "Gain", [["linear", "grade", "the grade itself"], ["exp2", "2^grade − 1", "the gain of NDCG"]]),
       choice("scale", "Feature scale", [["auto", "by spread", "the penalty is the same for every feature's spread within queries"], ["none", "as given", "the penalty is on the features as they are"]]),
       h("div", { class: "wb-choice" }, h("span", { class: "wb-choice-label" }, "Regression"), h("span", { class: "wb-slider-line" }, share, h("output", {}, fixed(state.settings.regression, 2)))));
-    if (focused) this.switches.querySelector(`[data-setting="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  updateSwitches(state) {
+    for (const element of this.switches.querySelectorAll("[data-setting]")) {
+      const [name, value] = element.dataset.setting.split(":");
+      if (value !== undefined) element.setAttribute("aria-checked", String(String(state.settings[name]) === value));
+      else {
+        element.value = Math.round(20 * state.settings[name]);
+        setText(element.nextSibling, fixed(state.settings[name], 2));
+      }
+    }
   }
 
   drawFeatures() {
@@ -255,8 +292,13 @@ export class ModelPanel {
     const size = (j) => Math.abs(weights.coef[j] * weights.unit[j]);
     const found = weights.names.map((_, j) => j).filter((j) => weights.names[j].toLocaleLowerCase().includes(words));
     if (!this.moving) found.sort((a, b) => off.has(a) - off.has(b) || size(b) - size(a) || a - b);
+    const same = this.once("features", [found, state.off, state.signs, state.read_only, words]);
     this.shown = found;
     this.featureMost = Math.max(1e-300, ...found.slice(0, 2000).map(size));
+    if (same) {
+      for (const [index, element] of this.features.rows) this.fillFeature(element, found[index]);
+      return;
+    }
     this.featureCount.textContent = off.size ? `${whole(weights.names.length - off.size)} of ${whole(weights.names.length)} on` : whole(weights.names.length);
     this.allOn.hidden = !off.size;
     this.featureSearch.hidden = weights.names.length <= 15;
@@ -270,6 +312,12 @@ export class ModelPanel {
     const on = !this.off.has(j);
     const sign = state.signs[j] ?? 0;
     const name = weights.names[j];
+    const look = `${on} ${sign} ${name}`;
+    const known = this.featureRows.get(j);
+    if (known?.look === look) {
+      this.fillFeature(known, j);
+      return known;
+    }
     const element = h("div", { class: `wb-feature${on ? "" : " wb-off"}`, role: "listitem" },
       h("input", { type: "checkbox", role: "switch", class: "wb-switch", checked: on, disabled: state.read_only, "aria-label": `${name} on`,
         onchange: () => this.app.do({ do: "features", [on ? "off" : "on"]: [j] }).then((done) => done || this.drawFeatures()) }),
@@ -278,6 +326,9 @@ export class ModelPanel {
         "aria-label": `Sign of ${name}: ${{ 0: "free", 1: "not negative", "-1": "not positive" }[sign]}`,
         onclick: () => this.app.do({ do: "sign", feature: j, sign: { 0: 1, 1: -1, "-1": 0 }[sign] }) }, { 0: "±", 1: "≥0", "-1": "≤0" }[sign]),
       h("span", { class: "wb-weight" }, h("i")), h("span", { class: "wb-weight-value" }));
+    element.look = look;
+    this.featureRows.set(j, element);
+    if (this.featureRows.size > 300) this.featureRows.delete(this.featureRows.keys().next().value);
     this.fillFeature(element, j);
     return element;
   }
@@ -290,12 +341,13 @@ export class ModelPanel {
     bar.style.width = `${share}%`;
     bar.style.left = value < 0 ? `${50 - share}%` : "50%";
     bar.className = value < 0 ? "wb-minus" : "wb-plus";
-    element.lastChild.textContent = this.off.has(j) ? "off" : signed(value, Math.abs(value) < 0.0995 ? 3 : 2);
+    setText(element.lastChild, this.off.has(j) ? "off" : signed(value, Math.abs(value) < 0.0995 ? 3 : 2));
     element.lastChild.title = `weight ${weights.coef[j]}`;
   }
 
   drawPreferences() {
     const { state } = this.app;
+    if (this.once("preferences", [state.preferences, state.read_only])) return;
     if (!state.preferences.length) {
       replace(this.preferences, h("p", { class: "wb-soft wb-hint" }, "Drag a document above another one, or press alt + ↑: the model is refitted with that preference, exactly."));
       return;
@@ -313,6 +365,7 @@ export class ModelPanel {
 
   drawSnapshots() {
     const { state, baseline } = this.app;
+    if (this.once("snapshots", [state.snapshots, baseline, state.read_only])) return;
     replace(this.snapshots, state.snapshots.map((kept) => h("div", { class: `wb-snapshot${kept.id === baseline ? " wb-on" : ""}` },
       h("label", { class: "wb-snapshot-name", title: "Compare places and gains with this one" },
         h("input", { type: "radio", name: "wb-baseline", checked: kept.id === baseline, onchange: () => {

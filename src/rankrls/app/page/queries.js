@@ -37,7 +37,7 @@ export class QueryList {
     this.sort = h("select", { "aria-label": "Sort queries", onchange: () => {
       this.order = this.sort.value;
       this.draw();
-      this.box.scrollTop = 0;
+      this.rows.scroll(0);
     } }, Object.entries(ORDERS).map(([key, { text }]) => h("option", { value: key }, text)));
     this.count = h("span", { class: "wb-count" });
     this.box = h("div", { class: "wb-scroll wb-query-box", role: "listbox", tabindex: 0, "aria-label": "Queries",
