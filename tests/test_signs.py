@@ -1,5 +1,7 @@
 """Weights of given signs: against SciPy's solvers, and held out against refits."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -8,7 +10,7 @@ from scipy.optimize import lsq_linear
 import oracles
 from cases import problem, weights
 from papers import RankRLS
-from rankrls import load, save
+from rankrls import RankingPursuit, load, save
 from rankrls.core.signs import signed_solution
 
 X, y, qid = problem(m=60)
@@ -123,3 +125,88 @@ def test_what_signs_do_not_go_with():
         RankRLS(1.0, positive=True).fit(X, y, qid=qid).add_pairs(X, [[4, 8]], exact=True)
     with pytest.raises(ValueError, match="positive does not go with fit_pairs"):
         RankRLS(1.0, positive=True).fit_pairs(X, [[4, 8]])
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"cv": 3}, {"alpha": 2.0}, {"scale": "auto"}, {"weighting": "queries"}], ids=str
+)
+def test_rows_in_blocks(params, tmp_path):
+    """The same signed model from a file as from memory, held out exactly in both."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow", reason="needs rankrls[arrow]")
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(y=y, qid=qid)
+    order = np.random.default_rng(0).permutation(len(frame))
+    frame.iloc[order].to_parquet(tmp_path / "rows.parquet", row_group_size=13)
+    positive = {"a": 1, "c": -1, "f": 1}
+    there = RankRLS(positive=positive, **params).fit(str(tmp_path / "rows.parquet"))
+    here = RankRLS(positive=positive, **params).fit(frame[list("abcdef")], y, qid=qid)
+    if "cv" not in params:  # folds of a file come from a hash of query ids
+        assert_allclose(there.coef_, here.coef_, rtol=1e-8, atol=1e-10)
+        assert_allclose(there.alpha_, here.alpha_)
+    if "alpha" not in params and "cv" not in params:
+        assert_allclose(there.cv_scores_, here.cv_scores_, rtol=1e-9)
+    assert there.coef_[0] >= 0 >= there.coef_[2]
+    first = RankRLS(2.0, positive=True).partial_fit(X[qid < 4], y[qid < 4], qid=qid[qid < 4])
+    rest = frame[frame["qid"] >= 4]
+    rest = rest.sort_values("qid")
+    first.partial_fit(lambda: iter([(rest[list("abcdef")].to_numpy(), rest["y"], rest["qid"])]))
+    assert_allclose(first.coef_, RankRLS(2.0, positive=True).fit(X, y, qid=qid).coef_, rtol=1e-8, atol=1e-10)
+
+
+def greedy(X, y, qid, signs, n):
+    """Columns one after the other, each that would lower the loss most if those with a weight were free to follow."""
+    L = oracles.laplacian(y, qid, tied=False, weighting="items")
+    low, high = np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf)
+    chosen, w, paths = [], np.zeros(0), []
+    values, vectors = np.linalg.eigh(L)
+    F = (vectors * np.sqrt(np.maximum(values, 0))).T  # F'F = L
+    A, z = F @ X, F @ y
+    for _ in range(n):
+        residual, gains = z - A[:, chosen] @ w, np.zeros(X.shape[1])
+        active = [j for j, v in zip(chosen, w, strict=True) if v != 0]
+        for j in set(range(X.shape[1])) - set(chosen):
+            rest = A[:, j] - A[:, active] @ np.linalg.lstsq(A[:, active], A[:, j], rcond=None)[0]
+            e = A[:, j] @ residual
+            gains[j] = e**2 / (rest @ rest) if signs[j] == 0 or signs[j] * e > 0 else 0.0
+        if gains.max() <= 1e-12:
+            break
+        chosen.append(int(gains.argmax()))
+        w = lsq_linear(A[:, chosen], z, (low[chosen], high[chosen]), method="bvls", tol=1e-14).x
+        w[np.abs(w) < 1e-9] = 0
+        paths.append(w)
+    return chosen, paths
+
+
+@pytest.mark.parametrize("positive", [True, BOTH, {0: -1, 1: -1}], ids=str)
+def test_pursuit_with_signs(positive):
+    signs = np.zeros(6)
+    for j, s in (dict.fromkeys(range(6), 1) if positive is True else positive).items():
+        signs[j] = s
+    model = RankingPursuit(6, kernel=None, positive=positive)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it may stop before six columns
+        model.fit(X, y, qid=qid)
+    chosen, paths = greedy(X, y, qid, signs, 6)
+    assert model.path_.indices.tolist() == chosen
+    for p, w in enumerate(paths):
+        assert_allclose(model.path_.coefs[p, : p + 1], w, atol=1e-8)
+    assert np.all(signs * model.coef_ >= 0)
+    assert np.all(np.diff(model.path_.errors) <= 0)
+    auto = RankingPursuit(kernel=None, positive=positive, max_basis=4, cv=3).fit(X, y, qid=qid)
+    assert np.all(signs * auto.coef_ >= 0)
+    assert np.isfinite(auto.cv_predictions_).all()
+
+
+def test_signs_of_a_pursuit_that_hold_anyway_change_nothing():
+    plain = RankingPursuit(3, kernel=None).fit(X, y, qid=qid)
+    signs = {int(j): int(np.sign(w)) for w, j in zip(plain.path_.coefs[2], plain.path_.indices, strict=True)}
+    stays = all(
+        (np.sign(row[: p + 1]) == np.sign(plain.path_.coefs[2][: p + 1])).all()
+        for p, row in enumerate(plain.path_.coefs)
+    )
+    assert stays
+    signed = RankingPursuit(3, kernel=None, positive=signs).fit(X, y, qid=qid)
+    assert_allclose(signed.coef_, plain.coef_, atol=1e-9)
+    for params in ({"kernel": "rbf"}, {"kernel": None, "backfit": False}):
+        with pytest.raises(ValueError, match="positive does not go with"):
+            RankingPursuit(3, positive=True, **params).fit(X, y, qid=qid)

@@ -357,7 +357,7 @@ def check_signs(positive: Any, n: int, names: Any) -> np.ndarray | None:
 def check_unsigned(positive: Any, what: str) -> None:
     """Signs of weights must not have been asked for."""
     if positive is not None and positive is not False:
-        raise ValueError(f"positive does not go with {what}: fit a linear model on labels of rows in memory")
+        raise ValueError(f"positive does not go with {what}: fit a linear model on labels")
 
 
 def check_count(name: str, value: object, least: int = 1) -> int:

@@ -10,9 +10,11 @@ import numpy as np
 
 from ..core.features import Features
 from ..core.queries import Queries
+from ..core.statistics import Statistics
 from ..metrics import Metric
 from ..problems.base import Model
 from ..problems.primal import Primal, scores_of
+from ..problems.signed import SignedPrimal
 from ..problems.solved import Solved
 from .block import Block, as_labels
 from .sums import fold_of
@@ -66,6 +68,29 @@ class LeaveQueryOut:
         F = self.loss.preferences(queries, y, block.weights)
         rows = Primal(F, self.features, block.X, y, self.dtype)
         return _judged(self.metric, block.y, rows.leave_queries_out(self.solved, self.alphas), queries)
+
+
+@dataclass(frozen=True)
+class LeaveQueryOutSigned:
+    """A block of complete queries -> the metric of each by models that never saw it, whose weights have signs."""
+
+    sums: Statistics  # of all rows
+    signs: np.ndarray
+    scaled: bool
+    features: Features
+    loss: Loss
+    metric: Metric
+    alphas: np.ndarray
+    dtype: Any
+
+    def __call__(self, block: Block) -> HeldOutScores:
+        queries = Queries.of(as_labels(block.qid))
+        y = self.loss.recoded(block).y
+        F = self.loss.preferences(queries, y, block.weights)
+        rows = SignedPrimal(
+            F, self.features, block.X, y, self.dtype, float(self.scaled), total=self.sums, signs=self.signs
+        )
+        return _judged(self.metric, block.y, rows.leave_out(None, self.alphas), queries)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from .. import bases, checks
 from ..blocks.block import Block
 from ..blocks.checkpoint import Checkpoint
 from ..blocks.reading import SourceRows
-from ..blocks.scoring import HeldOutScores, LeaveFoldOut, LeaveQueryOut
+from ..blocks.scoring import HeldOutScores, LeaveFoldOut, LeaveQueryOut, LeaveQueryOutSigned
 from ..blocks.sources import Source
 from ..blocks.sums import BlockedRows, SumRows, SumRowsPerFold
 from ..blocks.totals import Counts, Loss, QueryTotals
@@ -32,6 +32,7 @@ from ..metrics import Metric, get_metric
 from ..problems import choice
 from ..problems.base import Model
 from ..problems.choice import Choice, Judged, Setting
+from ..problems.signed import signed_models
 from ..problems.solved import Solved, mean_eigenvalue, model_at, needs_rows
 from ..system import memory
 from ..system.limits import limits
@@ -135,6 +136,8 @@ class BlockSetup:
         return per_spread(self.W) if self.W is not None else None
 
     def model(self, alpha: float) -> Model:
+        if self.data.signs is not None:
+            return signed_models(self.sums, np.array([alpha]), self.data.signs, W=self.W)[0]
         return model_at(alpha, self.sums, self.W, self.dtype, self._readable)
 
     @property
@@ -194,6 +197,10 @@ class BlockSetup:
     def held_out(self, alphas: np.ndarray, metric: Metric) -> HeldOutScores:
         """The metric of every query by models that never saw it, for each alpha."""
         totals = self.rows.totals(self.loss)
+        if self.n_folds is None and self.data.signs is not None:
+            about = self.sums, self.data.signs, self.data.scaled, self.features, self.loss
+            signed = LeaveQueryOutSigned(*about, metric, alphas, self.dtype)
+            return self.rows.blocks.sum_by_query(signed, totals, "held-out queries")
         if self.n_folds is None:
             rows = self._readable if needs_rows(self.sums, self.W, alphas) else None
             solved = Solved.of(self.sums, self.W, self.dtype, rows)
@@ -216,6 +223,9 @@ class BlockSetup:
     def _fold_models(self, alphas: np.ndarray) -> list[list[Model]]:
         found = []
         for part in self.folds:
+            if self.data.signs is not None:
+                found.append(signed_models(self.sums - part, alphas, self.data.signs, W=self.W))
+                continue
             solved = Solved.of(self.sums - part, self.W, self.dtype)
             found.append([solved.model(alpha) for alpha in alphas])
         return found
@@ -363,7 +373,8 @@ def _with_kernels(model: RidgeRanker, blocks: BlockedRows) -> list[Training]:
             memory.check_memory(
                 4 * 8 * blocks.n_columns**2, f"a matrix of {blocks.n_columns} features", "take fewer of them"
             )
-        return [replace(_rows(blocks), scaled=model.scale is not None)]
+        signs = checks.check_signs(model.positive, blocks.n_columns, blocks.names)
+        return [replace(_rows(blocks), scaled=model.scale is not None, signs=signs)]
     kernel = as_kernel(model.kernel)
     basis = model.basis
     if basis is None or isinstance(kernel, Precomputed) or bases.are_numbers(basis):

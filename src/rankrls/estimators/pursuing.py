@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from ..problems.coregularised import Stack, agreement, default_nus
 from ..problems.dictionary import Columns, KernelAtoms
 from ..problems.joint_pursuit import Agreeing
 from ..problems.pursuit import PursuitPath, Supervised
+from ..problems.signed_pursuit import pursue_signed
 from ..system import memory
 from ..system.warnings import warn
 from .folds import folds_of
@@ -73,15 +74,16 @@ def supervised(
     basis: Any,
     backfit: bool,
     seed: int,
+    signs: np.ndarray | None = None,
 ) -> list[PursuitSetup]:
     """A pursuit of one view for each kernel there is to choose from; all numbers of rows are the caller's."""
     X = data.X
     rows = X if data.kept is None else X[scored]
     if kernel is None:
         columns = np.arange(X.shape[1])
-        return [
-            PursuitSetup(Supervised(F, Columns(rows), data.y, backfit), [columns], [FittedView(columns, None, None)])
-        ]
+        follow = None if signs is None else partial(pursue_signed, signs=signs)
+        problem = Supervised(F, Columns(rows), data.y, backfit, follow=follow)
+        return [PursuitSetup(problem, [columns], [FittedView(columns, None, None)])]
     kernel = as_kernel(kernel)
     named = basis is None or (np.ndim(basis) == 1 and np.asarray(basis).dtype.kind in "iu")
     numbers, place = np.zeros(0, dtype=np.intp), None

@@ -80,6 +80,8 @@ class RankingPursuit(SizedRanker):
     cv : None, int, "leave-query-out", scikit-learn group splitter or iterable of splits, default=None
         Held-out folds of whole queries, or of the items of a single query; None is five, or as many as there are. Every
         fold costs a path of its own; training rows in it are no basis points there.
+    positive : bool, list of columns, or dict, default=False
+        Signs that weights of a linear model must have, as in `RankRLS`; needs kernel=None, one view and backfit=True.
     random_state : int, Generator or None, default=None
         Used only to draw basis points.
     verbose : bool, default=False
@@ -147,6 +149,7 @@ class RankingPursuit(SizedRanker):
         nus: ArrayLike | None = None,
         scoring: str | Callable[..., float] = "pairwise_accuracy",
         cv: object = None,
+        positive: object = False,
         random_state: Seed = None,
         verbose: bool = False,
     ) -> None:
@@ -164,6 +167,7 @@ class RankingPursuit(SizedRanker):
         self.nus = nus
         self.scoring = scoring
         self.cv = cv
+        self.positive = positive
         self.random_state = random_state
         self.verbose = verbose
 
@@ -234,7 +238,9 @@ class RankingPursuit(SizedRanker):
         """The pursuits to choose from."""
         scored, unscored, u, seed = rows.scored, rows.unscored, rows.weights, seed_of(self.random_state)
         if not self._several:
-            return supervised(F, data, scored, kernel=self.kernel, basis=self.basis, backfit=self.backfit, seed=seed)
+            signs = checks.check_signs(self.positive, data.X.shape[1], getattr(self, "feature_names_in_", None))
+            how = {"kernel": self.kernel, "basis": self.basis, "backfit": self.backfit, "seed": seed}
+            return supervised(F, data, scored, **how, signs=signs)
         G = preferences_among(rows.queries, u, unscored, weighting=self.weighting)
         basis = self.basis
         if is_count(self.views) and basis is None and self.kernel is not None:
@@ -268,6 +274,11 @@ class RankingPursuit(SizedRanker):
         for name in ("tied_pairs", "backfit", "shared_basis"):
             checks.check_choice(name, getattr(self, name), (True, False))
         checks.check_share("regression", self.regression)
+        if self.kernel is not None or self._several or not self.backfit:
+            what = (
+                "a kernel model" if self.kernel is not None else "several views" if self._several else "backfit=False"
+            )
+            checks.check_unsigned(self.positive, what)
         get_metric(self.scoring)
         if self.kernel is None and self.basis is not None and not self._several:
             raise ValueError("basis needs a kernel; with kernel=None the functions to choose from are the columns of X")

@@ -226,12 +226,8 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
         self._check_params()
         with self._attempt():
             source = source_of(X, y, qid, sample_weight)
-            if source is not None or isinstance(X, BlockedRows):
-                if pairs is not None:
-                    raise ValueError(
-                        "pairs name rows in memory, and these are read in blocks: fit, then call add_pairs"
-                    )
-                checks.check_unsigned(self.positive, "rows that are read in blocks")
+            if (source is not None or isinstance(X, BlockedRows)) and pairs is not None:
+                raise ValueError("pairs name rows in memory, and these are read in blocks: fit, then call add_pairs")
             if source is not None:
                 return self._store(seen(source), *fit_source(self, source, checkpoint))
             if isinstance(X, BlockedRows):  # rows in blocks already, on a cluster

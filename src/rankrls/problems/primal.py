@@ -43,9 +43,12 @@ class Primal:
     y: np.ndarray  # (m, t); margins (p, t) with PairPreferences
     dtype: Any
     scaled: float = 0.0  # if positive, weights are penalised per spread of their column; this is the unit of alpha
+    total: Statistics | None = None  # sums that hold more than these rows: of rows elsewhere, of pairs
 
     @cached_property
     def sums(self) -> Statistics:
+        if self.total is not None:
+            return self.total
         if self._stays_sparse:
             if isinstance(self.F, PairPreferences):
                 return sparse_pair_statistics(self.F, self.X, self.y)
@@ -99,7 +102,8 @@ class Primal:
 
     @property
     def _rows(self) -> Primal | None:
-        return self if self.features.W is None and isinstance(self.F, QueryPreferences) else None
+        looks = self.total is None and self.features.W is None
+        return self if looks and isinstance(self.F, QueryPreferences) else None
 
     def look(self, V: np.ndarray) -> Statistics:
         return replace(self, features=Projected(self.features, V)).sums

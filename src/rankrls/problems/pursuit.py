@@ -26,7 +26,7 @@ Plain, T = H stays, and the views share the residual of their mean: e <- e - D'F
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heappop, heappush
@@ -188,6 +188,9 @@ def _orthogonal(a: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return h + correction, rest - correction @ Q
 
 
+Follow = Callable[..., PursuitPath]  # (atoms, z, n_steps, banned=) -> path
+
+
 @dataclass(frozen=True)
 class Supervised:
     """Pursuit of y by one dictionary; `rows` are the training rows atoms are held out with, None if they stay."""
@@ -197,6 +200,7 @@ class Supervised:
     y: np.ndarray  # (m, 1)
     backfit: bool = True
     rows: np.ndarray | None = None  # (N,)
+    follow: Follow | None = None  # how to choose, if not as `pursue` does
 
     @cached_property
     def _columns(self) -> Primal | None:
@@ -222,7 +226,10 @@ class Supervised:
         return self._path(*self._problem, n, banned)
 
     def _path(self, atoms: Atoms, z: np.ndarray, mean: float, n: int, banned: Sequence[int] = ()) -> PursuitPath:
-        path = pursue(atoms, z, n, backfit=self.backfit, banned=banned)
+        if self.follow is not None:
+            path = self.follow(atoms, z, n, banned=banned)
+        else:
+            path = pursue(atoms, z, n, backfit=self.backfit, banned=banned)
         return replace(path, intercepts=path.intercepts + mean)
 
     def alternatives(self, path: PursuitPath, n: int, k: int, tolerance: float) -> list[PursuitPath]:
@@ -273,6 +280,7 @@ class Supervised:
         if self.rows is not None:
             atoms = atoms[~np.isin(self.rows, fold.rows)]
         part = Supervised(self.F.restrict(rest), self.dictionary.restrict(rest, atoms), self.y[rest], self.backfit)
+        part = replace(part, follow=self.follow)
         path = part.path(min(n, len(atoms)))
         D = self.dictionary.values(fold.rows, atoms[path.indices[:, 0]])
         return D @ path.coefs[:, 0].T + path.intercepts[:, 0]

@@ -1,0 +1,68 @@
+"""Ranking pursuit whose weights have given signs: columns chosen one after the other, all weights fitted anew.
+
+With A = F D and z = F y as in `pursuit`, w the best weights of given signs on the columns S chosen so far, and
+e = A'(z - A w), only a column j whose e_j has the sign of its weight can lower the loss. Of these the one is taken that
+would lower it most if the weights that are not zero, P, were free to follow:
+
+    e_j^2 / g_j,    g = diag(A'A) - diag(A'A_P (A_P'A_P)^-1 A_P'A),
+
+one product with A for each step. Where no sign binds, this is the back-fitted pursuit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import linalg
+
+from ..core.signs import signed_solution
+from ..system.progress import counted
+from .dictionary import Atoms
+from .pursuit import DEPENDENT, EXHAUSTED, NO_GAIN, NOTHING, PursuitPath
+
+
+def pursue_signed(
+    atoms: Atoms, z: np.ndarray, n_steps: int, signs: np.ndarray, *, banned: Sequence[int] = ()
+) -> PursuitPath:
+    """The path of ||z - A w||^2 with s_j w_j >= 0, by at most `n_steps` steps."""
+    c, squares, start = atoms.products(z), atoms.squares, float(z @ z)
+    free = ~atoms.zero
+    free[list(banned)] = False
+    chosen: list[int] = []
+    H, w = np.empty((len(c), n_steps)), np.empty(0)  # A'A of the columns chosen, and their weights
+    coefs, errors, stopped = np.zeros((n_steps, n_steps)), [], ""
+    for p in counted(range(n_steps), "pursuit"):
+        e, P = c - H[:, :p] @ w, np.flatnonzero(w)
+        g = squares - _spanned(H[:, P], np.array(chosen, dtype=np.intp)[P])
+        gain = np.where(free & (g > DEPENDENT * squares) & ((signs == 0) | (signs * e > 0)), e**2, 0.0)
+        gain = np.divide(gain, g, out=np.zeros_like(g), where=gain > 0)
+        best = int(np.argmax(gain))
+        if gain[best] <= NOTHING * start:
+            stopped = NO_GAIN if free.any() else EXHAUSTED
+            break
+        H[:, p] = atoms.products(atoms.column(best))
+        chosen.append(best)
+        free[best] = False
+        M = H[chosen, : p + 1]
+        w = signed_solution((M + M.T) / 2, c[chosen], signs[chosen], np.append(w != 0, True))
+        coefs[p, : p + 1] = w
+        errors.append(max(0.0, start - float(w @ (2 * c[chosen] - M @ w))))
+    k = len(chosen)
+    return PursuitPath(
+        np.array(chosen, dtype=np.intp)[:, None],
+        coefs[:k, None, :k],
+        -(coefs[:k, :k] @ atoms.means[chosen])[:, None],
+        np.array(errors),
+        start,
+        n_zero=int(atoms.zero.sum()),
+        stopped=stopped,
+    )
+
+
+def _spanned(H: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """(n,) the square of the part of every column that some columns span; H (n, p) is A'A of these."""
+    if not len(columns):
+        return np.zeros(len(H))
+    L = linalg.cholesky(H[columns] + 1e-14 * np.diag(H[columns].diagonal()), lower=True)
+    return np.sum(linalg.solve_triangular(L, H.T, lower=True) ** 2, axis=0)
