@@ -10,6 +10,7 @@ import numpy as np
 from ..core.queries import Queries
 from ..metrics import per_query, randomisation_test, standard_error
 from ..system.progress import working
+from . import relations
 from .entries import entries_of
 from .tables import write_csv
 from .text import check_target, number, plural, say, table, target
@@ -19,6 +20,11 @@ WITH_RELEVANT = ("map", "mrr", "average_precision", "reciprocal_rank", "precisio
 
 
 def run(args: Namespace) -> None:
+    if args.edges or args.matrix or args.settings:
+        relations.evaluate(args)
+        return
+    if args.data is None or not args.scores:
+        raise ValueError("rankrls evaluate DATA SCORES, or of relations --edges or --matrix and --settings 1,2,3,4")
     check_target(args.per_query)
     entries, judged = entries_of(args, args.scores, features=False)
     files = args.scores

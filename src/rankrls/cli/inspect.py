@@ -14,7 +14,7 @@ from ..checks import check_queries
 from ..datasets import RankingData
 from ..estimators.curve import curve_of
 from ..estimators.pipelines import ranker_of, scalers_of
-from . import cv, learning, memory
+from . import cv, learning, memory, relations
 from .data import read
 from .text import say, table
 
@@ -24,7 +24,8 @@ SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 def run(args: Namespace) -> None:
     if learning.is_model(args.data):
-        record, text = _model(learning.load(args.data), args)
+        model = learning.load(args.data)
+        record, text = (relations.inspect if relations.is_relation(model) else _model)(model, args)
     else:
         record = summarised(read([args.data], args, label=False))
         lines = summary_lines(record)

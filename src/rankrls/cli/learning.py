@@ -42,6 +42,8 @@ STREAMED = RankingData(np.empty((SPARSE_POINTS, 0)), np.empty(SPARSE_POINTS))  #
 
 def make(args: Namespace, data: RankingData) -> Any:
     """The estimator, not fitted, that the options describe, behind its scaler."""
+    if args.method == "conditional":
+        raise ValueError("relations have no curve over queries: rankrls evaluate --settings 1,2,3,4 judges them")
     name = METHODS[args.method]
     known_methods = {AutoRanker.__name__: AutoRanker, **{n: getattr(estimators, n) for n in estimators.__all__}}
     if name not in known_methods:
@@ -57,7 +59,7 @@ def make(args: Namespace, data: RankingData) -> Any:
             raise ValueError(f"--{key.replace('_', '-')} does not go with --method {args.method}, which takes {takes}")
     of_kernel = {key: given.pop(key) for key in OF_KERNEL if key in given}
     if "kernel" in given or of_kernel:
-        given["kernel"] = _kernel(given.get("kernel", known["kernel"].default), of_kernel)
+        given["kernel"] = kernel(given.get("kernel", known["kernel"].default), of_kernel)
     if isinstance(given.get("basis"), tuple):
         method, size = given["basis"]
         given["basis"] = BASES[method](size)
@@ -71,7 +73,7 @@ def make(args: Namespace, data: RankingData) -> Any:
     return ranker if scaler is None else make_pipeline(scaler, ranker)
 
 
-def _kernel(name: Any, options: dict[str, Any]) -> Any:
+def kernel(name: Any, options: dict[str, Any]) -> Any:
     """A kernel by name with its options; None for a linear model."""
     if name in (None, "linear", "none"):
         if options:

@@ -57,6 +57,7 @@ meter.up::-moz-meter-bar { background: var(--blue); }
 meter.down::-moz-meter-bar { background: var(--red); }
 .figures { display: flex; flex-wrap: wrap; gap: 1rem; }
 figure { margin: 0.4rem 0; flex: 1 1 22rem; max-width: 34rem; min-width: 0; }
+.full figure { max-width: none; }
 figure img { width: 100%; height: auto; display: block; }
 figcaption { color: var(--soft); font-size: 0.88rem; overflow-wrap: anywhere; }
 details { border-top: 1px solid var(--line); padding: 0.4rem 0; }
@@ -102,6 +103,11 @@ def join(*pieces: Any) -> Html:
 def name(value: object) -> Html:
     """A name of the caller's in running text, kept apart from the direction of the text around it."""
     return tag("bdi", value)
+
+
+def long(value: str) -> Html:
+    """Our own words, which need no cutting."""
+    return Html(" ".join(map(text, value.split(" "))))
 
 
 def table(

@@ -15,7 +15,7 @@ from ..datasets import RankingData, trec
 from ..estimators import ConditionalRankRLS
 from ..estimators.pipelines import needs_queries, predicted, ranker_of, scalers_of
 from ..system.progress import Progress
-from . import learning
+from . import learning, relations
 from .data import DELIMITERS, blocks, complete, doc_ids, kind
 from .memory import recalled
 from .tables import write_csv, write_parquet
@@ -37,7 +37,12 @@ def run(args: Namespace) -> None:
     check_target(args.output)
     if args.model == args.data == "-":
         raise ValueError("standard input (-) can be read only once: the model, or the data")
-    model = load(args.model)
+    model = learning.load(args.model)
+    if relations.is_relation(model):
+        relations.predict(model, args)
+        return
+    if args.data is None:
+        raise ValueError("which rows? rankrls predict MODEL DATA")
     args = recalled(args, model)
     args.format = args.format or {"csv": "csv", "tsv": "tsv", "parquet": "parquet"}.get(kind(args.output), "scores")
     tally = {"rows": 0, "skipped": 0}

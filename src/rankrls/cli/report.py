@@ -20,7 +20,7 @@ from ..metrics import get_metric, standard_error
 from ..plotting import CoefficientPathDisplay, HoldOutDisplay, MetricAtKDisplay, PursuitPathDisplay, WinsLossesDisplay
 from ..plotting.style import check_matplotlib
 from ..system.progress import working
-from . import learning, page
+from . import learning, page, relation_report, relations
 from .entries import Entry, Judged, entries_of
 from .evaluate import all_metrics, p_value, summary, values_of
 from .inspect import described, in_a_line, summarised, summary_lines
@@ -35,6 +35,13 @@ PLACES = range(1, 11)  # of the curves
 
 
 def run(args: Namespace) -> None:
+    if len(args.models) == 1 and learning.is_model(args.models[0]):
+        model = learning.load(args.models[0])
+        if relations.is_relation(model):
+            relation_report.report(model, args)
+            return
+    if args.data is None:
+        raise ValueError("the data come first: rankrls report DATA MODEL...")
     _check(args)
     entries, judged = entries_of(args, args.models)
     main = get_metric(args.by).name
@@ -135,7 +142,7 @@ def _comparison(entries: list[Entry], found: dict[str, list[dict[str, Any]]]) ->
             f"about {n * SIGNIFICANT:.1f} would be marked by chance alone."
         )
     numbers = range(1, len(head))
-    return join(page.table(head, rows, numbers=numbers), Html(f'<p class="soft">{_long(legend)}</p>'))
+    return join(page.table(head, rows, numbers=numbers), Html(f'<p class="soft">{page.long(legend)}</p>'))
 
 
 def _cell(one: dict[str, Any], best: float | None, larger: bool) -> Html:
@@ -151,11 +158,6 @@ def _cell(one: dict[str, Any], best: float | None, larger: bool) -> Html:
     marks = ("▲ ", "better") if better else ("▼ ", "worse")
     mark, kind = marks if one["p"] < SIGNIFICANT and one["difference"] else ("", None)
     return join(value, tag("small", f"{mark}{one['difference']:+.4f}, p {equals(p_value(one['p']))}", class_=kind))
-
-
-def _long(value: str) -> Html:
-    """Our own words, which need no cutting."""
-    return Html(" ".join(map(page.text, value.split(" "))))
 
 
 # ---------------------------------------------------------------- pictures
@@ -220,7 +222,7 @@ def _card(entry: Entry, main: str, folded: bool) -> Html:
     rows += [
         ["what", in_a_line(record)],
         ["settled on", learning.settled(record["chosen"]) or "nothing was to be chosen"],
-        ["parameters", _long(", ".join(f"{key}={value!r}" for key, value in record["parameters"].items()))],
+        ["parameters", page.long(", ".join(f"{key}={value!r}" for key, value in record["parameters"].items()))],
         ["quality", here],
     ]
     curve = curve_of(entry.model)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..estimators.curve import curve_of
 from ..estimators.pipelines import ranker_of
-from . import learning
+from . import learning, relations
 from .data import read
 from .memory import remember
 from .text import check_target, plural, say
@@ -17,6 +17,11 @@ NOT_STREAMED = ("columns", "exclude", "docid", "group", "feature_names", "sparse
 
 def run(args: Namespace) -> None:
     check_target(args.output)
+    if args.method == "conditional" or args.edges or args.matrix:
+        relations.train(args)
+        return
+    if not args.data:
+        raise ValueError("which data? rankrls train DATA -o MODEL, or --method conditional with --edges or --matrix")
     if args.stream:
         model, size, seconds = _streamed(args)
     elif args.checkpoint:

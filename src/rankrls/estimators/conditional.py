@@ -120,6 +120,8 @@ class ConditionalRankRLS(RelationModel):
         The numbers of iterations that `cv_scores_` is of, if max_iter is "auto".
     n_edges_ : int
         Edges learned from.
+    edge_columns_ : dict
+        The columns of a data frame of edges: source, target and what else was named.
     home_advantage_, probability_scale_, rating_std_ : float
         Of games, see `fit_edges`.
 
@@ -283,12 +285,15 @@ class ConditionalRankRLS(RelationModel):
                 edges, y, (sides[0].ids, sides[1].ids), source=source, target=target, sample_weight=sample_weight,
                 date=date, half_life=half_life, home=home,
             )  # fmt: skip
+            columns = {"source": source, "target": target, "y": y, "date": date, "home": home}
             if self.missing == "zero":
                 self._fit(*sides, relation_checks.all_others_zero(listed, shape), parity, None)
+                self._store_columns(columns)
                 return self
             known = fitting.known_objects(len(listed)) if parity == -1 and self.cv == "auto" else None
             found = self._fit(*sides, listed.both_ways(parity).edge_set(shape), parity, None, known)
             self._store_games(found, listed, parity)
+            self._store_columns(columns)
         return self
 
     def evaluate(

@@ -213,7 +213,7 @@ def _quiet(fit: Any, *args: Any, **options: Any) -> Any:
 
 
 def _take(A: Any, rows: np.ndarray, columns: np.ndarray, square: bool) -> Any:
-    if hasattr(A, "iloc"):  # a table for an encoder
+    if hasattr(A, "iloc") and not square:  # a table for an encoder
         return A.iloc[rows].reset_index(drop=True)
     A = A if sparse.issparse(A) else np.asarray(A)
     return A[rows][:, columns] if square else A[rows]

@@ -97,6 +97,9 @@ class RelationModel(BaseEstimator):
         source_ids = self._ids(X, "source")
         other = X if Z is None and self._one_domain else Z
         target_ids = source_ids if other is X and self._one_domain else self._ids(other, "target")
+        if source is None and target is None:
+            remembered = [getattr(self, "edge_columns_", {}).get(name) for name in ("source", "target")]
+            source, target = remembered if {*remembered} <= {*frame_names(as_frame(edges))} else (None, None)
         ends = names.ends(edges, source, target)
         rows, columns = source_ids.rows(ends[0], "source"), target_ids.rows(ends[1], "target")
         scores = sampled(left, right, rows, columns)
@@ -262,6 +265,12 @@ class RelationModel(BaseEstimator):
             delattr(self, name)
         for name, value in attributes.items():
             setattr(self, name, value)
+
+    def _store_columns(self, columns: dict[str, Any]) -> None:
+        """The columns of a table of edges, so that another one is read in the same way."""
+        named = {name: value for name, value in columns.items() if isinstance(value, str)}
+        if "source" in named:
+            self.edge_columns_ = named
 
     def _store_games(self, found: Fitted, listed: EdgeList, parity: int) -> None:
         """What only games have: probabilities, and error bars of ratings."""

@@ -7,7 +7,9 @@ An error bar takes what ratings do not explain as noise of variance s^2. Under t
 have the covariance s^2 / alpha times the mean of the pairwise kernel over opponents, P (n, n). The edges, of which L is
 the weighted Laplacian, then leave
 
-    cov(r) = s^2 (alpha P^-1 + L)^-1 = s^2 P (alpha I + L P)^-1.
+    cov(r) = s^2 (alpha P^-1 + L)^-1 = s^2 P (alpha I + L P)^-1,
+
+of which ratings, being zero on average, have C cov(r) C with C the projection that takes out the mean.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ def rating_errors(
     residual = y - B @ rating
     noise = float(np.sum(u * residual**2) / np.sum(u))
     cov = linalg.solve((alpha * np.eye(n) + L @ P).T, P.T, check_finite=False).T
+    cov = cov - cov.mean(axis=0)  # ratings are zero on average: what all share is not uncertain
+    cov = cov - cov.mean(axis=1, keepdims=True)
     return np.sqrt(noise * np.maximum(np.diagonal(cov), 0))
 
 

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import argparse
 
+from . import relations
 from .judging import judging
+from .learning import learning
 from .parser import command
 from .reading import reading
 
 
 def declare(commands: argparse._SubParsersAction) -> None:
     made = command(commands, "evaluate", "judge scores by the labels of data, and compare several with the first")
-    made.add_argument("data", metavar="DATA", help="rows with labels, - is standard input")
+    made.add_argument(
+        "data", nargs="?", metavar="DATA", help="rows with labels, - is standard input; or a relation's model"
+    )
     made.add_argument(
         "scores",
-        nargs="+",
+        nargs="*",
         metavar="SCORES",
         help="what predict writes: a number per line, a TREC run, CSV or Parquet; or a model file",
     )
     judging(made)
     made.add_argument("--per-query", metavar="FILE", help="write the values of each query as CSV")
+    relations.judging(made)
+    learning(made)
+    relations.learning(made)
+    relations.data(made)
     reading(made)

@@ -15,6 +15,7 @@ METHODS = {  # the estimator of each --method
     "transductive": "TransductiveRankRLS",
     "pursuit": "RankingPursuit",
     "auto": "AutoRanker",
+    "conditional": "ConditionalRankRLS",
 }
 SCALES = ("auto", "none", "standard", "minmax", "query-minmax")
 
@@ -83,7 +84,7 @@ def learning(made: Parser) -> None:
         choices=list(METHODS),
         default="rankrls",
         help="RankRLS; the same with a kernel on a few points; co-regularised views; transductive; ranking pursuit, "
-        "which selects; or several of them, chosen and stacked",
+        "which selects; several of them, chosen and stacked; or relations between objects, from --edges or --matrix",
     )
     group.add_argument(
         "--scale",

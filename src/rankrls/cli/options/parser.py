@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 COMMANDS = (  # in the order of the help; each is a module here, with a function `declare`
     "train",
     "predict",
+    "rank",
     "evaluate",
     "cv",
     "report",

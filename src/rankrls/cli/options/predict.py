@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from . import relations
 from .parser import command
 from .reading import reading
 
@@ -11,7 +12,9 @@ from .reading import reading
 def declare(commands: argparse._SubParsersAction) -> None:
     made = command(commands, "predict", "score rows with a model")
     made.add_argument("model", metavar="MODEL", help="a file written by train or rankrls.save")
-    made.add_argument("data", metavar="DATA", help="rows with or without labels, - is standard input")
+    made.add_argument(
+        "data", nargs="?", metavar="DATA", help="rows with or without labels, - is standard input; of relations edges"
+    )
     made.add_argument("-o", "--output", default="-", metavar="SCORES", help="where to write, - is standard output")
     made.add_argument(
         "--format",
@@ -20,4 +23,5 @@ def declare(commands: argparse._SubParsersAction) -> None:
     )
     made.add_argument("--tag", default="rankrls", metavar="NAME", help="name of the run in a TREC file")
     made.add_argument("--rows", type=int, default=50_000, metavar="N", help="rows in memory at a time; 0 is all")
+    relations.data(made)
     reading(made)

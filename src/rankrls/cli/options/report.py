@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from . import relations
 from .judging import judging
 from .parser import command
 from .reading import reading
@@ -12,7 +13,7 @@ from .reading import reading
 def declare(commands: argparse._SubParsersAction) -> None:
     text = "one HTML page of models on data: comparison, pictures, worst queries and why"
     made = command(commands, "report", text)
-    made.add_argument("data", metavar="DATA", help="rows with labels, - is standard input")
+    made.add_argument("data", nargs="?", metavar="DATA", help="rows with labels, - is standard input; or edges")
     made.add_argument("models", nargs="+", metavar="MODEL", help="model files, or score files as evaluate takes them")
     made.add_argument("-o", "--output", required=True, metavar="FILE", help="the page, - is standard output")
     made.add_argument("--title", metavar="TEXT", help="of the page (default: the name of DATA)")
@@ -20,4 +21,6 @@ def declare(commands: argparse._SubParsersAction) -> None:
     made.add_argument("--worst", type=int, default=5, metavar="N", help="queries to show of each model")
     made.add_argument("--top", type=int, default=10, metavar="N", help="places of a query to show")
     judging(made)
+    relations.judging(made)
+    relations.data(made)
     reading(made)

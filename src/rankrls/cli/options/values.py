@@ -71,8 +71,8 @@ def missing(text: str) -> Any:
 
 
 def folds(text: str) -> Any:
-    """leave-query-out, or a number of folds."""
-    return text if text == "leave-query-out" else int(text)
+    """leave-query-out or another exact hold-out by name, or a number of folds."""
+    return text if text.startswith("leave-") else int(text)
 
 
 def basis(text: str) -> Any:

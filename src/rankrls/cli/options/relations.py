@@ -1,0 +1,84 @@
+"""Options for relations: drug-target tables, games, users and items. Nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .learning import Parameter
+from .values import auto_or
+
+VALUES = ("as-is", "minus", "log", "minus-log")
+
+
+def settings(text: str) -> list[Any]:
+    """1,2,3,4 or time."""
+    found: list[Any] = [part if part == "time" else int(part) for part in text.split(",")]
+    if any(part not in (1, 2, 3, 4, "time") for part in found):
+        raise ValueError
+    return found
+
+
+def names(text: str) -> Any:
+    """One name, or several of them."""
+    parts = text.split(",")
+    return parts[0] if len(parts) == 1 else parts
+
+
+PARAMETERS = [  # those of ConditionalRankRLS that other estimators do not have
+    Parameter("relation", str, "KIND", "symmetric, or reciprocal (games)", "none; reciprocal without --y"),
+    Parameter(
+        "pairwise", names, "KERNEL", "how both ends combine: kronecker, sum, or both to choose", "kronecker; ids: sum"
+    ),
+    Parameter("loss", str, "LOSS", "ranking or regression", "ranking"),
+    Parameter("condition", str, "END", "which end others are ranked for: source or target", "source"),
+    Parameter("target_kernel", str, "NAME", "kernel of --target-features, if another", "that of --features"),
+    Parameter("indefinite", str, "WHAT", "similarities with negative eigenvalues: error, clip or shift", "error"),
+    Parameter("solver", str, "NAME", "auto, closed, cg, pcg or cr", "auto"),
+    Parameter("target_basis", int, "N", "points in which the kernel of the other end is expanded", "as --basis"),
+    Parameter("tol", float, "T", "relative residual at which iterations stop", "1e-6"),
+    Parameter("max_iter", auto_or(int), "N", "iterations at most; auto chooses by hold-out", "1000"),
+]
+
+
+def data(made: argparse.ArgumentParser) -> None:
+    """Where the edges and the objects are."""
+    group = made.add_argument_group("relations", "tables with names: CSV, TSV or Parquet, or text with tabs or blanks")
+    group.add_argument("--edges", metavar="FILE", help="a row for each edge: a game, a rating, a measured pair")
+    group.add_argument("--matrix", metavar="FILE", help="instead: a table of values with named rows and columns")
+    group.add_argument(
+        "--features", metavar="FILE", help="a row for each object, or their similarities; ids come first"
+    )
+    group.add_argument("--target-features", metavar="FILE", help="the same for the other end, if of another kind")
+    group.add_argument("--id", metavar="COLUMN", help="the ids in files of features (the first column)")
+    for name, what in (
+        ("source", "whose column is the start of an edge (source, winner, home_team, user, ...)"),
+        ("target", "and its end (target, loser, away_team, item, ...)"),
+        ("y", "value of an edge, or a difference: 'home_score - away_score'"),
+        ("date", "when an edge was seen"),
+        ("home", "1 where the source is at home; yes is everywhere, 'not neutral' takes the opposite of a column"),
+        ("weight", "how much an edge counts"),
+    ):
+        group.add_argument(f"--{name}", metavar="COLUMN", help=what)
+    group.add_argument("--half-life", metavar="AGE", help="age at which an edge counts half: 365d, 52w, 2y")
+    group.add_argument("--values", choices=VALUES, default="as-is", help="what is done with the values (logs: base 10)")
+    group.add_argument("--transpose", action="store_true", help="rows and columns of --matrix change places")
+    group.add_argument("--row-names", metavar="FILE", help="of a --matrix without names: JSON, or one a line")
+    group.add_argument("--column-names", metavar="FILE", help="the same for its columns")
+    group.add_argument("--normalise", action="store_true", help="divide similarities by the roots of their diagonal")
+
+
+def learning(made: argparse.ArgumentParser) -> None:
+    """The parameters of the estimator."""
+    group = made.add_argument_group("learning relations", "with --method conditional")
+    for one in PARAMETERS:
+        option, text = f"--{one.name.replace('_', '-')}", f"{one.text} (default {one.default})"
+        group.add_argument(option, type=one.kind, metavar=one.metavar, help=text)
+    group.add_argument("--implicit", action="store_true", help="edges that are not listed are 0, as things not bought")
+    group.add_argument("--intercept", action="store_true", help="a constant without penalty (--loss regression)")
+
+
+def judging(made: argparse.ArgumentParser) -> None:
+    """What is new when a relation is judged."""
+    made.add_argument("--settings", type=settings, metavar="S", help="of relations: 1,2,3,4, or time (all that apply)")
+    made.add_argument("--folds", type=int, default=5, metavar="N", help="in each setting")

@@ -1,0 +1,259 @@
+"""Commands on relations: train, predict, evaluate and inspect a ConditionalRankRLS, with names everywhere."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+import numpy as np
+
+from ..estimators import ConditionalRankRLS
+from ..estimators.curve import curve_of
+from ..system.progress import working
+from . import learning, relation_data
+from .options.relations import PARAMETERS
+from .relation_data import Relation, is_similarity
+from .tables import write_csv, write_parquet
+from .text import say, table, target
+
+SHARED = (
+    "alpha",
+    "alphas",
+    "kernel",
+    "basis",
+    "weighting",
+    "scoring",
+    "cv",
+    "random_state",
+)  # of the other estimators too
+FEW = 10  # rows of a list that is printed
+
+
+def is_relation(model: Any) -> bool:
+    return isinstance(model, ConditionalRankRLS)
+
+
+def load(path: str) -> ConditionalRankRLS:
+    """A model of a relation."""
+    model = learning.load(path)
+    if not is_relation(model):
+        raise ValueError(f"{path} is a {type(model).__name__}, which scores rows of queries, not relations")
+    return model
+
+
+# ---------------------------------------------------------------- training
+
+
+def make(args: Namespace, known: Relation) -> ConditionalRankRLS:
+    """The estimator that the options describe."""
+    names = [*SHARED, *(one.name for one in PARAMETERS)]
+    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    of_kernel = {key: getattr(args, key) for key in learning.OF_KERNEL if getattr(args, key) is not None}
+    for name, objects in (("kernel", known.X), ("target_kernel", known.Z)):
+        if objects is not None and is_similarity(objects) and name not in given:
+            given[name] = "precomputed"
+        elif given.get(name) not in (None, "precomputed") or (of_kernel and name == "kernel"):
+            given[name] = learning.kernel(given.get(name), of_kernel)
+    if given.get("kernel") == "precomputed" and known.Z is not None and "target_kernel" not in given:
+        given["target_kernel"] = "linear"
+    if known.X is None and known.Z is None:
+        given.setdefault("pairwise", "sum")
+    if isinstance(given.get("basis"), tuple):
+        method, size = given["basis"]
+        given["basis"] = learning.BASES[method](size)
+    missing = "zero" if args.implicit else "unknown"
+    return ConditionalRankRLS(
+        **given, encoder="auto", missing=missing, intercept=args.intercept, verbose=not args.quiet
+    )
+
+
+def fit(model: ConditionalRankRLS, known: Relation) -> ConditionalRankRLS:
+    with working("fitting", not model.verbose):
+        if known.listed:
+            model.fit_edges(known.X, known.edges, Z=known.Z, **known.columns)
+        else:
+            model.fit(known.X, known.Y, known.Z)
+    model.verbose = False
+    return model
+
+
+def train(args: Namespace) -> None:
+    if args.data:
+        raise ValueError(f"--method conditional reads --edges or --matrix, not rows of queries such as {args.data[0]}")
+    with learning.stopwatch() as reading:
+        known = relation_data.relation(args)
+    with learning.stopwatch() as fitting:
+        model = fit(make(args, known), known)
+    learning.save(model, args.output)
+    curve, size = curve_of(model), sizes(model)
+    record = {
+        "model": args.output,
+        "class": type(model).__name__,
+        **size,
+        "chosen": learning.chosen(model),
+        "relation": model.relation_,
+        "solver": model.solver_,
+        "scoring": model.scoring,
+        "held_out": None if curve is None else curve.score,
+        "seconds": {"reading": round(reading[0], 3), "fitting": round(fitting[0], 3)},
+    }
+    held = "nothing, since alpha was given"
+    if curve is not None:
+        held = f"{model.scoring} {curve.score:.4f}, best of {len(curve.values)} values of {curve.over}"
+    lines = [
+        f"read     {described(size)} in {reading[0]:.2f} s",
+        f"fitted   {type(model).__name__} in {fitting[0]:.2f} s: {settled(model)}",
+        f"held out {held}",
+        f"wrote    {args.output}",
+    ]
+    say(args, record, "\n".join(lines), file=learning.out(args.output))
+
+
+def sizes(model: ConditionalRankRLS) -> dict[str, Any]:
+    """How much a model has seen."""
+    both_ways = hasattr(model, "edge_columns_") and model.relation_ is not None
+    size = {"edges": int(model.n_edges_) // (2 if both_ways else 1), "objects": len(model.source_ids_)}
+    if not model._one_domain:
+        size["targets"] = len(model.target_ids_)
+    return size
+
+
+def described(size: dict[str, Any]) -> str:
+    ends = f"{size['objects']:,} objects" + (f" and {size['targets']:,} others" if "targets" in size else "")
+    return f"{size['edges']:,} edges between {ends}"
+
+
+def settled(model: ConditionalRankRLS) -> str:
+    """What a fit settled on, in words."""
+    words = [learning.settled(learning.chosen(model)), model.relation_ or "no symmetry", f"solved by {model.solver_}"]
+    if hasattr(model, "home_advantage_"):
+        words.append(f"home advantage {model.home_advantage_:.3g}")
+    return ", ".join(words)
+
+
+# ---------------------------------------------------------------- predicting
+
+
+def predict(model: ConditionalRankRLS, args: Namespace) -> None:
+    """Scores of the edges in a table, or without one a table of all scores by name."""
+    X, Z = (relation_data.objects(path, args) for path in (args.features, args.target_features))
+    path = args.data or args.edges
+    if path is None:
+        frame = _all_scores(model, X, Z)
+    else:
+        relation_data.check_edges(path, args.model)
+        edges = relation_data.read_table(path, args)
+        columns = relation_data.edge_columns(edges, args, getattr(model, "edge_columns_", None))
+        frame = edge_scores(model, edges, X, Z, columns)
+    write(frame, args)
+
+
+def edge_scores(model: ConditionalRankRLS, edges: Any, X: Any, Z: Any, columns: dict[str, Any]) -> Any:
+    """A frame with a row for each edge."""
+    ends = {"source": columns["source"], "target": columns["target"]}
+    home = columns.get("home") if hasattr(model, "home_advantage_") else None
+    found = model.predict_edges(X, edges, Z, **ends, home=home)
+    if not hasattr(found, "iloc"):  # objects without ids of their own
+        labels = {"condition": edges[ends["source"]].to_numpy(), "id": edges[ends["target"]].to_numpy()}
+        found = relation_data.pandas().DataFrame({**labels, "score": found})
+    if hasattr(model, "probability_scale_"):
+        found["probability"] = 0.5 * (1 + np.tanh(model.probability_scale_ * found["score"] / 2))
+    return found
+
+
+def _all_scores(model: ConditionalRankRLS, X: Any, Z: Any) -> Any:
+    scores = model.predict(X, Z)
+    rows = model.source_ids_ if X is None else X.index
+    columns = rows if Z is None and model._one_domain else model.target_ids_ if Z is None else Z.index
+    frame = relation_data.pandas().DataFrame(scores, columns=[str(label) for label in columns])
+    frame.insert(0, "id", list(rows))
+    return frame
+
+
+def write(frame: Any, args: Namespace) -> None:
+    """A frame as CSV or Parquet, or its scores only."""
+    form = args.format or "csv"
+    columns = {str(name): frame[name].to_numpy() for name in frame.columns}
+    with target(args.output) as file:
+        if form == "parquet":
+            write_parquet([columns], file)
+        elif form == "scores" and "score" in columns:
+            file.write("".join(f"{score!r}\n" for score in columns["score"].tolist()).encode())
+        elif form == "csv":
+            write_csv([columns], file)
+        else:
+            raise ValueError(f"--format {form} is for scores of rows: relations are written as csv or parquet")
+    if args.output != "-":
+        record = {"scores": args.output, "format": form, "rows": len(frame)}
+        say(args, record, f"wrote {len(frame):,} rows to {args.output}")
+
+
+# ---------------------------------------------------------------- judging
+
+
+def evaluation(model: ConditionalRankRLS, known: Relation, args: Namespace) -> Any:
+    """Held-out scores in each setting."""
+    options = {"settings": args.settings, "n_splits": args.folds}
+    with working("judging", args.quiet):
+        if known.listed:
+            return model.evaluate(known.X, known.edges, known.Z, **known.columns, **options)
+        return model.evaluate(known.X, known.Y, known.Z, **options)
+
+
+def evaluate(args: Namespace) -> None:
+    """How good models with these parameters, or with those of a model file, are at what is new."""
+    known = relation_data.relation(args)
+    model = load(args.data) if args.data else make(args, known)
+    found = evaluation(model, known, args)
+    record = {"settings": {str(s): {"mean": found.means()[s], "error": found.errors()[s]} for s in found}}
+    say(args, record, f"{found}\n{LEGEND}")
+
+
+LEGEND = (
+    "setting 1: an edge is new, 2: its conditioning object, 3: the object that is ranked, 4: both, time: what came "
+    "next;\nmeans over folds ± standard errors"
+)
+
+
+# ---------------------------------------------------------------- looking
+
+
+def lists(model: ConditionalRankRLS, top: int) -> tuple[list[str], list[list[str]]]:
+    """Head and rows of the best rated objects."""
+    errors = hasattr(model, "rating_std_")
+    found = model.rating(return_std=True) if errors else model.rating().to_frame()
+    rows = [[str(i), *(f"{v:+.4g}" if k == 0 else f"{v:.3g}" for k, v in enumerate(row))]
+            for i, row in zip(found.index[:top], found.head(top).to_numpy(), strict=True)]  # fmt: skip
+    return ["object", "rating", *(["s.e."] if errors else [])], rows
+
+
+def inspect(model: ConditionalRankRLS, args: Namespace) -> tuple[dict[str, Any], str]:
+    """What there is to say of a model of a relation."""
+    curve, size = curve_of(model), sizes(model)
+    plain = (bool, int, float, str, list)
+    record = {
+        "class": type(model).__name__,
+        **size,
+        "relation": model.relation_,
+        "chosen": learning.chosen(model),
+        "columns": getattr(model, "edge_columns_", None),
+        "ids": [str(label) for label in model.source_ids_[:FEW]],
+        "parameters": {
+            k: v if v is None or isinstance(v, plain) else repr(v) for k, v in model.get_params(False).items()
+        },
+        "curve": None if curve is None else curve.record(),
+        "rating": {str(k): float(v) for k, v in model.rating().items()},
+    }
+    named = ", ".join(record["ids"][:3])
+    head, rows = lists(model, args.top)
+    lines = [
+        f"{type(model).__name__}, {described(size)}",
+        f"settled on {settled(model)}",
+        f"objects are called {named}, ...",
+    ]
+    if hasattr(model, "edge_columns_"):
+        lines.append("columns of edges: " + ", ".join(f"{k} = {v}" for k, v in model.edge_columns_.items()))
+    lines += ["", "mean relation to all others" if model._one_domain else "mean score over all", table(head, rows)]
+    if curve is not None:
+        lines += ["", f"held out {model.scoring} {curve.score:.4f} at {curve.over} = {model.alpha_:.4g}"]
+    return record, "\n".join(lines)
