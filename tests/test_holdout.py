@@ -17,6 +17,8 @@ from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
 from rankrls.datasets import dump_letor, make_search
 from rankrls.kernels import Gaussian
+from rankrls.problems.base import Fold
+from rankrls.problems.cut_query import CutQuery
 from rankrls.problems.primal import Primal
 
 ALPHAS = np.array([1e-3, 0.3, 40.0])
@@ -411,3 +413,21 @@ def test_a_fold_that_leaves_nothing_to_learn_from_has_no_opinion(kind):
     model = RankRLS(kernel=None if kind == "linear" else "linear").fit(X, y, qid=qid)
     held = model.cv_predictions_[qid == 0]
     assert np.ptp(held) == 0
+
+
+@pytest.mark.parametrize("weighting", ["pairs", "queries", "items"])
+@pytest.mark.parametrize(("beta", "weighted"), [(0.0, False), (0.0, True), (0.3, False), (0.3, True)])
+def test_sums_without_items_of_one_query_come_from_moments_of_levels(weighting, beta, weighted):
+    m, rng = 120, np.random.default_rng(0)
+    X, y = rng.normal(size=(m, 4)) + 1000, rng.integers(0, 3, m).astype(float)
+    y[:9] = rng.normal(size=9)  # items without ties
+    u = weights(m) if weighted else None
+    F = QueryPreferences(Queries.single(m), y, weighting=weighting, regression=beta, weights=u)
+    problem = Primal(F, Identity(4), X, y[:, None], np.float64)
+    number = rng.integers(0, 5, m)
+    folds = [Fold(np.flatnonzero(number == k), whole=False) for k in range(4)]  # some rows are in no fold
+    cut = CutQuery.of(F, problem._reader, problem.y, folds, problem.sums)
+    for k, fold in enumerate(folds):
+        got, expected = cut.without(k, fold), problem.restrict(fold.rest(m)).sums
+        for name in ("gram", "cross", "square", "mean", "target_mean", "weight", "n_rows", "n_pairs"):
+            assert_allclose(getattr(got, name), getattr(expected, name), rtol=1e-10, atol=1e-9, err_msg=name)

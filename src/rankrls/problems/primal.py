@@ -30,6 +30,7 @@ from ..core.statistics import (
 from ..system.parallel import Scratch, share
 from ..system.types import ArrayLike, DTypeLike, MatrixLike
 from .base import Fold, Model, careful, heavy_queries, tied_where_equal, without_rounding
+from .cut_query import CutQuery
 from .solved import Solved, check_determined, cholesky_solution, mean_eigenvalue, needs_rows
 
 
@@ -202,11 +203,17 @@ class Primal:
     ) -> np.ndarray:
         """Fold by fold, from the sums of all rows less those of the fold.
 
-        A fold that cuts a query changes the pairs among the rest: their sums are computed anew.
+        A fold that cuts a query changes the pairs among the rest: their sums are put together from moments of tie
+        levels, or computed anew.
         """
         scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan, dtype=self.dtype)
-        for fold in folds:
-            if fold.whole:
+        cut = None
+        if isinstance(self.F, QueryPreferences) and CutQuery.pays(self.F, folds, self.features.n_columns + 1):
+            cut = CutQuery.of(self.F, self._reader, self.y, folds, total)
+        for number, fold in enumerate(folds):
+            if cut is not None:
+                sums = cut.without(number, fold)
+            elif fold.whole:
                 sums = total - self.restrict(fold.rows).sums
             else:
                 sums = self.restrict(fold.rest(self.F.shape[0])).sums

@@ -1,0 +1,113 @@
+"""The sums of what is left of one query when some of its items are held out, for all folds in one pass.
+
+Leaving items out changes S, the S_j and with them the weight of every pair that stays. But the sums depend on the items
+only through moments of tie levels: with G_j the sum of u x x' over level j, and m_j and m weighted means,
+
+    A'A = sum_j within_j^2 G_j + sum_j S_j (between^2 - within_j^2) m_j m_j' - S between^2 m m'
+
+about any fixed point (with a share of regression, about the mean of what is left: its intercept is free). Moments add,
+so that those of each fold and level, taken once, give what is left without each fold by subtraction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.means import Read
+from ..core.preferences import QueryPreferences
+from ..core.queries import BATCH_ROWS
+from ..core.statistics import Statistics
+from ..core.weighting import Weighting
+from ..system.parallel import share
+from .base import Fold
+
+MOST_CELLS = 1 << 25  # of the moments of all folds and levels
+
+
+@dataclass(frozen=True)
+class CutQuery:
+    """Moments of the rows [x - origin, y - origin] of each fold and tie level; the last level is of untied items."""
+
+    F: QueryPreferences
+    origin: np.ndarray  # (n + 1,)
+    squares: np.ndarray  # (folds, levels + 1, n + 1, n + 1)
+    totals: np.ndarray  # (folds, levels + 1, n + 1) weighted sums
+    weight: np.ndarray  # (folds, levels + 1)
+    size: np.ndarray  # (folds, levels + 1) items
+    rounding: np.ndarray | None
+
+    @staticmethod
+    def pays(F: QueryPreferences, folds: Sequence[Fold], width: int) -> bool:
+        """Whether one query is cut into several folds, with few enough tie levels."""
+        if len(F.queries) > 1 or F.ties is None or len(folds) < 2 or any(fold.whole for fold in folds):
+            return False
+        return (len(folds) + 1) * (len(F.ties.weight) + 1) * width**2 <= MOST_CELLS
+
+    @classmethod
+    def of(
+        cls, F: QueryPreferences, reader: Callable[[], Read], y: np.ndarray, folds: Sequence[Fold], total: Statistics
+    ) -> CutQuery:
+        """One pass over the rows of one query; y is (m, 1), and `total` are the sums of all rows."""
+        assert F.ties is not None
+        n, n_levels, m = len(total.mean), len(F.ties.weight) + 1, F.shape[0]
+        u, number = np.ones(m) if F.u is None else F.u, np.full(m, len(folds))
+        for k, fold in enumerate(folds):
+            number[fold.rows] = k
+        group = number * n_levels + np.where(F.ties.level < 0, n_levels - 1, F.ties.level)
+        order = np.argsort(group, kind="stable")
+        cuts = np.searchsorted(group[order], np.arange((len(folds) + 1) * n_levels + 1))
+        some = order[:: max(1, m // BATCH_ROWS)][:BATCH_ROWS]  # any point amid the rows keeps the moments small
+        origin = np.append(np.mean(reader()(np.sort(some)), axis=0, dtype=np.float64), y[some, 0].mean())
+        squares, totals = np.zeros((len(cuts) - 1, n + 1, n + 1)), np.zeros((len(cuts) - 1, n + 1))
+
+        def work(groups: Sequence[int]) -> None:
+            read, V = reader(), np.empty((BATCH_ROWS, n + 1))
+            for g in groups:
+                for i in range(cuts[g], cuts[g + 1], BATCH_ROWS):
+                    rows = np.sort(order[i : min(i + BATCH_ROWS, cuts[g + 1])])
+                    block, w = V[: len(rows)], u[rows, None]
+                    np.subtract(read(rows), origin[:n], out=block[:, :n])
+                    block[:, n] = y[rows, 0] - origin[n]
+                    totals[g] += w[:, 0] @ block
+                    if F.u is not None:
+                        block *= np.sqrt(w)
+                    squares[g] += block.T @ block
+
+        share(work, range(len(cuts) - 1), cost=float(m) * n, label="moments of folds")
+        shape = (len(folds) + 1, n_levels)
+        size, weight = np.diff(cuts), np.bincount(group, weights=u, minlength=len(cuts) - 1)
+        parts = squares.reshape(*shape, n + 1, n + 1), totals.reshape(*shape, n + 1)
+        return cls(F, origin, *parts, weight.reshape(shape), size.reshape(shape), total.rounding)
+
+    def without(self, number: int, fold: Fold) -> Statistics:
+        """The sums of what is left without one of the folds."""
+        F, others = self.F, np.arange(len(self.weight)) != number
+        G, total, S = (part[others].sum(axis=0) for part in (self.squares, self.totals, self.weight))
+        size, n = self.size[others].sum(axis=0), G.shape[1] - 1
+        single = np.flatnonzero(F.ties.level < 0)  # type: ignore[union-attr]
+        single = single[~np.isin(single, fold.rows)]
+        levels = np.append(S[:-1], np.ones(len(single)) if F.u is None else F.u[single])
+        weighting = Weighting(F.weighting.kind, F.beta, np.zeros(len(levels), dtype=np.intp), levels, 1)
+        between2, left = float(weighting.between2[0]), S[:-1] > 0
+        within2 = np.append(np.where(left, weighting.within2[: len(S) - 1], 0.0), between2)
+        mean = total.sum(axis=0) / S.sum()
+        centred = total[:-1][left] - S[:-1][left, None] * mean  # S_j (m_j - m)
+        M = np.tensordot(within2, G - self._about(total, S, mean), axes=1)
+        scale = weighting.level_scale[: len(S) - 1][left] / S[:-1][left]
+        M += (scale[:, None] * centred).T @ (scale[:, None] * centred)
+        tied = int(np.sum(size[:-1] * (size[:-1] - 1) // 2))
+        counts = size.sum(), 1, size.sum() * (size.sum() - 1) // 2 - tied
+        mean = (self.origin + mean) * (F.beta > 0)
+        return Statistics(
+            M[:n, :n], M[:n, n:], M[n:, n].copy(), mean[:n], mean[n:], float(S.sum()), F.beta, *map(int, counts),
+            self.rounding,
+        )  # fmt: skip
+
+    @staticmethod
+    def _about(total: np.ndarray, S: np.ndarray, mean: np.ndarray) -> np.ndarray:
+        """What moving the origin to the mean takes off the squares of each level."""
+        cross = total[:, :, None] * mean
+        return cross + cross.transpose(0, 2, 1) - S[:, None, None] * np.outer(mean, mean)
