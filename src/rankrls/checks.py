@@ -266,10 +266,17 @@ def check_penalised(alpha: float) -> None:
 
 
 def check_scores(y: np.ndarray, m: int) -> np.ndarray:
-    """(m,) finite numbers, NaN where a row is unscored."""
+    """(m,) or (m, t) finite numbers, NaN where a row is unscored."""
     if len(y) != m:
         raise ValueError(f"y must hold one number per row, NaN where unscored: got {len(y)} for {m} rows")
-    infinite = np.isinf(y)
+    missing = np.isnan(y.reshape(m, -1))
+    partly = missing.any(axis=1) & ~missing.all(axis=1)
+    if partly.any():
+        raise ValueError(
+            f"row {int(np.argmax(partly))} is scored in some columns of y only ({partly.sum()} such rows): give all or "
+            "none, or fit each column by itself"
+        )
+    infinite = np.isinf(y).reshape(m, -1).any(axis=1)
     if infinite.any():
         raise ValueError(
             f"y must not be infinite: row {int(np.argmax(infinite))} is ({infinite.sum()} such rows); "

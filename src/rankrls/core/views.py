@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ..bases import CANDIDATES, deal, is_count, points
-from ..kernels import Kernel, Precomputed, as_kernel
+from ..kernels import WIDTHS, Kernel, Precomputed, as_kernel, is_precomputed
 from ..system.rows import DistinctRows
 
 
@@ -23,10 +23,12 @@ class View:
     columns : None, list of int or of str, or slice, default=None
         Columns of X by number or by name; None takes all.
     kernel : None, str, kernel object or callable, default=None
-        As in `RankRLS`, without "precomputed"; None is linear in these columns.
+        As in `RankRLS`; None is linear in these columns. With "precomputed" the columns hold kernel values of each row
+        with the points of the basis.
     basis : None, int, object of `rankrls.bases`, array of row numbers or array of points, default=None
         Points a kernel is expanded in: every row, scored or not (None), or as in `RankRLS`. Views that draw a number
-        of points draw them from different rows. Points given as an array have the columns of the view.
+        of points draw them from different rows. Points given as an array have the columns of the view. Of a precomputed
+        kernel, the row number of each column; None where there is a column for every row.
 
     Examples
     --------
@@ -54,6 +56,12 @@ class FittedView:
             return self.kernel(V, self.points)
         return V.toarray() if sparse.issparse(V) else V
 
+    def scores(self, X: Any, coef: np.ndarray) -> np.ndarray:
+        """(k, ...) the scores of k rows; sparse rows of a linear view stay so."""
+        if self.kernel is None and sparse.issparse(X):
+            return np.asarray(X[:, self.columns].astype(np.float64) @ coef)
+        return self(X) @ coef
+
 
 def as_views(views: Any, kernel: Any, basis: Any) -> list[View]:
     """A list of views, or a number of them that differ by the rows in their basis."""
@@ -75,10 +83,18 @@ def as_views(views: Any, kernel: Any, basis: Any) -> list[View]:
     return [View(None, kernel, basis)] * int(views)
 
 
-def fitted_views(views: Sequence[View], X: Any, names: Any, weights: np.ndarray | None, seed: int) -> list[FittedView]:
+def n_widths(views: Sequence[View]) -> int:
+    """How many kernels there are to choose from: with gamma="auto", the same multiples of each view's own width."""
+    auto = any(getattr(view.kernel, "gamma", None) == "auto" for view in views)
+    return len(WIDTHS) if auto else 1
+
+
+def fitted_views(
+    views: Sequence[View], X: Any, names: Any, weights: np.ndarray | None, seed: int, width: int | None = None
+) -> list[FittedView]:
     """Views with everything fixed; the points that views draw by number are disjoint rows.
 
-    Rows of weight zero count as not given.
+    Rows of weight zero count as not given. `width` is the number of the kernel where gamma is "auto".
     """
     rows = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
     given = X if len(rows) == X.shape[0] else X[rows]
@@ -89,11 +105,13 @@ def fitted_views(views: Sequence[View], X: Any, names: Any, weights: np.ndarray 
         where = f"view {number}: "
         columns = _columns(view.columns, X.shape[1], names, where)
         kernel = None if view.kernel is None else as_kernel(view.kernel)
-        _check_kernel_and_basis(kernel, view.basis, where)
+        _check_kernel_and_basis(kernel, view.basis, where, width)
         drawn = None
-        if kernel is not None:
+        if isinstance(kernel, Precomputed):
+            drawn = _kernel_of_points(X[:, columns], view.basis, where)
+        elif kernel is not None:
             V = given[:, columns]
-            kernel = kernel.fitted(V, u)
+            kernel = kernel.candidates(V, u)[(width or 0) if getattr(kernel, "gamma", None) == "auto" else 0]
             from_rows, copies = (V, u) if number not in shares else (shares[number][0][:, columns], shares[number][1])
             drawn = points(view.basis, from_rows, kernel, seed, copies, numbered=X[:, columns], where=where)
             drawn = (V if drawn is None else drawn).astype(np.float64)
@@ -103,7 +121,11 @@ def fitted_views(views: Sequence[View], X: Any, names: Any, weights: np.ndarray 
 
 def _shares(views: Sequence[View], X: Any, weights: np.ndarray | None, seed: int) -> dict[int, tuple[Any, np.ndarray]]:
     """For each view that draws a number of points, the rows (and their weights) that it may draw from."""
-    counted = [number for number, view in enumerate(views) if is_count(view.basis) and view.kernel is not None]
+    counted = [
+        number
+        for number, view in enumerate(views)
+        if is_count(view.basis) and view.kernel is not None and not is_precomputed(view.kernel)
+    ]
     if not counted:
         return {}
     sizes = [int(views[number].basis) for number in counted]
@@ -139,13 +161,26 @@ def _columns(columns: Any, n: int, names: Any, where: str) -> slice | np.ndarray
     return slice(int(array[0]), int(array[-1]) + 1) if together else array
 
 
-def _check_kernel_and_basis(kernel: Kernel | None, basis: Any, where: str) -> None:
+def _kernel_of_points(K: Any, basis: Any, where: str) -> np.ndarray:
+    """(r, r) the kernel values among the points whose values with all rows are the columns of K (m, r)."""
+    m, r = K.shape
+    numbers = np.arange(m) if basis is None else np.asarray(basis)
+    if (
+        numbers.ndim != 1
+        or numbers.dtype.kind not in "iu"
+        or len(numbers) != r
+        or not np.all((numbers >= 0) & (numbers < m))
+    ):
+        raise ValueError(
+            f"{where}a precomputed kernel of {r} columns needs basis= the row number of each, or {m} columns, one for "
+            f"every row; got basis={basis!r}"
+        )
+    of_points = K[numbers].toarray() if sparse.issparse(K) else K[numbers]
+    return of_points.astype(np.float64)
+
+
+def _check_kernel_and_basis(kernel: Kernel | None, basis: Any, where: str, width: int | None) -> None:
     if kernel is None and basis is not None:
         raise ValueError(f"{where}basis needs a kernel; a linear view has no use for it")
-    if isinstance(kernel, Precomputed):
-        raise ValueError(
-            f"{where}a precomputed kernel has no columns to choose from or basis to draw: pass a function "
-            "k(X, Z), for instance one that looks rows up by a number in their first column"
-        )
-    if getattr(kernel, "gamma", None) == "auto":
+    if width is None and getattr(kernel, "gamma", None) == "auto":
         raise ValueError(f'{where}gamma="auto" is not chosen here: pass a number or "scale", or use GridSearchCV')

@@ -14,7 +14,7 @@ from ..core.means import Read
 from ..core.queries import Queries
 from ..core.views import FittedView, View, as_views, fitted_views
 from ..estimators import CoRankRLS, RankRLS
-from ..estimators.corankrls import JointRows, Unscored
+from ..estimators.coregularising import JointRows, Unscored
 from ..estimators.from_blocks import BlockSetup, CountedRows
 from ..estimators.results import Seen
 from ..estimators.training import Training

@@ -164,8 +164,8 @@ def sparse_formats(model: BaseEstimator) -> str | bool:
 def _scored(y: ArrayLike, *rest: Any) -> list[Any]:
     """y and other arrays by row (or None) where y is not NaN."""
     y = np.asarray(as_column(y), dtype=np.float64)
-    keep = ~np.isnan(y)
-    if y.ndim != 1 or keep.all() or not keep.any():
+    keep = ~np.isnan(y.reshape(len(y), -1)).any(axis=1)
+    if keep.all() or not keep.any():
         return [y, *rest]
     return [y[keep], *(None if values is None else np.asarray(values)[keep] for values in rest)]
 

@@ -2,122 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any, Protocol, Self, runtime_checkable
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..core.queries import BATCH_ROWS
-from ..core.views import FittedView, as_views, fitted_views
+from ..core.views import as_views
 from ..core.weighting import WEIGHTINGS
-from ..metrics import Metric, get_metric
-from ..problems import choice
-from ..problems.choice import Choice, Judged, Setting
-from ..problems.coregularised import Coregularised, Stack, agreement
-from ..system.seeds import seed_of
+from ..metrics import get_metric
 from ..system.types import ArrayLike, MatrixLike, Seed
-from ..system.warnings import warn
-from .base import Ranker
-from .folds import folds_of
+from .coregularising import JointSource, fit_joint, joint_rows, values
 from .intake import PartlyScored
-from .results import Seen
-from .training import Training, preferences_among
+from .view_paths import ViewPaths
 
 
-@dataclass(frozen=True)
-class Unscored:
-    """What is asked of the unscored rows: S = Z'G'G Z, and how many rows and pairs there are."""
-
-    S: np.ndarray  # (R, R)
-    n_rows: int
-    n_pairs: int
-
-
-@dataclass(frozen=True)
-class JointRows:
-    """Everything a fit needs of the data."""
-
-    rows: Training
-    scored: np.ndarray  # numbers of the rows that have a score
-    stack: Stack
-    unscored: Unscored
-
-
-@runtime_checkable
-class JointSource(Protocol):
-    """Rows that are elsewhere, on a cluster: the scored ones can be fetched, the unscored ones are added up there."""
-
-    def joint_rows(self, model: CoRankRLS) -> tuple[Seen, JointRows]: ...
-
-
-@dataclass(frozen=True)
-class JointFit:
-    """What a fit of CoRankRLS found."""
-
-    alpha: float
-    nu: float
-    views: Sequence[FittedView]
-    view_coefs: Sequence[np.ndarray]
-    disagreement: float
-    tied_pairs: bool
-    n_queries: int
-    n_pairs: int
-    n_unscored: int
-    alphas: np.ndarray | None = None  # the grids, where something was chosen
-    nus: np.ndarray | None = None
-    cv_scores: np.ndarray | None = None  # (n_nus, n_alphas)
-    cv_errors: np.ndarray | None = None
-    cv_predictions: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class JointSetup:
-    """A co-regularised problem with the values of nu and alpha to choose from."""
-
-    problem: Coregularised
-    data: Training  # the scored rows
-    given: Any  # alphas; None for a grid fitted to the data
-
-    @cached_property
-    def alphas(self) -> np.ndarray:
-        return choice.default_alphas(self.problem.mean_eigenvalue) if self.given is None else self.given
-
-    def judge(self, cv: object, metric: Metric) -> Judged:
-        """The held-out score of every nu and alpha."""
-        folds, groups = folds_of(cv, self.data)
-        settings = [Setting(alpha=float(alpha), nu=float(nu)) for nu in self.problem.nus for alpha in self.alphas]
-        leave_out = lambda layer: self.problem.leave_out(layer, self.alphas)
-        return choice.judge(leave_out, settings, self.problem.y, folds, groups, metric)
-
-    def result(self, setting: Setting, n_unscored: int) -> JointFit:
-        """The model of one nu and alpha."""
-        problem = self.problem
-        a = problem.solution(setting.alpha, setting.nu)
-        return JointFit(
-            alpha=setting.alpha,
-            nu=setting.nu,
-            views=problem.stack.views,
-            view_coefs=problem.stack.coefs(a),
-            disagreement=problem.disagreement(a),
-            tied_pairs=problem.F.y is None,
-            n_queries=len(self.data.queries),
-            n_pairs=problem.F.n_pairs,
-            n_unscored=n_unscored,
-        )
-
-    def with_grid(self, found: JointFit, chosen: Choice) -> JointFit:
-        """The same, with the values it was chosen from."""
-        scores, errors = (values.reshape(len(self.problem.nus), -1) for values in (chosen.scores, chosen.errors))
-        predictions = self.data.all_rows(chosen.predictions)[:, 0].astype(self.data.dtype)
-        grid = replace(found, alphas=self.alphas, nus=self.problem.nus)
-        return replace(grid, cv_scores=scores, cv_errors=errors, cv_predictions=predictions)
-
-
-class CoRankRLS(Ranker):
+class CoRankRLS(ViewPaths):
     """Learning to rank from few scored and many unscored rows: rankers of several views that agree on the unscored.
 
     Minimises, over functions f_1 .. f_M of M views, ::
@@ -145,7 +48,13 @@ class CoRankRLS(Ranker):
     weighting : {"pairs", "queries", "items"}, default="items"
         What counts equally, among the scored and among the unscored, as in `RankRLS`.
     tied_pairs : bool or "auto", default=False
-        Whether scored pairs with equal y ask for equal scores, as in `RankRLS`. Unscored pairs always count.
+        Whether scored pairs with equal y ask for equal scores, as in `RankRLS`. Unscored pairs always count. Several
+        targets need True.
+    regression : float in [0, 1], default=0.0
+        Share of the plain squared error in the loss of each view, as in `RankRLS`; every view then has an intercept.
+    agree_on : {"unscored", "all"}, default="unscored"
+        The rows on which views are to agree. "all" takes the scored rows as well, so that views also help each other
+        where every row has a score.
     alphas, nus : array-like of float, default=None
         Values to choose from. None takes 15 alphas over seven decades about the mean eigenvalue of the loss, and for
         nu zero and seven values over six decades about the one at which agreement weighs as much as the loss.
@@ -155,6 +64,9 @@ class CoRankRLS(Ranker):
         Held-out folds of scored queries, as in `RankRLS`; unscored rows stay in all of them.
     random_state : int, Generator or None, default=None
         Used only to draw random bases.
+    store_path : bool, default=False
+        Keep the held-out scores of every nu and alpha in `cv_predictions_path_`, and hold rows out also where both are
+        numbers.
     verbose : bool, default=False
         Report the progress of passes that take longer than a second, on standard error.
 
@@ -166,6 +78,8 @@ class CoRankRLS(Ranker):
         Of each view the `columns` by number, the `kernel` with its parameters and the basis `points` (None if linear).
     view_coefs_ : list of ndarray
         Of each view the weights of its points or, if linear, of its columns.
+    view_intercepts_ : ndarray of shape (n_views,)
+        Of each view the intercept; zero unless `regression` is positive.
     disagreement_ : float
         `sum_v ||f_v - f||^2 / sum_v ||f_v||^2` over pairs of unscored rows of one query, f the mean of the views: the
         share of their variation on which the views disagree. 0: they rank alike; 1 - 1/M: they have nothing in common.
@@ -178,6 +92,8 @@ class CoRankRLS(Ranker):
         Their standard errors over held-out queries, as in `RankRLS`.
     cv_predictions_ : ndarray of shape (n_samples,)
         Held-out scores of the scored rows at `alpha_` and `nu_`; NaN for other rows.
+    cv_predictions_path_ : ndarray of shape (n_samples, n_nus, n_alphas)
+        The same at every nu and alpha (only with store_path=True).
     tied_pairs_ : bool
         Whether tied pairs were included.
     n_queries_, n_pairs_ : int
@@ -224,11 +140,14 @@ class CoRankRLS(Ranker):
         basis: Any = 100,
         weighting: Any = "items",
         tied_pairs: Any = False,
+        regression: float = 0.0,
+        agree_on: str = "unscored",
         alphas: ArrayLike | None = None,
         nus: ArrayLike | None = None,
         scoring: str | Callable[..., float] = "pairwise_accuracy",
         cv: object = "leave-query-out",
         random_state: Seed = None,
+        store_path: bool = False,
         verbose: bool = False,
     ) -> None:
         self.alpha = alpha
@@ -238,11 +157,14 @@ class CoRankRLS(Ranker):
         self.basis = basis
         self.weighting = weighting
         self.tied_pairs = tied_pairs
+        self.regression = regression
+        self.agree_on = agree_on
         self.alphas = alphas
         self.nus = nus
         self.scoring = scoring
         self.cv = cv
         self.random_state = random_state
+        self.store_path = store_path
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
@@ -252,7 +174,7 @@ class CoRankRLS(Ranker):
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             Items. A data frame may hold the query ids in a column named "qid".
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), or (n_samples, n_targets) with tied_pairs=True
             Relevance, larger is better; NaN where a row is unscored.
         qid : array-like of shape (n_samples,), default=None
             Query of each row, scored or not: any labels in any order. None is one query. Scored and unscored rows
@@ -267,20 +189,11 @@ class CoRankRLS(Ranker):
         self._check_params()
         with self._attempt():
             if isinstance(X, JointSource):
-                seen, rows = X.joint_rows(self)
-                return self._store(seen, replace(fit_joint(self, rows), cv_predictions=None))  # rows are in no order
-            return self._store(fit_joint(self, self._joint(PartlyScored.of(self, X, y, qid, sample_weight))))
-
-    def _joint(self, rows: PartlyScored) -> JointRows:
-        """What the views are, and what they have to agree on."""
-        X, u, unscored = rows.X, rows.weights, rows.unscored
-        G = preferences_among(rows.queries, u, unscored, weighting=self.weighting)
-        views = as_views(self.views, self.kernel, self.basis)
-        names = getattr(self, "feature_names_in_", None)
-        stack = Stack.of(fitted_views(views, X, names, u, seed_of(self.random_state)), X)
-        S = agreement(stack, X, unscored, G) if G.n_pairs else np.zeros((stack.n_columns,) * 2)
-        data = Training(X, rows.y[:, None], rows.queries, u, n_given=X.shape[0])
-        return JointRows(data, rows.scored, stack, Unscored(S, len(unscored), G.n_pairs))
+                seen, joint = X.joint_rows(self)
+                return self._store(seen, replace(fit_joint(self, iter([joint])), cv_predictions=None))  # in no order
+            rows = PartlyScored.of(self, X, y, qid, sample_weight, several=True)
+            names = getattr(self, "feature_names_in_", None)
+            return self._store(fit_joint(self, joint_rows(self, names, rows)))
 
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Scores, the mean of the views: within a query, larger is ranked higher.
@@ -292,7 +205,7 @@ class CoRankRLS(Ranker):
 
         Returns
         -------
-        scores : ndarray of shape (n_samples,)
+        scores : ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
         return self.predict_views(X).mean(axis=1)
 
@@ -305,17 +218,17 @@ class CoRankRLS(Ranker):
 
         Returns
         -------
-        scores : ndarray of shape (n_samples, n_views)
+        scores : ndarray of shape (n_samples, n_views) or (n_samples, n_views, n_targets)
         """
         check_is_fitted(self, "alpha_")
         X, _ = checks.split_qid_column(X, None)
         X = self._rows(X)
-        scores = np.empty((X.shape[0], len(self.views_)), dtype=X.dtype)
+        scores = np.empty((X.shape[0], len(self.views_), *self.view_coefs_[0].shape[1:]), dtype=X.dtype)
         for i in range(0, X.shape[0], BATCH_ROWS):
             block = X[i : i + BATCH_ROWS]
             for v, (view, coef) in enumerate(zip(self.views_, self.view_coefs_, strict=True)):
-                scores[i : i + BATCH_ROWS, v] = view(block) @ coef
-        return scores
+                scores[i : i + BATCH_ROWS, v] = view.scores(block, coef)
+        return scores if self.regression == 0 else scores + self.view_intercepts_.astype(X.dtype)
 
     # ---------------------------------------------------------------- inside
 
@@ -323,8 +236,10 @@ class CoRankRLS(Ranker):
         for name, value in (("alpha", self.alpha), ("nu", self.nu)):
             if isinstance(value, str):
                 checks.check_choice(name, value, ("auto",))
-        _values("alpha", self.alpha, self.alphas)
-        _values("nu", self.nu, self.nus, zero=True)
+        values("alpha", self.alpha, self.alphas)
+        values("nu", self.nu, self.nus, zero=True)
+        checks.check_share("regression", self.regression)
+        checks.check_choice("agree_on", self.agree_on, ("unscored", "all"))
         checks.check_choice("weighting", self.weighting, WEIGHTINGS)
         checks.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
         get_metric(self.scoring)
@@ -333,38 +248,5 @@ class CoRankRLS(Ranker):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.target_tags.multi_output = self.tied_pairs is True
         return tags
-
-
-def fit_joint(model: CoRankRLS, joint: JointRows) -> JointFit:
-    """Learn from scored rows, given what the views have to agree on, wherever that was added up."""
-    rows, scored, stack, unscored = joint.rows, joint.scored, joint.stack, joint.unscored
-    among = partial(preferences_among, rows.queries, rows.weights, scored, weighting=model.weighting)
-    queries, y = among().queries, rows.y[:, 0]
-    checks.check_comparable(rows.y[scored], queries)
-    if not unscored.n_pairs and len(stack.views) > 1:
-        warn(
-            f"no query has two of the {unscored.n_rows} unscored rows: the views have nothing to agree on and "
-            "learn each by itself; unscored rows are those where y is NaN",
-        )
-    data = Training(rows.X, rows.y[scored], queries, kept=scored, n_given=rows.n_given)
-    nus, alphas = _values("nu", model.nu, model.nus, zero=True), _values("alpha", model.alpha, model.alphas)
-    setups = (
-        JointSetup(
-            Coregularised(among(None if tied else y), stack, rows.X, scored, data.y, unscored.S, nus), data, alphas
-        )
-        for tied in ((True, False) if model.tied_pairs == "auto" else (bool(model.tied_pairs),))
-    )
-    if "auto" in (model.alpha, model.nu, model.tied_pairs):
-        chosen = choice.choose(setups, model.cv, get_metric(model.scoring))
-    else:
-        chosen = Choice.only(next(setups), Setting(alpha=float(model.alpha), nu=float(model.nu)))
-    found = chosen.candidate.result(chosen.setting, unscored.n_rows)
-    return chosen.candidate.with_grid(found, chosen) if "auto" in (model.alpha, model.nu) else found
-
-
-def _values(name: str, value: float | str, grid: ArrayLike | None, *, zero: bool = False) -> np.ndarray | None:
-    """The values of a parameter to try: its grid (None if not given) or the one number."""
-    if isinstance(value, str):
-        return None if grid is None else checks.check_grid(f"{name}s", grid, zero=zero)
-    return np.array([checks.check_number(name, value, zero=zero)])

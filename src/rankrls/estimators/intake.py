@@ -59,19 +59,25 @@ class PartlyScored:
     """Checked rows; y is NaN where a row has no score. A row of weight zero is neither scored nor unscored."""
 
     X: Any
-    y: np.ndarray  # (m,)
+    y: np.ndarray  # (m,) or (m, t)
     queries: Queries
     weights: np.ndarray | None
 
     @classmethod
-    def of(cls, model: Any, X: Any, y: Any, qid: Any, sample_weight: Any = None) -> PartlyScored:
-        """Rows as the caller gives them: y, qid and sample_weight may be names of columns of X."""
+    def of(
+        cls, model: Any, X: Any, y: Any, qid: Any, sample_weight: Any = None, *, several: bool = False
+    ) -> PartlyScored:
+        """Rows as the caller gives them: y, qid and sample_weight may be names of columns of X.
+
+        `several` lets y have a column for each of several targets.
+        """
         X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
         checks.check_content(y=y, qid=qid, sample_weight=sample_weight)
         X, qid = checks.split_qid_column(X, qid)
         X = model._rows(X, reset=True, at_least=2)
         m = X.shape[0]
-        y = checks.check_scores(scores_of(y), m)
+        several = several and np.ndim(y) == 2 and np.shape(y)[1] > 1
+        y = checks.check_scores(np.asarray(as_column(y), dtype=np.float64) if several else scores_of(y), m)
         rows = cls(X, y, checks.check_queries(qid, m), checks.check_weights(sample_weight, m))
         if not len(rows.scored):
             raise ValueError(f"none of the {m} rows is scored (y is NaN, or weighs nothing): score some")
@@ -80,12 +86,21 @@ class PartlyScored:
     @property
     def scored(self) -> np.ndarray:
         """The numbers of the rows that have a score."""
-        return np.flatnonzero(self._given & ~np.isnan(self.y))
+        return np.flatnonzero(self._given & ~self._missing)
 
     @property
     def unscored(self) -> np.ndarray:
         """The numbers of the rows that have none."""
-        return np.flatnonzero(self._given & np.isnan(self.y))
+        return np.flatnonzero(self._given & self._missing)
+
+    @property
+    def targets(self) -> np.ndarray:
+        """(m, t)."""
+        return self.y.reshape(len(self.y), -1)
+
+    @property
+    def _missing(self) -> np.ndarray:
+        return np.isnan(self.targets).any(axis=1)
 
     @property
     def _given(self) -> np.ndarray:

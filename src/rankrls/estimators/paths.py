@@ -154,8 +154,9 @@ class Paths(RidgeRanker):
         X, kernel = (rows.X, None) if hasattr(self, "coef_") else (self.X_fit_, self.kernel_)
         kind = {"kept": rows.kept, "n_given": rows.n_given, "scaled": self.scale is not None}
         data = Training(X, rows.y, Queries.of(rows.codes), rows.weights, kernel, **kind)
-        loss = {"weighting": self.weighting_, "regression": float(self.regression)}
-        setup = Setup.of(data, None, tied=self.tied_pairs_, **loss)
+        setup = Setup.of(
+            data, None, tied=self.tied_pairs_, weighting=self.weighting_, regression=float(self.regression)
+        )
         found = self._grid(alphas, setup.problem.mean_eigenvalue * setup.unit)
         if not isinstance(setup.problem, Iterative):
             setup.problem.path  # noqa: B018  (one factorisation for all)
@@ -168,6 +169,5 @@ class Paths(RidgeRanker):
         return found, models
 
     def _grid(self, alphas: ArrayLike | None, mean_eigenvalue: float) -> np.ndarray:
-        if alphas is None:
-            alphas = getattr(self, "alphas_", choice.default_alphas(mean_eigenvalue))
-        return checks.check_grid("alphas", alphas, zero=True)
+        tried: ArrayLike = getattr(self, "alphas_", choice.default_alphas(mean_eigenvalue))
+        return checks.check_grid("alphas", tried if alphas is None else alphas, zero=True)

@@ -12,7 +12,9 @@ that is (B + C + alpha I) a = e with
 
 To the solver it is ridge regression: B + C is the quadratic and e the cross term of a RidgePath. A scored query left
 out takes away its loss rows, F_U Z_v of each view in that view's block, and C stays, so hold-out is exact as it is in
-RankRLS: `ridge.held_out` with M rows of loss, and one row to score (the mean of the views), for each item.
+RankRLS: `ridge.held_out` with M rows of loss, and one row to score (the mean of the views), for each item. With a share
+of regression each view has an intercept, a direction without penalty. A linear view of more columns than rows is
+expanded in the rows: its weights are X'c, and nothing of its width is formed.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ..core.means import Read, Rows
 from ..core.preferences import QueryPreferences
@@ -39,6 +42,7 @@ from .solved import model_at
 
 NU_RANGE = (-3.0, 3.0)  # decades about the nu at which agreement weighs as much as the loss
 N_NUS = 7
+WIDE_COLUMNS = 500  # of a linear view, up to which weights are solved for as they are
 
 
 @dataclass(frozen=True)
@@ -51,18 +55,22 @@ class Stack:
     views: Sequence[FittedView]
     W: Sequence[np.ndarray | None]  # None where the penalty is ||w||^2
     blocks: Sequence[slice]  # the columns of each view in Z
+    rows: Sequence[Any] = ()  # of each linear view that is expanded in rows these, else None
 
     @classmethod
-    def of(cls, views: Sequence[FittedView], X: MatrixLike) -> Stack:
-        width = sum(_widths(views, X))
+    def of(cls, views: Sequence[FittedView], X: MatrixLike, *, expand: bool = False) -> Stack:
+        """`expand` says that X has all rows, so that a wide linear view can be expanded in them."""
+        rows = [_expanded_in(view, X) if expand else None for view in views]
+        widths = [n if R is None else R.shape[0] for n, R in zip(_widths(views, X), rows, strict=True)]
+        width = sum(widths)
         memory.check_memory(
             6 * 8 * width**2,
             f"{len(views)} views with {width} basis points and linear columns together",
             "take a smaller basis or fewer columns",
         )
-        W = [None if view.kernel is None else _whitening(view) for view in views]
-        widths = [n if w is None else w.shape[1] for n, w in zip(_widths(views, X), W, strict=True)]
-        return cls(views, W, _blocks(widths))
+        W = [_whitening(view, R) for view, R in zip(views, rows, strict=True)]
+        widths = [n if w is None else w.shape[1] for n, w in zip(widths, W, strict=True)]
+        return cls(views, W, _blocks(widths), rows)
 
     @classmethod
     def unweighted(cls, views: Sequence[FittedView], X: MatrixLike) -> Stack:
@@ -73,9 +81,17 @@ class Stack:
     def n_columns(self) -> int:
         return self.blocks[-1].stop
 
+    @property
+    def fixed(self) -> bool:
+        """Whether the features do not depend on the rows that were fitted to."""
+        return all(R is None for R in self.rows)
+
     def __call__(self, X: Any) -> np.ndarray:
         """(k, n_columns) Z of k rows."""
-        Phi = [view(X) for view in self.views]
+        Phi = [
+            view(X) if R is None else _products(X[:, view.columns], R)
+            for view, R in zip(self.views, self.rows or [None] * len(self.views), strict=True)
+        ]
         return np.hstack([V if W is None else V @ W for V, W in zip(Phi, self.W, strict=True)])
 
     def reader(self, X: Matrix, rows: np.ndarray) -> Callable[[], Read]:
@@ -94,13 +110,69 @@ class Stack:
         return D
 
     def coefs(self, a: np.ndarray) -> list[np.ndarray]:
-        """For each view W_v a_v, the weights of its columns or points."""
-        return [a[block] if W is None else W @ a[block] for block, W in zip(self.blocks, self.W, strict=True)]
+        """For each view W_v a_v, the weights of its columns or points; a (R, ...)."""
+        found = [a[block] if W is None else W @ a[block] for block, W in zip(self.blocks, self.W, strict=True)]
+        rows = self.rows or [None] * len(found)
+        return [c if R is None else np.asarray(R.T @ c) for c, R in zip(found, rows, strict=True)]
 
 
 def agreement(stack: Stack, X: MatrixLike, rows: np.ndarray, G: QueryPreferences) -> np.ndarray:
     """S = Z'G'G Z over the unscored rows in one pass; O(l R^2) time, O(R^2) memory and a block of rows."""
     return statistics(G, stack.reader(X, rows), np.empty((len(rows), 0)), stack.n_columns, np.float64).gram
+
+
+@dataclass(frozen=True)
+class Joint:
+    """The co-regularised problem from its sums: B and e of the scored rows, S of those to agree on."""
+
+    stack: Stack
+    sums: Statistics  # of [Z_1 .. Z_M]; B is the block diagonal of its gram
+    S: np.ndarray  # (R, R)
+
+    @property
+    def n_views(self) -> int:
+        return len(self.stack.blocks)
+
+    @property
+    def mean_eigenvalue(self) -> float:
+        """The mean eigenvalue of B."""
+        return float(np.trace(self.sums.gram)) / self.stack.n_columns
+
+    @property
+    def nus(self) -> np.ndarray:
+        """Zero, and values about the one at which C weighs as much as B; zero alone if nu does not matter."""
+        return default_nus(float(np.trace(self.sums.gram)), 2 * (self.n_views - 1) * float(np.trace(self.S)))
+
+    def with_agreement(self, nu: float) -> Statistics:
+        """B + C and e."""
+        C = 2 * nu * (self.n_views * self.stack.diagonal(self.S) - self.S)
+        return replace(self.sums, gram=self.stack.diagonal(self.sums.gram) + C)
+
+    def solution(self, alpha: float, nu: float) -> ViewWeights:
+        """a and the intercepts of the views."""
+        return self.weights(model_at(alpha, self.with_agreement(nu), None, np.float64).coef)
+
+    def path(self, alphas: np.ndarray, nu: float) -> list[ViewWeights]:
+        """The same at every alpha, from one factorisation."""
+        path = primal(self.with_agreement(nu))
+        return [self.weights(path.coef(alpha)) for alpha in alphas]
+
+    def weights(self, a: np.ndarray) -> ViewWeights:
+        means = [self.sums.mean[block] @ a[block] for block in self.stack.blocks]
+        return ViewWeights(a, np.array([self.sums.target_mean - mean for mean in means]))
+
+    def disagreement(self, a: np.ndarray) -> float:
+        """sum_v ||G (f_v - f)||^2 / sum_v ||G f_v||^2, f the mean of the views; NaN where all are constant."""
+        total = np.sum(a * (self.stack.diagonal(self.S) @ a))
+        return float(1 - np.sum(a * (self.S @ a)) / (self.n_views * total)) if total > 0 else float("nan")
+
+
+@dataclass(frozen=True)
+class ViewWeights:
+    """A solution of all views."""
+
+    a: np.ndarray  # (R, t)
+    intercepts: np.ndarray  # (M, t)
 
 
 @dataclass(frozen=True)
@@ -111,59 +183,34 @@ class Coregularised:
     stack: Stack
     X: Any
     rows: np.ndarray  # (m,) the scored rows of X
-    y: np.ndarray  # (m, 1)
+    y: np.ndarray  # (m, t)
     S: np.ndarray  # (R, R)
     given_nus: np.ndarray | None = None
 
     @cached_property
-    def sums(self) -> Statistics:
-        """B and e of the scored rows."""
-        return self._sums(self.F, np.arange(len(self.rows)))
+    def joint(self) -> Joint:
+        return Joint(self.stack, self._sums(self.F, np.arange(len(self.rows))), self.S)
 
     def _sums(self, F: QueryPreferences, rows: np.ndarray) -> Statistics:
         reader = self.stack.reader(self.X, self.rows[rows])
-        sums = statistics(F, reader, self.y[rows], self.stack.n_columns, np.float64)
-        return replace(sums, gram=self.stack.diagonal(sums.gram))
-
-    def _with_agreement(self, sums: Statistics, nu: float) -> Statistics:
-        """B + C and e."""
-        M, S = len(self.stack.blocks), self.S
-        return replace(sums, gram=sums.gram + 2 * nu * (M * self.stack.diagonal(S) - S))
-
-    @property
-    def mean_eigenvalue(self) -> float:
-        """The mean eigenvalue of B."""
-        return float(np.trace(self.sums.gram)) / self.stack.n_columns
+        return statistics(F, reader, self.y[rows], self.stack.n_columns, np.float64)
 
     @property
     def nus(self) -> np.ndarray:
-        """Zero, and values about the one at which C weighs as much as B; zero alone if nu does not matter."""
-        if self.given_nus is not None:
-            return self.given_nus
-        per_nu = 2 * (len(self.stack.blocks) - 1) * float(np.trace(self.S))
-        return default_nus(float(np.trace(self.sums.gram)), per_nu)
-
-    def solution(self, alpha: float, nu: float) -> np.ndarray:
-        """(R,) a."""
-        return model_at(alpha, self._with_agreement(self.sums, nu), None, np.float64).coef[:, 0]
-
-    def disagreement(self, a: np.ndarray) -> float:
-        """sum_v ||G (f_v - f)||^2 / sum_v ||G f_v||^2, f the mean of the views; NaN where all are constant."""
-        total = a @ self.stack.diagonal(self.S) @ a
-        return float(1 - a @ self.S @ a / (len(self.stack.blocks) * total)) if total > 0 else float("nan")
+        return self.joint.nus if self.given_nus is None else self.given_nus
 
     def leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
-        """(m, k, 1) scores of every scored row by the model that never saw its fold, its query for None.
+        """(m, k, t) scores of every scored row by the model that never saw its fold, its query for None.
 
         k counts all pairs of a nu and an alpha: the alphas at the first of `nus`, at the second and so on.
         """
-        nus = self.nus
-        by_nu = np.full((len(self.rows), len(nus), len(alphas)), np.nan)
+        nus, t = self.nus, self.y.shape[1]
+        by_nu = np.full((len(self.rows), len(nus), len(alphas), t), np.nan)
         if folds is None:
             batches = self.F.batches()
             folds = [Fold(np.arange(len(self.rows))[b.rows]) for b in batches if b.length > 2 * BATCH_ROWS]
             short = [b for b in batches if b.length <= 2 * BATCH_ROWS]
-            self.sums  # noqa: B018  (taken once, before the threads)
+            self.joint  # noqa: B018  (taken once, before the threads)
 
             def work(numbers: Sequence[int]) -> None:
                 for k in numbers:
@@ -173,26 +220,37 @@ class Coregularised:
             share(work, range(len(nus)), cost=float(self.stack.n_columns) ** 3, label="factorisations")
         for fold in folds:
             self._leave_fold_out(fold, alphas, by_nu)
-        return by_nu.reshape(len(self.rows), -1, 1)
+        return by_nu.reshape(len(self.rows), -1, t)
 
     def _leave_queries_out(self, batches: Sequence[Batch], nu: float, alphas: np.ndarray, scores: np.ndarray) -> None:
         """Query by query in the coordinates of the path: one factorisation, and no other for any query or alpha."""
-        F, blocks = self.F, self.stack.blocks
-        path, target = primal(self._with_agreement(self.sums, nu)), targets(self.F, self.y)[0]
-        V, D = path.basis, path.inverse(alphas)
+        F, blocks, sums = self.F, self.stack.blocks, self.joint.sums
+        path, target = primal(self.joint.with_agreement(nu)), targets(self.F, self.y)[0]
+        V, D, z, M = path.basis, path.inverse(alphas), path.z, len(blocks)
+        r, free = V.shape[1], M if F.beta > 0 else 0  # an intercept for each view
+        D, z = np.vstack([D, np.ones((free, len(alphas)))]), np.vstack([z, np.zeros((free, z.shape[1]))])
+        unit = np.sqrt(F.beta * sums.weight)
 
         def work(share_of_batches: Sequence[Batch]) -> None:
             read = self.stack.reader(self.X, self.rows)()
             for batch in share_of_batches:
                 Z = read(batch.rows)
-                mean = F.means.centre(Z, batch)
-                shape = len(batch.queries), batch.length, -1
-                S = (Z @ V).reshape(shape) + (mean @ V)[:, None]
+                g, mean = len(batch.queries), F.means.centre(Z, batch) - sums.mean
+                S = (Z @ V).reshape(g, batch.length, -1) + (mean @ V)[:, None]
                 A = F.scale(Z, batch, mean)
-                B = np.concatenate([(A[:, block] @ V[block]).reshape(shape) for block in blocks], axis=1)
-                target_rows = np.tile(batch.stack(target), (1, len(blocks), 1))
-                held = S @ held_out(B, target_rows, D, path.z, complete=False) / len(blocks)
-                scores[batch.rows] = held.reshape(-1, len(alphas))
+                B = np.zeros((g, M, batch.length, r + free))
+                for v, block in enumerate(blocks):
+                    B[:, v, :, :r] = (A[:, block] @ V[block]).reshape(g, batch.length, -1)
+                    if free:
+                        B[:, v, :, r + v] = (1.0 if F.s is None else batch.stack(F.s)) / np.sqrt(sums.weight)
+                target_rows = np.tile(batch.stack(target), (1, M, 1))
+                C = held_out(B.reshape(g, -1, r + free), target_rows, D, z, complete=False)
+                held = S @ C[:, :r]
+                if free:
+                    held += C[:, r:].sum(axis=1, keepdims=True) / unit
+                scores[batch.rows] = (held / M).reshape(-1, *scores.shape[1:])
+                if free:
+                    scores[batch.rows] += sums.target_mean
 
         share(work, batches, cost=float(F.shape[0]) * V.size, label="held-out queries")
 
@@ -202,15 +260,17 @@ class Coregularised:
         Part of a query changes the pairs of the rest, whose sums are then taken anew.
         """
         if fold.whole:
-            sums = self.sums - self._sums(self.F.restrict(fold.rows), fold.rows)
+            sums = self.joint.sums - self._sums(self.F.restrict(fold.rows), fold.rows)
         else:
             rest = fold.rest(len(self.rows))
             sums = self._sums(self.F.restrict(rest), rest)
-        paths = [primal(self._with_agreement(sums, nu)) for nu in self.nus]
-        a = np.hstack([path.coef(alpha) for path in paths for alpha in alphas])
+        joint = Joint(self.stack, sums, self.S)
+        found = [weights for nu in self.nus for weights in joint.path(alphas, nu)]
+        a = np.hstack([weights.a for weights in found])
+        intercept = np.concatenate([weights.intercepts.sum(axis=0) for weights in found])
         for part in _parts(fold.rows):
-            held = self.stack(self.X[self.rows[part]]) @ a / len(self.stack.blocks)
-            scores[part] = held.reshape(len(part), len(paths), -1)
+            held = (self.stack(self.X[self.rows[part]]) @ a + intercept) / self.joint.n_views
+            scores[part] = held.reshape(len(part), *scores.shape[1:])
 
 
 def default_nus(loss: float, agreement: float) -> np.ndarray:
@@ -234,7 +294,22 @@ def _parts(rows: np.ndarray) -> Iterator[np.ndarray]:
         yield rows[i : i + BATCH_ROWS]
 
 
-def _whitening(view: FittedView) -> np.ndarray:
-    assert view.kernel is not None
-    K = view.kernel(view.points, view.points)
+def _whitening(view: FittedView, rows: Any) -> np.ndarray | None:
+    if view.kernel is None and rows is None:
+        return None
+    K = _products(rows, rows) if view.kernel is None else view.kernel(view.points, view.points)
     return whitening((K + K.T) / 2, cutoff(len(K)))
+
+
+def _expanded_in(view: FittedView, X: Any) -> Any:
+    """The rows a linear view of more columns than rows is expanded in; None for other views."""
+    if view.kernel is not None:
+        return None
+    rows = X[:, view.columns]
+    return rows.astype(np.float64) if rows.shape[1] > max(rows.shape[0], WIDE_COLUMNS) else None
+
+
+def _products(X: Any, rows: Any) -> np.ndarray:
+    """X rows', dense, in double precision."""
+    K = X.astype(np.float64) @ rows.T
+    return K.toarray() if sparse.issparse(K) else K

@@ -1,0 +1,152 @@
+"""What a fitted CoRankRLS says of itself: weights and scores at every alpha and nu, and reasons for an order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .. import checks
+from ..core.contributions import contributions, known
+from ..core.queries import BATCH_ROWS
+from ..core.statistics import Statistics
+from ..core.views import FittedView
+from ..problems import choice
+from ..problems.coregularised import Joint, Stack, ViewWeights
+from ..system.types import ArrayLike, MatrixLike
+from .base import Ranker
+from .coregularising import of_views
+
+Grid = tuple[np.ndarray, np.ndarray]
+
+
+class ViewPaths(Ranker):
+    """A model of views that can be solved again for other values of alpha and nu."""
+
+    views_: Sequence[FittedView]
+    view_coefs_: Sequence[np.ndarray]
+    view_intercepts_: np.ndarray
+    statistics_: Statistics
+    agreement_: np.ndarray
+    n_features_in_: int
+
+    def coef_path(
+        self, alphas: ArrayLike | None = None, nus: ArrayLike | None = None
+    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+        """The weights of each view at every alpha and nu, from the sums that the model keeps: no data.
+
+        Parameters
+        ----------
+        alphas, nus : array-like, default=None
+            Values; None takes `alphas_` and `nus_` or, without these, the grids that "auto" would try.
+
+        Returns
+        -------
+        alphas : ndarray of shape (n_alphas,)
+        nus : ndarray of shape (n_nus,)
+        coefs : list of ndarray of shape (n_nus, n_alphas, n_points or n_columns)
+            Of each view, at each place what `view_coefs_` would hold.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import CoRankRLS, View
+        >>> rng = np.random.default_rng(0)
+        >>> X, qid = rng.normal(size=(60, 4)), np.repeat(np.arange(12), 5)
+        >>> y = np.where(qid < 6, X[:, 0] + X[:, 2], np.nan)
+        >>> model = CoRankRLS(1.0, 0.1, views=[View([0, 1]), View([2, 3])]).fit(X, y, qid=qid)
+        >>> alphas, nus, coefs = model.coef_path([1.0, 10.0], [0.1])
+        >>> bool(np.allclose(coefs[0][0, 0], model.view_coefs_[0]))
+        True
+        """
+        (alphas, nus), found = self._along(alphas, nus)
+        stack, flat = self._stack(), self.view_coefs_[0].ndim == 1
+        views = zip(*(of_views(stack, weights, flat=flat)[0] for weights in found), strict=True)
+        return alphas, nus, [np.reshape(v, (len(nus), len(alphas), *np.shape(v[0]))) for v in map(list, views)]
+
+    dual_coef_path = coef_path  # the name it has in RankRLS for weights of points
+
+    def predict_path(self, X: MatrixLike, alphas: ArrayLike | None = None, nus: ArrayLike | None = None) -> np.ndarray:
+        """Scores of the models of every alpha and nu, the mean of the views each.
+
+        Parameters
+        ----------
+        X : as in `predict`
+        alphas, nus : array-like, default=None
+            As in `coef_path`.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_nus, n_alphas), and (..., n_targets) where there are several
+        """
+        (alphas, nus), found = self._along(alphas, nus)
+        X, _ = checks.split_qid_column(X, None)
+        X = self._rows(X)
+        stack, M = self._stack(), len(self.views_)
+        a = np.hstack([weights.a for weights in found])
+        intercept = np.concatenate([weights.intercepts.sum(axis=0) for weights in found])
+        scores = np.empty((X.shape[0], a.shape[1]), dtype=X.dtype)
+        for i in range(0, X.shape[0], BATCH_ROWS):
+            scores[i : i + BATCH_ROWS] = (stack(X[i : i + BATCH_ROWS]) @ a + intercept) / M
+        targets = self.view_coefs_[0].shape[1:]
+        return scores.reshape(len(scores), len(nus), len(alphas), *targets)
+
+    def explain(self, x_a: ArrayLike, x_b: ArrayLike) -> np.ndarray:
+        """Why a is above b: the contribution of each feature to score(a) - score(b), the mean over the views.
+
+        Parameters
+        ----------
+        x_a, x_b : array-like of shape (n_features,)
+            Two items.
+
+        Returns
+        -------
+        contributions : ndarray of shape (n_features,)
+            They sum to the difference of the scores; of a linear view `coef * (x_a - x_b)`, of a kernel view of the
+            library the integral of the gradient from b to a, as in `RankRLS.explain`.
+        """
+        check_is_fitted(self, "alpha_")
+        a, b = (np.asarray(x, dtype=float).ravel() for x in (x_a, x_b))
+        for row in (a, b):
+            if len(row) != self.n_features_in_:
+                raise ValueError(f"an item has {self.n_features_in_} features, got {len(row)}")
+        total = np.zeros(self.n_features_in_)
+        for view, coef in zip(self.views_, self.view_coefs_, strict=True):
+            if coef.ndim > 1:
+                raise ValueError(f"the model has {coef.shape[1]} targets: fit one of them to explain it")
+            total[view.columns] += _shares(view, np.asarray(coef, dtype=float), a[view.columns], b[view.columns])
+        return total / len(self.views_)
+
+    def _stack(self) -> Stack:
+        return Stack.of(self.views_, np.empty((1, self.n_features_in_)))
+
+    def _along(self, alphas: ArrayLike | None, nus: ArrayLike | None) -> tuple[Grid, list[ViewWeights]]:
+        """The solutions at every nu and alpha: the alphas at the first nu, at the second and so on."""
+        check_is_fitted(self, "alpha_")
+        if vars(self).get("statistics_") is None:
+            raise ValueError(
+                "this model keeps no sums to solve again for other values (a linear view with more columns than rows "
+                "was expanded in its rows): give that view fewer columns, or a kernel and a basis"
+            )
+        joint = Joint(self._stack(), self.statistics_, self.agreement_)
+        tried: ArrayLike = getattr(self, "alphas_", choice.default_alphas(joint.mean_eigenvalue))
+        tried_nus: ArrayLike = getattr(self, "nus_", joint.nus)
+        grid = (
+            checks.check_grid("alphas", tried if alphas is None else alphas),
+            checks.check_grid("nus", tried_nus if nus is None else nus, zero=True),
+        )
+        return grid, [weights for nu in grid[1] for weights in joint.path(grid[0], nu)]
+
+
+def _shares(view: FittedView, coef: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if view.kernel is None:
+        return coef * (a - b)
+    if not known(view.kernel):
+        raise ValueError(
+            f"{type(view.kernel).__name__} kernels have no gradient that is known here: views with the kernels of "
+            "rankrls.kernels, and linear ones, can be explained feature by feature"
+        )
+    points: Any = view.points.toarray() if hasattr(view.points, "toarray") else view.points
+    return contributions(view.kernel, points, coef, a, b)
