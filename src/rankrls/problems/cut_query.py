@@ -99,12 +99,11 @@ class CutQuery:
         scale = weighting.level_scale[: len(S) - 1][left] / S[:-1][left]
         M += (scale[:, None] * centred).T @ (scale[:, None] * centred)
         tied = int(np.sum(size[:-1] * (size[:-1] - 1) // 2))
-        counts = size.sum(), 1, size.sum() * (size.sum() - 1) // 2 - tied
+        n_rows = int(size.sum())
         mean = (self.origin + mean) * (F.beta > 0)
-        return Statistics(
-            M[:n, :n], M[:n, n:], M[n:, n].copy(), mean[:n], mean[n:], float(S.sum()), F.beta, *map(int, counts),
-            self.rounding,
-        )  # fmt: skip
+        weight, n_pairs = float(S.sum()), n_rows * (n_rows - 1) // 2 - tied
+        sums = M[:n, :n], M[:n, n:], M[n:, n].copy(), mean[:n], mean[n:]
+        return Statistics(*sums, weight, F.beta, n_rows, 1, n_pairs, self.rounding)
 
     @staticmethod
     def _about(total: np.ndarray, S: np.ndarray, mean: np.ndarray) -> np.ndarray:
