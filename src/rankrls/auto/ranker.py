@@ -15,6 +15,7 @@ from .. import checks
 from ..core.queries import Queries
 from ..estimators import RankRLS
 from ..estimators.base import Ranker
+from ..estimators.hints import mind_columns, mind_one_query
 from ..metrics import get_metric
 from ..system import frames
 from ..system.frames import as_frame
@@ -153,6 +154,7 @@ class AutoRanker(Ranker):
         effort = self._checked_effort()
         X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
         X, qid = checks.split_qid_column(as_frame(X), qid)
+        mind_columns(X, qid)
         self.encoder_ = TableEncoder() if _has_text(X) else None
         if self.encoder_ is not None:
             X = self._encoded(X, y, qid)
@@ -160,6 +162,7 @@ class AutoRanker(Ranker):
         if self.encoder_ is not None:
             self.n_features_in_, self.feature_names_in_ = self.encoder_.n_features_in_, self.encoder_.feature_names_in_
         y = np.asarray(column_or_1d(y), dtype=np.float64)
+        mind_one_query(y, qid)
         queries = checks.check_queries(qid, len(y))
         weights = checks.check_weights(sample_weight, len(y))
         checks.check_comparable(y, queries)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import re
 import sys
 import warnings
 from argparse import Namespace
@@ -14,14 +16,21 @@ from typing import TextIO
 from .options import parser
 
 INTERRUPTED, BROKEN_PIPE, ERROR = 130, 141, 2  # as shells have it
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no room for what is written
 
 OPTIONS = {  # how messages of the library name what is an option here
-    'errors="skip"': "--skip-bad-lines",
-    "zero_based=True": "--zero-based",
-    'missing="minimum" and absent= need sparse=False': "--missing minimum does not go with --sparse",
-    "pass sparse=True, or read it by iter_letor": "pass --sparse",
-    "sort the file by query, or use load_letor": "sort the file by query, or pass --rows 0",
-    "use load_letor": "pass --rows 0",
+    r'errors="skip"': "--skip-bad-lines",
+    r"zero_based=True": "--zero-based",
+    r'missing="minimum" and absent= need sparse=False': "--missing minimum does not go with --sparse",
+    r"pass sparse=True, or read it by iter_letor": "pass --sparse",
+    r"sort the file by query, or use load_letor": "sort the file by query, or pass --rows 0",
+    r"use load_letor": "pass --rows 0",
+    r"but features were given as at most (\d+): pass a larger n_features than \d+": r"but the model was trained on \1",
+    r"use a sparse one, e\.g\. RankRLS\(kernel=\.\.\., basis=1000\), or fewer rows": "pass --basis 1000, or fewer rows",
+    r"pass qid \(rankrls\.qid_from_group makes it from sizes\); pass a constant qid if one is meant": (
+        "--qid names the column of their ids, --group a file of their sizes"
+    ),
+    r"no qid was given": "the data have no query ids",
 }
 
 __all__ = ["main"]
@@ -46,6 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(args)
     except KeyboardInterrupt:
+        print(f"\nrankrls: interrupted{_kept(args)}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # whoever read our output has enough of it
         with contextlib.suppress(OSError, ValueError):  # what is left to be flushed at exit goes nowhere
@@ -54,7 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if args.debug:
             raise
-        print(f"rankrls: error: {_line(error)}", file=sys.stderr)
+        full = isinstance(error, OSError) and error.errno in FULL
+        print(f"rankrls: error: {_line(error)}{_kept(args) if full else ''}", file=sys.stderr)
         return ERROR
 
 
@@ -73,11 +84,28 @@ def _line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     text = " ".join(str(error).split()) or type(error).__name__
-    for python, option in OPTIONS.items():
-        text = text.replace(python, option)
+    text = _in_options(text)
     if isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
         return text
     return f"{type(error).__name__}: {text}; this should not happen, --debug shows where"
+
+
+def _in_options(text: str) -> str:
+    """A message of the library, in terms of options."""
+    for python, option in OPTIONS.items():
+        text = re.sub(python, option, text)
+    return text
+
+
+def _kept(args: Namespace) -> str:
+    """What has become of the file that a command was to write."""
+    path = getattr(args, "output", None)
+    if path in (None, "-") or (os.path.exists(path) and not os.path.isfile(path)):
+        return ""
+    kept = f"; {path} is as it was before" if os.path.exists(path) else f"; {path} was not written"
+    if getattr(args, "checkpoint", None) and os.path.exists(args.checkpoint):
+        kept += f"; {args.checkpoint} keeps what was done, and the same command goes on from there"
+    return kept
 
 
 def _warn(
@@ -88,4 +116,4 @@ def _warn(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    print(f"rankrls: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"rankrls: warning: {_in_options(' '.join(str(message).split()))}", file=sys.stderr)

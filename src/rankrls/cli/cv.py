@@ -13,7 +13,7 @@ from ..estimators.pipelines import ranker_of
 from ..plotting import HoldOutDisplay, PursuitPathDisplay
 from ..plotting.style import check_matplotlib
 from . import learning
-from .data import read
+from .data import mind_groups, read
 from .text import bars, check_target, number, say, sparkline, table, target
 
 
@@ -22,6 +22,7 @@ def run(args: Namespace) -> None:
     if args.plot:
         check_matplotlib()  # say now if that cannot be
     data = read(args.data, args)
+    mind_groups(data, args)
     with learning.stopwatch() as seconds:
         model = learning.fit(learning.make(args, data), data)
     curve, ranker = curve_of(model), ranker_of(model)

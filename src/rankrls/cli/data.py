@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from scipy import sparse
 from ..checks import qid_from_group
 from ..datasets import RankingData, dump_letor, iter_letor, load_letor
 from ..datasets.scaling import fill_with_minimum
+from ..system.warnings import warn
 from .options import FORMATS
 from .tables import Columns, columns_of, read_csv, read_parquet, write_csv, write_parquet
 from .text import plural, remark, source, target
@@ -119,6 +121,33 @@ def _commented(data: RankingData) -> RankingData:
     if data.documents is None or data.comments is not None:
         return data
     return replace(data, comments=np.array([f"docid = {d}" if d else "" for d in data.documents], dtype=object))
+
+
+def mind_groups(data: RankingData, args: Namespace) -> None:
+    """Say so if the sizes of queries lie beside data without query ids, as LightGBM has them."""
+    for path in args.data if data.qid is None else ():
+        for beside in (f"{path}.query", f"{path}.group"):
+            if os.path.isfile(beside):
+                warn(f"{path} has no query ids, but {beside} lies beside it: pass --group {beside}")
+
+
+def mind_width(path: str, args: Namespace, given: int, n: int) -> None:
+    """Say so if LETOR text stops before the last features of a model."""
+    if given < n and kind(path, args.input_format) == "letor":
+        first = given + (0 if args.zero_based else 1)
+        last = n - (1 if args.zero_based else 0)
+        missing = f"feature {last}" if first == last else f"features {first} to {last}"
+        warn(f"{path} has no value of {missing}, but the model was trained on {plural(n, 'feature')}: they count as 0")
+
+
+def last_column(X: Any) -> int:
+    """The number of columns up to the last that has any value but 0."""
+    if sparse.issparse(X):
+        return int(X.tocsr().indices.max(initial=-1)) + 1
+    j = X.shape[1]
+    while j and not X[:, j - 1].any():
+        j -= 1
+    return j
 
 
 def complete(data: RankingData) -> RankingData:

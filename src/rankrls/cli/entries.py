@@ -14,7 +14,7 @@ from ..checks import check_queries
 from ..core.queries import Queries
 from ..datasets import RankingData
 from . import learning, predict
-from .data import labels, read
+from .data import labels, last_column, mind_width, read
 from .memory import recalled
 from .scores import labelled, read_scores
 
@@ -83,6 +83,7 @@ def _check(args: Namespace, paths: list[str]) -> None:
 
 def _predicted(path: str, model: BaseEstimator, data: RankingData, args: Namespace) -> np.ndarray:
     try:
+        mind_width(args.data, args, last_column(data.X), predict.features(model)[1])
         return predict.scores_of(model, data, args.data)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None

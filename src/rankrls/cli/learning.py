@@ -23,9 +23,11 @@ from .. import bases, estimators, persistence
 from ..auto import AutoRanker
 from ..core.views import View
 from ..datasets import RankingData
+from ..estimators.hints import query_column
 from ..estimators.pipelines import learned, ranker_of
 from ..kernels import as_kernel
 from ..system.progress import working
+from ..system.warnings import warn
 from .data import complete
 from .options import METHODS, PARAMETERS
 from .text import is_stream, plural, source, target
@@ -33,6 +35,7 @@ from .text import is_stream, plural, source, target
 NAMES = [one.name for one in PARAMETERS]
 OF_KERNEL = ("gamma", "degree", "coef0")
 BASES = {"random": bases.RandomRows, "kmeans": bases.KMeansCentres, "cholesky": bases.PivotedCholesky}
+MANY_ROWS = 5000  # of a kernel model without a basis: minutes
 SPARSE_POINTS = 500  # --method sparse without --basis
 STREAMED = RankingData(np.empty((SPARSE_POINTS, 0)), np.empty(SPARSE_POINTS))  # rows nobody has looked at
 
@@ -122,6 +125,7 @@ def _scaler(name: str, is_sparse: bool) -> Any:
 def fit(model: BaseEstimator, data: RankingData) -> Any:
     """Learn from data; columns that have names leave them in the model."""
     complete(data)
+    _mind(model, data)
     unscored = np.isnan(data.y)
     if unscored.any() and not getattr(ranker_of(model), "_skips_unscored", False):
         raise ValueError(
@@ -137,6 +141,23 @@ def fit(model: BaseEstimator, data: RankingData) -> Any:
         for step in [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]:
             step.feature_names_in_ = names
     return model
+
+
+def _mind(model: BaseEstimator, data: RankingData) -> None:
+    """Say what looks like a mistake, or like hours of work."""
+    if not sparse.issparse(data.X) and data.feature_names is not None:
+        places = {name: j for j, name in enumerate(data.feature_names)}
+        found = query_column(places, lambda name: data.X[:, places[name]], given=data.qid is not None)
+        if found is not None:
+            remedy = "" if data.qid is not None else f"pass --qid {found}, or "
+            warn(f"column {found!r} looks like query ids, but is used as a feature: {remedy}leave it out by --exclude")
+    ranker = ranker_of(model)
+    whole = getattr(ranker, "kernel", None) is not None and getattr(ranker, "basis", 1) is None
+    if whole and isinstance(ranker, estimators.RankRLS) and len(data) > MANY_ROWS:
+        warn(
+            f"a kernel model of all {len(data):,} rows takes long, by the cube of their number: "
+            "--basis 500 learns from 500 points of them, often as well"
+        )
 
 
 # ---------------------------------------------------------------- files

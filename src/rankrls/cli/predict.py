@@ -16,7 +16,7 @@ from ..estimators import ConditionalRankRLS
 from ..estimators.pipelines import needs_queries, predicted, ranker_of, scalers_of
 from ..system.progress import Progress
 from . import learning, relations
-from .data import DELIMITERS, blocks, complete, doc_ids, kind
+from .data import DELIMITERS, blocks, complete, doc_ids, kind, last_column, mind_width
 from .memory import recalled
 from .tables import write_csv, write_parquet
 from .text import check_target, plural, remark, say, target
@@ -69,6 +69,7 @@ def run(args: Namespace) -> None:
 def _scored(model: BaseEstimator, args: Namespace, tally: dict[str, int]) -> Iterator[Scored]:
     """Blocks of rows with their scores."""
     names, n = features(model)
+    width = 0
     progress = Progress("scoring", unit="rows", quiet=args.quiet or args.data != "-")  # reading a file has its own
     whole = needs_queries(model) or args.format == "trec"
     rows = min(args.rows, _rows_at_a_time(model))
@@ -78,8 +79,10 @@ def _scored(model: BaseEstimator, args: Namespace, tally: dict[str, int]) -> Ite
         yield Scored(qid, doc_ids(block, tally["rows"] + 1), scores)
         tally["rows"] += len(block)
         tally["skipped"] += block.skipped
+        width = max(width, last_column(block.X))
         progress.add(len(block))
     progress.close()
+    mind_width(args.data, args, width, n)
 
 
 def load(path: str) -> Any:
@@ -100,7 +103,7 @@ def scores_of(model: BaseEstimator, data: RankingData, path: str) -> np.ndarray:
     """(m,) the score of each row, a bounded number of kernel values at a time."""
     _, n = features(model)
     if data.X.shape[1] != n:
-        raise ValueError(f"{path} has {data.X.shape[1]} features, the model was trained on {n}")
+        raise ValueError(f"{path} has {plural(data.X.shape[1], 'feature')}, the model was trained on {n:,}")
     complete(data)
     step = len(data) if needs_queries(model) else _rows_at_a_time(model)
     qid = lambda rows: None if data.qid is None else data.qid[rows]

@@ -8,7 +8,7 @@ from typing import Any
 from ..estimators.curve import curve_of
 from ..estimators.pipelines import ranker_of
 from . import learning, relations
-from .data import read
+from .data import mind_groups, read
 from .memory import remember
 from .text import check_target, plural, say
 
@@ -68,6 +68,7 @@ def _in_memory(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
     """A model, the size of the data, and the time it took."""
     with learning.stopwatch() as reading:
         data = read(args.data, args)
+    mind_groups(data, args)
     with learning.stopwatch() as fitting:
         model = learning.fit(learning.make(args, data), data)
     queries = int(ranker_of(model).n_queries_)

@@ -91,8 +91,8 @@ class Ranker(BaseEstimator):
         if qid is None and self.n_queries_ > 1:
             raise ValueError(
                 f"the model was fitted on {self.n_queries_} queries, but score got no qid and would pool them into "
-                "one: pass qid, or, inside scikit-learn's cross-validation, call "
-                "sklearn.set_config(enable_metadata_routing=True) or put a column 'qid' into X"
+                "one: pass qid. Pipelines and cross-validation pass it on only after "
+                "sklearn.set_config(enable_metadata_routing=True); a column 'qid' in a data frame needs no routing"
             )
         scores = self._scores_of(X, qid)
         weights = checks.check_weights(sample_weight, len(scores))

@@ -13,6 +13,7 @@ from ..core.queries import Queries
 from ..system.frames import as_column
 from ..system.types import ArrayLike, Ids, MatrixLike
 from .base import sparse_formats
+from .hints import mind_columns, mind_one_query
 from .ridge_ranker import RidgeRanker
 from .training import Training
 
@@ -23,6 +24,8 @@ def training_rows(
     """Rows to fit to; unless `fresh`, further rows for a model that is fitted already."""
     checks.check_content(X=X, y=y, qid=qid, sample_weight=sample_weight)
     X, qid = checks.split_qid_column(X, qid)
+    if fresh:
+        mind_columns(X, qid)
     try:
         rows, targets = validate_data(
             model,
@@ -40,6 +43,8 @@ def training_rows(
     if model.tied_pairs is not True and targets.ndim == 2 and targets.shape[1] == 1:
         targets = column_or_1d(targets, warn=True)
     m, n = rows.shape
+    if fresh:
+        mind_one_query(targets, qid)
     queries, weights = checks.check_queries(qid, m), checks.check_weights(sample_weight, m)
     if model.__sklearn_tags__().input_tags.pairwise and fresh:
         checks.check_kernel_matrix(rows)
@@ -74,10 +79,12 @@ class PartlyScored:
         X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
         checks.check_content(y=y, qid=qid, sample_weight=sample_weight)
         X, qid = checks.split_qid_column(X, qid)
+        mind_columns(X, qid)
         X = model._rows(X, reset=True, at_least=2)
         m = X.shape[0]
         several = several and np.ndim(y) == 2 and np.shape(y)[1] > 1
         y = checks.check_scores(np.asarray(as_column(y), dtype=np.float64) if several else scores_of(y), m)
+        mind_one_query(y, qid)
         rows = cls(X, y, checks.check_queries(qid, m), checks.check_weights(sample_weight, m))
         if not len(rows.scored):
             raise ValueError(f"none of the {m} rows is scored (y is NaN, or weighs nothing): score some")

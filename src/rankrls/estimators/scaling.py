@@ -12,6 +12,9 @@ from .. import checks
 from ..datasets.scaling import minmax_scale
 from ..system import frames
 from ..system.types import ArrayLike, Ids, MatrixLike
+from ..system.warnings import warn
+
+LARGE_QUERY = 200  # rows from which on a single query is probably several
 
 
 class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -76,6 +79,11 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.qid_column_ = columns.index(checks.QID) if checks.QID in columns else None
         X, qid = checks.split_qid_column(X, qid)
         X = self._checked(X, reset=True)
+        if qid is None and len(X) > LARGE_QUERY:
+            warn(
+                f"PerQueryMinMax got no qid and scales all {len(X):,} rows as one query: a pipeline passes qid on to "
+                "it after sklearn.set_config(enable_metadata_routing=True) and pipeline.fit(X, y, qid=qid)"
+            )
         self.n_queries_ = len(checks.check_queries(qid, len(X)))
         return self
 
@@ -106,8 +114,8 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if ids is None and self.n_queries_ > 1:
             raise ValueError(
                 f"the transformer was fitted on {self.n_queries_} queries, but transform got no qid and would pool all "
-                "rows into one: pass qid, or, inside a pipeline, call "
-                "sklearn.set_config(enable_metadata_routing=True) or put a column 'qid' into X"
+                "rows into one: pass qid. A pipeline passes it on only after "
+                "sklearn.set_config(enable_metadata_routing=True); a column 'qid' in a data frame needs no routing"
             )
         columns = frames.names(X)
         X = self._checked(X, reset=False)

@@ -1,0 +1,324 @@
+"""Mistakes of a first hour: each is refused, or said in one line, from Python and on the command line."""
+
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.model_selection import GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import rankrls
+from rankrls import AutoRanker, PerQueryMinMax, RankingPursuit, RankRLS
+from rankrls.cli import main
+from rankrls.datasets import dump_letor, load_letor, make_search
+from rankrls.estimators.hints import query_column
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_search(80, mean_documents=20, random_state=0)
+
+
+@pytest.fixture
+def frame(data):
+    return pd.DataFrame(data.X, columns=data.feature_names)
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch, capsys, data):
+    """Run a command in a folder with data; what it says on standard error."""
+    monkeypatch.chdir(tmp_path)
+    dump_letor(data, "train.txt")
+
+    def call(*words, code=0):
+        found = main(list(map(str, words)))
+        printed = capsys.readouterr()
+        assert found == code, printed.err
+        return printed.err
+
+    return call
+
+
+# ---------------------------------------------------------------- queries that were not given
+
+
+@pytest.mark.parametrize("name", ["query_id", "Query", "session", "session_id", "srch_id", "search-id", "topic_id"])
+@pytest.mark.parametrize("make", [RankRLS, lambda: RankingPursuit(n_basis=2)], ids=["rankrls", "pursuit"])
+def test_a_column_of_query_ids_that_became_a_feature(name, make, frame, data):
+    few = slice(0, 200)
+    ids = pd.factorize(data.qid)[0][few]
+    with pytest.warns(UserWarning, match=f"column '{name}' looks like query ids, but is used as a feature: pass qid="):
+        make().fit(frame[few].assign(**{name: ids}), data.y[few])
+    with pytest.warns(UserWarning, match="drop it from X"):
+        make().fit(frame[few].assign(**{name: ids}), data.y[few], qid=data.qid[few])
+
+
+def test_parts_of_names_count_only_where_values_stand_together(frame, data):
+    ids = np.repeat([3, 1, 2], 4)
+    assert query_column(["price", "my_query_group"], lambda name: ids) == "my_query_group"
+    assert query_column(["query_length"], lambda name: np.tile([1, 2], 6)) is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RankRLS().fit(frame, data.y, qid=data.qid)  # has a feature query_length
+        RankRLS().fit(frame.assign(qid=data.qid), data.y)
+
+
+def test_one_huge_query_where_groups_were_meant(data):
+    with pytest.warns(UserWarning, match="no qid was given, so all .* rows are ranked as one query"):
+        RankRLS(1.0).fit(data.X, data.y)
+    with pytest.warns(UserWarning, match="ranked as one query"):
+        cross_val_score(RankRLS(1.0), data.X, data.y, cv=GroupKFold(5), groups=data.qid)
+    with pytest.warns(UserWarning, match="ranked as one query"):
+        AutoRanker(effort="fast").fit(data.X, data.y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RankRLS(1.0).fit(data.X, data.y, qid=np.zeros(len(data)))
+        RankRLS(1.0).fit(data.X, data.y + 0.1 * data.X[:, 0])  # a ranking of everything by a quantity
+
+
+def test_the_command_line_says_so_too(cli, data, frame):
+    frame.assign(label=data.y, query_id=pd.factorize(data.qid)[0]).to_csv("t.csv", index=False)
+    errors = cli("train", "t.csv", "-o", "m", "--alpha", 1)
+    assert "column 'query_id' looks like query ids, but is used as a feature: pass --qid query_id" in errors
+    assert "the data have no query ids, so all" in errors and "--group a file of their sizes" in errors
+    assert "looks like" not in cli("train", "t.csv", "-o", "m", "--alpha", 1, "--qid", "query_id")
+    assert cli("train", "t.csv", "-o", "m", "--alpha", 1, "--exclude", "query_id").count("looks like") == 0
+    frame.assign(label=data.y, session_id=data.qid).to_csv("text.csv", index=False)
+    assert "in column 'session_id' is not a number; if it names the query, pass --qid session_id" in cli(
+        "train", "text.csv", "-o", "m", code=2
+    )
+
+
+def test_sizes_of_queries_in_a_file_of_lightgbm(cli, data):
+    plain = rankrls.datasets.RankingData(data.X, data.y)
+    dump_letor(plain, "rank.train")
+    sizes = pd.Series(data.qid).groupby(data.qid, sort=False).size()
+    assert list(sizes.index) == list(dict.fromkeys(data.qid))  # rows of a query stand together
+    Path("rank.train.query").write_text("\n".join(map(str, sizes)))
+    assert "rank.train.query lies beside it: pass --group rank.train.query" in cli(
+        "train", "rank.train", "-o", "m", "--alpha", 1
+    )
+    assert cli("train", "rank.train", "-o", "m", "--alpha", 1, "--group", "rank.train.query") == ""
+    expected = RankRLS(1.0).fit(data.X, data.y, qid=data.qid)
+    np.testing.assert_allclose(rankrls.load("m").coef_, expected.coef_)
+    cli("predict", "m", "rank.train", "-o", "s.csv", "--group", "rank.train.query")
+    assert pd.read_csv("s.csv")["qid"].nunique() == len(sizes)
+    assert cli("evaluate", "rank.train", "s.csv", "--group", "rank.train.query") == ""
+    Path("short.query").write_text("3\n4\n")
+    errors = cli("train", "rank.train", "-o", "m", "--group", "short.query", code=2)
+    assert f"the sizes in short.query add up to 7 rows, the data have {len(data):,}" in errors
+    Path("odd.query").write_text("a b\n")
+    assert "must hold the number of rows of each query" in cli(
+        "train", "rank.train", "-o", "m", "--group", "odd.query", code=2
+    )
+    assert "query ids already" in cli("train", "train.txt", "-o", "m", "--group", "rank.train.query", code=2)
+
+
+# ---------------------------------------------------------------- pipelines
+
+
+def test_a_pipeline_that_drops_query_ids_says_how_to_route_them(data):
+    model = make_pipeline(StandardScaler(), RankRLS(1.0)).fit(data.X, data.y, rankrls__qid=data.qid)
+    for score in (lambda: model.score(data.X, data.y, qid=data.qid), lambda: model.score(data.X, data.y)):
+        with pytest.raises(ValueError, match=r"sklearn\.set_config\(enable_metadata_routing=True\)"):
+            score()
+    with sklearn.config_context(enable_metadata_routing=True):
+        assert 0.5 < model.score(data.X, data.y, qid=data.qid) < 1
+
+
+def test_scaling_within_queries_without_queries(data):
+    with pytest.warns(UserWarning, match="PerQueryMinMax got no qid and scales all .* rows as one query: a pipeline"):
+        make_pipeline(PerQueryMinMax(), RankRLS(1.0)).fit(data.X, data.y, rankrls__qid=data.qid)
+    model = PerQueryMinMax().fit(data.X, qid=data.qid)
+    with pytest.raises(ValueError, match=r"sklearn\.set_config\(enable_metadata_routing=True\)"):
+        model.transform(data.X)
+
+
+# ---------------------------------------------------------------- other columns
+
+
+def test_text_with_fewer_or_more_features_than_the_model(cli, data):
+    cli("train", "train.txt", "-o", "m", "--quiet")
+    dump_letor(rankrls.datasets.RankingData(data.X[:, :9], data.y, data.qid), "narrow.txt")
+    message = "narrow.txt has no value of features 10 to 12, but the model was trained on 12 features: they count as 0"
+    assert message in cli("predict", "m", "narrow.txt", "-o", "scores")
+    assert message in cli("evaluate", "narrow.txt", "m")
+    wide = np.hstack([data.X, data.X[:, :1]])
+    dump_letor(rankrls.datasets.RankingData(wide, data.y, data.qid), "wide.txt")
+    errors = cli("predict", "m", "wide.txt", "-o", "scores", code=2)
+    assert "wide.txt, line 1: feature 13, but the model was trained on 12" in errors and "n_features" not in errors
+    with pytest.raises(ValueError, match="features"):
+        rankrls.load("m").predict(load_letor("narrow.txt").X)
+
+
+def test_tables_with_other_columns_than_the_model(cli, data, frame):
+    table = frame.assign(label=data.y, qid=data.qid)
+    table.to_csv("t.csv", index=False)
+    cli("train", "t.csv", "-o", "m", "--quiet")
+    table.rename(columns={"bm25_title": "bm25_titel"}).to_csv("other.csv", index=False)
+    errors = cli("predict", "m", "other.csv", code=2)
+    assert "other.csv has no column 'bm25_title'; did you mean bm25_titel?" in errors
+    with pytest.raises(ValueError, match="bm25_title"):
+        RankRLS(1.0).fit(frame, data.y, qid=data.qid).predict(frame.drop(columns="bm25_title"))
+
+
+# ---------------------------------------------------------------- long work, and files that cannot be written
+
+
+def test_a_kernel_on_many_rows_proposes_a_basis(cli, monkeypatch):
+    monkeypatch.setattr("rankrls.cli.learning.MANY_ROWS", 100)
+    assert "--basis 500 learns from 500 points" in cli("train", "train.txt", "-o", "m", "--kernel", "rbf", "--alpha", 1)
+    words = ["train", "train.txt", "-o", "m", "--kernel", "rbf", "--alpha", "1", "--basis", "50"]
+    assert "--basis 500" not in cli(*words)
+    monkeypatch.setattr("rankrls.system.memory.available_memory", lambda: 1e6)
+    errors = cli("train", "train.txt", "-o", "m", "--kernel", "rbf", "--alpha", 1, code=2)
+    assert "pass --basis 1000, or fewer rows" in errors
+
+
+@pytest.mark.parametrize("words", [["train", "train.txt"], ["convert", "train.txt"], ["cv", "train.txt"]])
+def test_outputs_are_checked_before_the_work(words, cli, monkeypatch):
+    monkeypatch.setattr("rankrls.cli.data._read_one", lambda *_: pytest.fail("the data were read"))
+    os.mkdir("folder")
+    option = {"train": ["-o"], "convert": [], "cv": ["--plot"]}[words[0]]
+    assert "there is no folder nowhere" in cli(*words, *option, "nowhere/x.png", code=2)
+    assert "is a folder: give the name of a file in it" in cli(*words, *option, "folder", code=2)
+
+
+def test_a_full_disk_names_the_file_and_what_is_kept(cli, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    cli("train", "train.txt", "-o", "m", "--quiet")
+    before = Path("m").read_bytes()
+    monkeypatch.setattr("os.fsync", full)
+    assert "No space left on device; m is as it was before" in cli("train", "train.txt", "-o", "m", code=2)
+    assert "No space left on device; new was not written" in cli("train", "train.txt", "-o", "new", code=2)
+    assert Path("m").read_bytes() == before and not Path("new").exists()
+    assert not [name for name in os.listdir() if name.endswith(".part")]
+
+
+# ---------------------------------------------------------------- what a model file remembers
+
+
+def test_a_model_remembers_how_its_data_were_read(cli, data, frame):
+    holes = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.02)
+    ids = {"grade": data.y, "search": data.qid, "url": [f"u {i}" for i in range(len(data))], "note": "text"}
+    holes.assign(**ids).to_csv("t.csv", index=False)
+    reading = ["--label", "grade", "--qid", "search", "--docid", "url", "--exclude", "note", "--missing", "0"]
+    cli("train", "t.csv", "-o", "m", *reading, "--quiet")
+    cli("predict", "m", "t.csv", "-o", "s.csv", "--quiet")
+    scores = pd.read_csv("s.csv")
+    assert list(scores.columns) == ["qid", "docid", "score"] and scores["docid"][1] == "u 1"
+    assert list(scores["qid"]) == list(data.qid)
+    model = rankrls.load("m")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # no word about names
+        np.testing.assert_allclose(scores["score"], model.predict(holes.fillna(0.0)))
+    assert cli("evaluate", "t.csv", "s.csv", "m", "--quiet", *reading[:6]) == ""
+    assert cli("evaluate", "t.csv", "m", "--quiet") == ""
+    assert cli("report", "t.csv", "m", "-o", "r.html", "--quiet") == ""
+    holes.assign(url=ids["url"]).to_parquet("new.parquet")  # neither label nor queries
+    cli("predict", "m", "new.parquet", "-o", "new-scores.parquet", "--quiet")
+    assert list(pd.read_parquet("new-scores.parquet")["docid"]) == ids["url"]
+
+
+def test_scores_of_any_number_of_files(cli, capsys, data):
+    for name, noise in (("a", 0.0), ("b", 1.0), ("c", 5.0)):
+        np.savetxt(name, data.y + noise * np.random.default_rng(0).normal(size=len(data)))
+    assert main(["evaluate", "train.txt", "a", "b", "c", "--metrics", "ndcg@10", "--json"]) == 0
+    out = capsys.readouterr().out
+    assert '"against_first"' in out
+    assert main(["evaluate", "train.txt", "a", "b", "c", "--metrics", "ndcg@10"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:2] == ["ndcg@10,", "74"] and [line.split()[0] for line in lines[1:4]] == ["a", "b", "c"]
+
+
+def test_names_of_letor_features(cli, data):
+    Path("names.txt").write_text("\n".join(data.feature_names))
+    cli("train", "train.txt", "-o", "m", "--feature-names", "@names.txt", "--quiet")
+    assert list(rankrls.load("m").feature_names_in_) == data.feature_names
+    cli("predict", "m", "train.txt", "-o", "scores", "--quiet")
+    assert "--feature-names gives 2 names, the data have 12 features" in cli(
+        "train", "train.txt", "-o", "m", "--feature-names", "a,b", code=2
+    )
+
+
+# ---------------------------------------------------------------- help and completion
+
+
+def test_help_gives_every_default(capsys):
+    from rankrls.cli.options import COMMANDS, parser
+
+    commands = parser()._subparsers._group_actions[0].choices
+    for name in COMMANDS:
+        text = " ".join(commands[name].format_help().split())
+        for action in commands[name]._actions:
+            if action.option_strings and action.nargs != 0:
+                assert action.metavar or action.choices, f"{name} {action.option_strings}: no metavar"
+            if action.default not in (None, False, "==SUPPRESS==") and action.option_strings:
+                assert "(default" in text
+
+
+def test_defaults_in_the_help_are_those_of_the_estimators():
+    import inspect
+
+    from rankrls.cli.options import METHODS, PARAMETERS
+
+    shown = {one.name: one.default for one in PARAMETERS}
+    for method, estimator in METHODS.items():
+        if method == "sparse":
+            continue
+        for name, parameter in inspect.signature(getattr(rankrls, estimator)).parameters.items():
+            if name not in shown or parameter.default is None:
+                continue
+            value = parameter.default
+            value = ("yes" if value else "no") if isinstance(value, bool) else value
+            text = str(value).removesuffix(".0")
+            known = shown[name] if f"{method}:" not in shown[name] else shown[name].split(f"{method}:")[1]
+            known = "no none" if name == "positive" else known
+            assert text in known or f"{method}, " in shown[name], f"--{name} of {method}: {text}, not {shown[name]}"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_commands_and_options(shell, capsys):
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for word in ("evaluate", "kernel", "feature-names", "query-minmax"):
+        assert word in script
+    assert main(["completion", "powershell"]) == 2
+
+
+def test_completion_works_in_bash(tmp_path, capsys):
+    import shutil
+    import subprocess
+
+    if shutil.which("bash") is None:
+        pytest.skip("no bash here")
+    assert main(["completion", "bash"]) == 0
+    (tmp_path / "script").write_text(capsys.readouterr().out)
+    ask = 'source {0}/script; COMP_WORDS=({1}); COMP_CWORD={2}; _rankrls; echo "${{COMPREPLY[@]}}"'
+    for words, place, wanted in (
+        ('rankrls "ev"', 1, "evaluate"),
+        ('rankrls train x "--ker"', 3, "--kernel"),
+        ('rankrls train --scale "min"', 3, "minmax"),
+    ):
+        done = subprocess.run(["bash", "-c", ask.format(tmp_path, words, place)], capture_output=True, text=True)
+        assert done.stdout.split() == [wanted], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["evalute", "x"], "evaluate"),
+        (["predict", "m", "x", "--colums", "a"], "--columns"),
+        (["train", "x", "-o", "m", "--scale", "minmx"], "minmax"),
+    ],
+)
+def test_what_was_probably_meant(words, meant, capsys):
+    assert main(words) == 2
+    assert f"did you mean {meant}?" in capsys.readouterr().err
