@@ -17,6 +17,7 @@ from rankrls import AutoRanker, PerQueryMinMax, RankingPursuit, RankRLS
 from rankrls.cli import main
 from rankrls.datasets import dump_letor, load_letor, make_search
 from rankrls.estimators.hints import query_column
+from rankrls.system.limits import limited
 
 
 @pytest.fixture(scope="module")
@@ -170,13 +171,13 @@ def test_tables_with_other_columns_than_the_model(cli, data, frame):
 # ---------------------------------------------------------------- long work, and files that cannot be written
 
 
-def test_a_kernel_on_many_rows_proposes_a_basis(cli, monkeypatch):
-    monkeypatch.setattr("rankrls.cli.learning.MANY_ROWS", 100)
-    assert "--basis 500 learns from 500 points" in cli("train", "train.txt", "-o", "m", "--kernel", "rbf", "--alpha", 1)
-    words = ["train", "train.txt", "-o", "m", "--kernel", "rbf", "--alpha", "1", "--basis", "50"]
-    assert "--basis 500" not in cli(*words)
-    monkeypatch.setattr("rankrls.system.memory.available_memory", lambda: 1e6)
-    errors = cli("train", "train.txt", "-o", "m", "--kernel", "rbf", "--alpha", 1, code=2)
+def test_a_kernel_on_many_rows_proposes_a_basis(cli):
+    words = ["train", "train.txt", "-o", "m", "--kernel", "rbf", "--alpha", 1]
+    with limited(kernel_rows=100):
+        assert "--basis 500 learns from 500 points" in cli(*words)
+        assert "--basis 500" not in cli(*words, "--basis", "50")
+    with limited(free_memory=1e6):
+        errors = cli(*words, code=2)
     assert "pass --basis 1000, or fewer rows" in errors
 
 

@@ -26,6 +26,7 @@ from ..datasets import RankingData
 from ..estimators.hints import query_column
 from ..estimators.pipelines import learned, ranker_of
 from ..kernels import as_kernel
+from ..system.limits import limits
 from ..system.progress import working
 from ..system.warnings import warn
 from .data import complete
@@ -35,7 +36,6 @@ from .text import is_stream, plural, source, target
 NAMES = [one.name for one in PARAMETERS]
 OF_KERNEL = ("gamma", "degree", "coef0")
 BASES = {"random": bases.RandomRows, "kmeans": bases.KMeansCentres, "cholesky": bases.PivotedCholesky}
-MANY_ROWS = 5000  # of a kernel model without a basis: minutes
 SPARSE_POINTS = 500  # --method sparse without --basis
 STREAMED = RankingData(np.empty((SPARSE_POINTS, 0)), np.empty(SPARSE_POINTS))  # rows nobody has looked at
 
@@ -153,7 +153,7 @@ def _mind(model: BaseEstimator, data: RankingData) -> None:
             warn(f"column {found!r} looks like query ids, but is used as a feature: {remedy}leave it out by --exclude")
     ranker = ranker_of(model)
     whole = getattr(ranker, "kernel", None) is not None and getattr(ranker, "basis", 1) is None
-    if whole and isinstance(ranker, estimators.RankRLS) and len(data) > MANY_ROWS:
+    if whole and isinstance(ranker, estimators.RankRLS) and len(data) > limits.kernel_rows:
         warn(
             f"a kernel model of all {len(data):,} rows takes long, by the cube of their number: "
             "--basis 500 learns from 500 points of them, often as well"

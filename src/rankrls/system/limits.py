@@ -25,6 +25,7 @@ class Limits:
     atom_bytes: int = 1 << 28  # values of basis functions computed at once if not all of them fit in memory
     waiting_bytes: int = 512 << 20  # rows that wait in memory until their queries are complete; more go to disk
     quantile_values: int = 50_000  # values of a column kept for its quantiles where blocks are added up
+    kernel_rows: int = 5000  # rows of a kernel model from which on the command line proposes a basis
     gram_columns: int = 4000  # sparse rows with more columns never get a dense Gram matrix
     collected_sums: int = 16  # sums that Spark sends to the driver as they are; more are added up by tasks before
     checkpoint_seconds: float = 15.0  # between two checkpoints
