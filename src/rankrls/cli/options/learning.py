@@ -51,7 +51,11 @@ PARAMETERS = [
     Parameter("regression", float, "SHARE", "share of plain squared error, 0 to 1", "0"),
     Parameter("scoring", str, "METRIC", "the metric that chooses, such as ndcg@10", "pairwise_accuracy; auto: ndcg@10"),
     Parameter(
-        "cv", folds, "FOLDS", "leave-query-out, or a number of folds of queries", "leave-query-out; transductive: 5"
+        "cv",
+        folds,
+        "FOLDS",
+        "leave-query-out, or a number of folds of queries",
+        "leave-query-out; transductive: 5; conditional: auto",
     ),
     Parameter(
         "positive", all_or_words, "NAMES", "features whose weights must not be negative: all, a,b,c or @FILE", "none"
