@@ -21,6 +21,7 @@ import difflib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -46,6 +47,7 @@ Array = Any  # ndarray, or a scipy sparse matrix of rows
 
 WIDTHS = 4.0 ** np.arange(-3, 3)  # gamma="auto" tries these multiples of the median heuristic
 MEDIAN_ROWS = 1000
+GRIDS = ("gamma", "degree", "coef0")  # parameters that may be lists of values to choose from
 
 
 class Kernel:
@@ -78,16 +80,29 @@ class Kernel:
         if gamma is None or (number and 0 < gamma < np.inf):
             return self
         if gamma != "scale":
-            raise ValueError(f'gamma must be a positive number, "scale" or "auto", got {gamma!r}')
+            raise ValueError(f'gamma must be a positive number, "scale", "auto" or a list of these, got {gamma!r}')
         X = _weighted(X, getattr(self, "weights", None))
         return replace(self, gamma=Moments.of(X, weights).gamma)  # type: ignore[type-var]
 
     def candidates(self, X: Array, weights: np.ndarray | None = None) -> list[Kernel]:
-        """The kernels to choose from: one, or with gamma="auto" widths around the median distance of X."""
+        """The kernels to choose from: one; with gamma="auto" widths around the median distance of X; with a list of
+        values of a parameter one for each.
+        """
+        grids = {name: getattr(self, name) for name in GRIDS if isinstance(getattr(self, name, None), list | tuple)}
+        if grids:
+            of_grid = (replace(self, **dict(zip(grids, one, strict=True))) for one in product(*grids.values()))  # type: ignore[type-var]
+            return [kernel for one in of_grid for kernel in one.candidates(X, weights)]
         if getattr(self, "gamma", None) != "auto":
             return [self.fitted(X, weights)]
         X = _weighted(X, getattr(self, "weights", None))
         return [replace(self, gamma=float(g)) for g in _median_gamma(X) * WIDTHS]  # type: ignore[type-var]
+
+    @property
+    def chooses(self) -> bool:
+        """Whether `candidates` may be several, for hold-out to choose from."""
+        return getattr(self, "gamma", None) == "auto" or any(
+            isinstance(getattr(self, name, None), list | tuple) for name in GRIDS
+        )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, so that a grid search can vary `kernel__gamma`."""

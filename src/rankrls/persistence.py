@@ -34,6 +34,7 @@ from .core.statistics import Statistics
 from .estimators.training import TrainedOn
 from .problems.constrained import Preferred
 from .problems.pursuit import PursuitPath
+from .relations import kernel_sums
 from .relations.folds import RelationKFold
 from .system.files import replacing
 from .system.types import Predictor
@@ -53,7 +54,7 @@ CLASSES: dict[str, type] = {
     for cls in (
         *(getattr(estimators, name) for name in estimators.__all__),
         *(kernels.Linear, kernels.Gaussian, kernels.Polynomial, kernels.Laplacian, kernels.Cosine, kernels.Precomputed),
-        kernels.Scaled,
+        *(kernels.Scaled, kernel_sums.Similarity, kernel_sums.WeightedSum),
         *(bases.RandomRows, bases.KMeansCentres, bases.PivotedCholesky),
         *(views.View, views.FittedView, Statistics, Preferred, PursuitPath, RelationKFold, TrainedOn),
         *(auto.AutoRanker, auto.PairScreen, *auto.STORED, tables.ColumnMaps),

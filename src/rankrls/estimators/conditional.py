@@ -41,8 +41,11 @@ class ConditionalRankRLS(RelationModel):
     alpha : float or "auto", default="auto"
         Regularisation; "auto" chooses among `alphas` by hold-out. With an iterative solver it may be 0: then stopping
         after `max_iter` iterations is what regularises.
-    kernel : None, str, Kernel, callable or "precomputed", default=None
-        Kernel among the objects of X; None is linear, f(x, z) = x' W z. See `rankrls.kernels`.
+    kernel : None, str, Kernel, callable, "precomputed" or list of kernels or matrices, default=None
+        Kernel among the objects of X; None is linear, f(x, z) = x' W z. See `rankrls.kernels`. gamma="auto" and
+        parameters that are lists, `Gaussian([0.1, 1.0])`, are chosen by hold-out. A list of kernels is a weighted sum:
+        hold-out chooses between weights by alignment with the relation, equal ones, and each kernel by itself. With
+        a list of matrices of similarities, X names their rows by its index, or is a column of row numbers.
     target_kernel : as `kernel`, default=None
         Kernel among the objects of Z, if other than `kernel`.
     loss : {"ranking", "regression"}, default="ranking"
@@ -355,7 +358,7 @@ class ConditionalRankRLS(RelationModel):
         known = edges
         edges = edges.T if turned else edges
         relation_checks.check_graph(edges, ranking=ranking, parity=parity, closed=self.solver == "closed")
-        candidates = candidates_of(self, source, target, parity)
+        candidates = candidates_of(self, source, target, known, parity)
         attributes = lambda found: attributes_of(found, known, RELATION[parity], matrix, turned=turned)
         watch = None
         if self.callback is not None:

@@ -18,6 +18,7 @@ from ..relations import names
 from ..relations.checks import can_rank, check_relation
 from ..relations.folds import RelationKFold
 from ..relations.games import EdgeList
+from ..relations.kernel_sums import WeightedSum
 from ..relations.names import Ids
 from ..relations.relation import EdgeSet
 from .sides import kernels_of, without_ids
@@ -90,11 +91,15 @@ class Judge:
         judge = replace(self, model=clone(self.model).set_params(relation=relation))
         ids = Ids.of_objects(X), Ids.of_objects(X if Z is None else Z)
         x, z = (without_ids(A, table=self.model.encoder is not None) for A in (X, Z))
+        kernels = kernels_of(self.model.kernel, self.model.target_kernel, Z)
+        x, z = (
+            kernel.numbers(A, own, name) if A is not None and isinstance(kernel, WeightedSum) and kernel.numbered else A
+            for A, kernel, own, name in zip((x, z), kernels, ids, ("X", "Z"), strict=True)
+        )
         if columns is not None:
             edges = EdgeList.of(Y, columns.pop("y"), ids, **columns)
             shape = (len(ids[0]), len(ids[1]))
             return Evaluation({s: judge.listed(x, edges, z, shape, s, half_life) for s in settings})
-        kernels = kernels_of(self.model.kernel, self.model.target_kernel, Z)
         square = tuple(isinstance(kernel, Precomputed) for kernel in kernels)
         Y = names.aligned(Y, *ids, ("X", "X" if Z is None else "Z"))
         Y = Y if sparse.issparse(Y) else np.asarray(Y)

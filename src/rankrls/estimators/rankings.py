@@ -48,7 +48,8 @@ def ranking_frame(
     if not single:
         table = {"condition": np.repeat(own, k), **table}
     if known is not None:
-        table["truth"] = _known_values(known, np.repeat(rows(), k), places.ravel())
+        met = np.where(np.repeat(rows, k) >= 0, places.ravel(), -1)
+        table["truth"] = _known_values(known, np.maximum(np.repeat(rows, k), 0), met)
     frame = pandas.DataFrame(table)
     return frame[np.isfinite(frame["score"])].reset_index(drop=True)
 

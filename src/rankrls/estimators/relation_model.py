@@ -18,6 +18,7 @@ from ..relations import names, ratings, top
 from ..relations.edges import sampled
 from ..relations.fitting import Fitted
 from ..relations.games import EdgeList
+from ..relations.kernel_sums import WeightedSum
 from ..relations.names import Ids
 from ..relations.relation import dense
 from ..system.frames import as_frame
@@ -329,6 +330,11 @@ class RelationModel(BaseEstimator):
         if objects is None:
             return known
         ids = self._known_ids(end)
+        if isinstance(kernel, WeightedSum) and kernel.numbered:
+            by_id = are_ids(objects, ids)
+            if kernel.labels is not None or not by_id:
+                own = Ids(np.asarray(objects, dtype=object).ravel(), True) if by_id else Ids.of_objects(objects)
+                return kernel.numbers(as_frame(objects), own, "X" if end == "source" else "Z")
         if are_ids(objects, ids):
             rows = known_rows(ids, np.atleast_1d(np.asarray(objects, dtype=object)).tolist())
             return known[rows]
@@ -388,7 +394,8 @@ class RelationModel(BaseEstimator):
         if (places < 0).any():
             found = np.where(places < 0, None if found.dtype.kind == "O" else -1, found)
         if by_id:
-            return ranking_frame(own.labels, found, scores, places, known, at, single=single)
+            rows_known = self._known_ids(mine).places(own.labels)  # -1: only the kernel matrices know it
+            return ranking_frame(own.labels, found, scores, places, known, rows_known, single=single)
         return Ranking(found[0], scores[0]) if single else Ranking(found, scores)
 
     def _ranked_ends(self, conditions, candidates, source: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -413,6 +420,10 @@ class RelationModel(BaseEstimator):
 
     def __getstate__(self):
         state = {name: value for name, value in super().__getstate__().items() if name != "_cache"}
+        for name in ("kernel", "target_kernel"):  # frames of similarities are kept once, as the arrays they became
+            given = state.get(name)
+            if isinstance(given, list | tuple) and any(hasattr(one, "iloc") for one in given) and f"{name}_" in state:
+                state[name] = state[f"{name}_"]
         return state | ({"callback": None} if "callback" in state else {})  # it belongs to whoever called fit
 
     def _judged(self, X, Y, Z) -> tuple[Any, np.ndarray]:

@@ -20,13 +20,13 @@ PARITY = {None: 0, "arbitrary": 0, "symmetric": 1, "reciprocal": -1}
 RELATION = {0: None, 1: "symmetric", -1: "reciprocal"}
 
 
-def candidates_of(model: Any, source: Side, target: Side, parity: int) -> list[fitting.Candidate]:
-    """Every combination of kernels and of pairwise kernels that hold-out may choose."""
+def candidates_of(model: Any, source: Side, target: Side, edges: EdgeSet, parity: int) -> list[fitting.Candidate]:
+    """Every combination of kernels and of pairwise kernels that hold-out may choose; `edges` as they were given."""
     turned = model.condition == "target"
     loss = Loss(model.loss == "ranking", parity, Pairwise(), model.weighting, model.intercept)
     kernels = kernels_of(model.kernel, model.target_kernel, None if source is target else target)
     found = []
-    for x, z in variants(source, target, kernels):
+    for x, z in variants(source, target, kernels, edges):
         G, K = (z.domain, x.domain) if turned else (x.domain, z.domain)
         for pairwise in fitting.pairwise_kernels(model.pairwise, G, K):
             found.append(fitting.Candidate(G, K, replace(loss, pairwise=pairwise), x, z))

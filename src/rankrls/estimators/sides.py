@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..relations import checks as relation_checks
 from ..relations import names
 from ..relations.edges import Pairwise
 from ..relations.fitting import Fitted
+from ..relations.kernel_sums import WeightedSum, residual_relation, weightings
 from ..relations.names import Ids
 from ..relations.relation import Coefficients, Domain, EdgeSet, dense
 from ..system import memory
@@ -62,8 +64,10 @@ class Side:
         n, d = data.shape
         columns = [str(column) for column in feature_names] if feature_names else None
         if basis is not None:
-            if getattr(kernel, "gamma", None) == "auto":
+            if kernel is not None and kernel.chooses:
                 raise ValueError('gamma="auto" is not available with a basis: use gamma="scale" or a number')
+            if isinstance(kernel, WeightedSum):
+                raise ValueError("basis= takes one kernel, not a list of them")
             kernel = (Linear() if kernel is None else kernel).fitted(data)
             if isinstance(kernel, Precomputed):
                 raise ValueError("basis= needs features: a precomputed kernel has no points to choose")
@@ -74,6 +78,8 @@ class Side:
         if kernel is None and (d < n or _one_hot(data)):
             return cls(name, data, Linear(), Domain(_double(data), True), ids, None, columns)
         memory.check_memory(8 * 2 * n * n, f"the kernel matrix of {n} objects of {name}", "use fewer objects")
+        if isinstance(kernel, WeightedSum):
+            kernel = kernel.cleaned(lambda K: relation_checks.check_similarity(name, K, indefinite)[0])
         kernel = Linear() if kernel is None else kernel.candidates(data)[0]
         K, kept = kernel(data, data), None
         if isinstance(kernel, Precomputed | Function):
@@ -151,6 +157,8 @@ def sides_of(
         objects, own = as_frame(without_ids(given) if given is ids else given), None
         if isinstance(kernel, Precomputed):
             objects = names.similarities(objects, ids.labels if ids.named else None, name)
+        elif isinstance(kernel, WeightedSum) and kernel.numbered:
+            objects = kernel.numbers(objects, ids, name)
         elif given is not ids:
             own = encoder_of(encoder) if frame_names(objects) else None
             objects = _numbers(objects, own, name)
@@ -165,20 +173,36 @@ def kernels_of(kernel: Any, target_kernel: Any, Z: Any) -> tuple[Kernel | None, 
     if Z is None and target_kernel is not None:
         raise ValueError("target_kernel is the kernel of Z: pass Z, or leave target_kernel out")
     given = (kernel, kernel if target_kernel is None else target_kernel)
-    found = [None if one is None else as_kernel(one) for one in given]
-    return found[0], found[1]
+    return _as_kernel(given[0]), _as_kernel(given[1])
 
 
-def variants(source: Side, target: Side, kernels: tuple[Kernel | None, Kernel | None]) -> list[tuple[Side, Side]]:
-    """Both ends under each width of gamma="auto"; where both have that, under the same multiple of their medians."""
-    found = [
-        [side.under(one) for one in kernel.candidates(side.data)]  # type: ignore[union-attr]
-        if getattr(kernel, "gamma", None) == "auto"
-        else [side]
-        for side, kernel in zip((source, target), kernels, strict=True)
-    ]
+def _as_kernel(kernel: Any) -> Kernel | None:
+    if isinstance(kernel, list | tuple):
+        return WeightedSum.of(kernel)
+    return None if kernel is None else as_kernel(kernel)
+
+
+def variants(
+    source: Side, target: Side, kernels: tuple[Kernel | None, Kernel | None], edges: EdgeSet
+) -> list[tuple[Side, Side]]:
+    """Both ends under every kernel that hold-out may choose, and a list of kernels under several weights.
+
+    Where both ends have gamma="auto", under the same multiple of their median distances.
+    """
+    found = []
+    for side, kernel, turned in zip((source, target), kernels, (False, True), strict=True):
+        if isinstance(side.kernel, WeightedSum):
+            R = residual_relation(edges)
+            R = np.hstack([R, R.T]) if source is target else R.T if turned else R
+            found.append([side.under(one) for one in weightings(side.kernel, side.data, R)])
+        elif kernel is not None and kernel.chooses:
+            found.append([side.under(one) for one in kernel.candidates(side.data)])
+        else:
+            found.append([side])
     if source is target:
         return [(side, side) for side in found[0]]
+    if not all(getattr(kernel, "gamma", None) == "auto" for kernel in kernels):
+        return list(product(found[0], found[1]))
     n = max(len(found[0]), len(found[1]))
     return [(found[0][min(i, len(found[0]) - 1)], found[1][min(i, len(found[1]) - 1)]) for i in range(n)]
 

@@ -206,7 +206,7 @@ class TwoStepRLS(RelationModel):
         """The attributes of the best pair of alphas under the best kernel."""
         turned, metric = self.condition == "target", get_metric(self.scoring)
         kernels = kernels_of(self.kernel, self.target_kernel, None if source is target else target)
-        sides = variants(source, target, kernels)
+        sides = variants(source, target, kernels, edges)
         given = (self.alpha,) if parity else (self.alpha, self.target_alpha)
         searched = len(sides) > 1 or any(isinstance(alpha, str) for alpha in given)
         best: tuple[Side, Side, TwoStep, Judged] | None = None
