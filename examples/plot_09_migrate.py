@@ -1,6 +1,6 @@
 """
-From RankSVM or LightGBM to here
-================================
+Coming from RankSVM or LightGBM
+===============================
 
 The same data in three dialects, and what comes out. What differs in the calls:
 

@@ -323,3 +323,53 @@ def test_completion_works_in_bash(tmp_path, capsys):
 def test_what_was_probably_meant(words, meant, capsys):
     assert main(words) == 2
     assert f"did you mean {meant}?" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- reasons, and names
+
+
+def test_reasons_carry_the_names_of_columns(frame, data):
+    ranker = RankRLS(1.0).fit(frame, data.y, qid=data.qid)
+    a, b = frame.iloc[3], frame.iloc[5]
+    why = ranker.explain(a, b)
+    assert list(why.index) == list(frame.columns)
+    scores = ranker.predict(frame)
+    np.testing.assert_allclose(why.sum(), scores[3] - scores[5])
+    assert isinstance(ranker.explain(a.to_numpy(), b.to_numpy()), np.ndarray)
+    model = make_pipeline(StandardScaler(), RankRLS(1.0, kernel="rbf")).fit(frame[:200], data.y[:200])
+    why = rankrls.explain(model, a, b)
+    scores = model.predict(frame)
+    assert list(why.index) == list(frame.columns)
+    np.testing.assert_allclose(why.sum(), scores[3] - scores[5], rtol=1e-6)
+    several = rankrls.explain(model, frame.iloc[3:5], frame.iloc[5:7])
+    assert several.shape == (2, 12) and list(several.index) == [3, 4]
+    np.testing.assert_allclose(several.loc[3], why)
+    assert rankrls.explain(ranker, data.X[3], data.X[5]).shape == (12,)
+    with pytest.raises(ValueError, match="do not pair"):
+        rankrls.explain(model, frame.iloc[3:5], frame.iloc[5:6])
+
+
+def test_models_of_the_command_line_do_not_warn_about_names(cli, data, frame):
+    frame.assign(label=data.y, qid=data.qid).to_csv("t.csv", index=False)
+    for extra in ([], ["--kernel", "rbf", "--basis", 20]):
+        cli("train", "t.csv", "-o", "m", "--alpha", 1, "--quiet", *extra)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model = rankrls.load("m")
+            np.testing.assert_allclose(model.predict(data.X), model.predict(frame))
+
+
+def test_a_relation_is_drawn_with_names_and_one_scale():
+    pytest.importorskip("matplotlib").use("agg")
+    from rankrls import ConditionalRankRLS
+    from rankrls.plotting import RelationDisplay
+
+    rng = np.random.default_rng(0)
+    players = pd.DataFrame(rng.normal(size=(12, 3)), index=[f"player {i}" for i in range(12)])
+    games = players.to_numpy() @ players.to_numpy().T
+    model = ConditionalRankRLS(1.0).fit(players, pd.DataFrame(games, index=players.index, columns=players.index))
+    display = RelationDisplay.from_estimator(model, players, games)
+    assert {image.get_clim() for image in display.images_.values()}.__len__() == 1
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == list(players.index)
+    with pytest.raises(ValueError, match="ids has 2 entries for 12 objects"):
+        RelationDisplay.from_predictions(games, ids=["a", "b"])

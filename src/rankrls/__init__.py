@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         TransductiveRankRLS,
         TwoStepRLS,
     )
+    from .estimators.reasons import explain
     from .persistence import SKOPS_TRUSTED_TYPES, ModelFileError, load, save
     from .tables import ColumnMaps, TableEncoder
 
@@ -55,6 +56,7 @@ __all__ = [
     "clicks",
     "datasets",
     "distributed",
+    "explain",
     "export",
     "fusion",
     "kernels",
@@ -83,6 +85,7 @@ _HOME = {  # where a name comes from; the others are modules
     "TransductiveRankRLS": "estimators",
     "TwoStepRLS": "estimators",
     "View": "core.views",
+    "explain": "estimators.reasons",
     "load": "persistence",
     "qid_from_group": "checks",
     "save": "persistence",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from typing import Any, Self
 
@@ -145,7 +146,8 @@ class Ranker(BaseEstimator):
         checks.check_content(X=X)
         types: dict[str, Any] = {"accept_sparse": sparse_formats(self), "dtype": [np.float64, np.float32]}
         try:
-            return validate_data(self, X, **types, ensure_min_samples=at_least, reset=reset)
+            with _unnamed(self, reset):
+                return validate_data(self, X, **types, ensure_min_samples=at_least, reset=reset)
         except ValueError as error:
             raise checks.unreadable(error, X) from None
 
@@ -154,6 +156,15 @@ class Ranker(BaseEstimator):
         tags.estimator_type = "ranker"
         tags.target_tags.required = True
         return tags
+
+
+@contextmanager
+def _unnamed(model: Any, reset: bool) -> Iterator[None]:
+    """A model of the command line takes plain arrays without a warning about names: its file gave it the names."""
+    with warnings.catch_warnings() if not reset and hasattr(model, "reading_") else nullcontext():
+        if not reset and hasattr(model, "reading_"):
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield
 
 
 def sparse_formats(model: BaseEstimator) -> str | bool:

@@ -104,7 +104,7 @@ class ConditionalRankRLS(RelationModel):
     alpha_ : float
         The regularisation used.
     coef_ : ndarray of shape (n_features, n_target_features)
-        W of a linear model with fewer features than objects at both ends; other models have
+        W of a linear model with fewer features than objects at both ends. Other models have `dual_coef_` instead.
     dual_coef_ : ndarray or sparse array of shape (n_sources, n_targets)
         a in f = sum over i, j of k(x, x_i) a[i, j] k(z, z_j). Symmetric or skew if the relation is.
     source_effects_, target_effects_ : ndarray

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.contributions import contributions, known
+from .reasons import named
 from .ridge_ranker import RidgeRanker
 from .serving import kernel_scorer, linear_scorer
 
@@ -50,7 +51,7 @@ class Explained(RidgeRanker):
 
         Returns
         -------
-        contributions : ndarray of shape (n_features,)
+        contributions : ndarray of shape (n_features,), or Series by name where x_a is a row of a pandas frame
             They sum to the difference of the scores. Of a linear model, `coef_ * (x_a - x_b)`; of a kernel model, the
             integral of the gradient along the straight line from b to a, in closed form (kernels of the library).
 
@@ -76,16 +77,16 @@ class Explained(RidgeRanker):
             if len(row) != self.n_features_in_:
                 raise ValueError(f"an item has {self.n_features_in_} features, got {len(row)}")
         if hasattr(self, "coef_"):
-            return self.coef_ * (rows[0] - rows[1])
+            return named(self.coef_ * (rows[0] - rows[1]), x_a, getattr(self, "feature_names_in_", None))
         if not known(self.kernel_):
             raise ValueError(
                 f"{type(self.kernel_).__name__} kernels have no gradient that is known here: models with the kernels "
                 "of rankrls.kernels, and linear ones, can be explained feature by feature"
             )
         points = self.X_fit_.toarray() if hasattr(self.X_fit_, "toarray") else self.X_fit_
-        return contributions(
-            self.kernel_, np.asarray(points, dtype=float), np.asarray(weights, dtype=float), rows[0], rows[1]
-        )
+        points, weights = (np.asarray(values, dtype=float) for values in (points, weights))
+        shares = contributions(self.kernel_, points, weights, rows[0], rows[1])
+        return named(shares, x_a, getattr(self, "feature_names_in_", None))
 
     def _in_order(self, x: Any) -> Any:
         """A row of a data frame with its values in the order of the model's features."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 BY = {"score": "score", "rank": "share of the row ranked lower"}
-MOST_GROUPS = 25  # with names at the axis
+MOST_GROUPS, MOST_IDS = 25, 40  # with names at the axis
 
 
 class RelationDisplay(Display):
@@ -34,7 +34,10 @@ class RelationDisplay(Display):
     groups, column_groups : array-like of shape (n_rows,), (n_columns,), default=None
         The group of each object: rows, columns are put in the order of their groups, with lines between these.
     by : {"score", "rank"}, default="score"
-        The values themselves, or the place of each value in its row: all that a ranking sees.
+        The values themselves, or the place of each value in its row: all that a ranking sees. All panels share one
+        scale of colours.
+    ids, column_ids : array-like of shape (n_rows,), (n_columns,), default=None
+        The name of each object, at the axis where up to 40 of them have room and no groups stand there.
 
     Attributes
     ----------
@@ -63,11 +66,13 @@ class RelationDisplay(Display):
     ['ConditionalRankRLS', 'truth']
     """
 
-    def __init__(self, panels, *, groups=None, column_groups=None, by="score"):
+    def __init__(self, panels, *, groups=None, column_groups=None, by="score", ids=None, column_ids=None):
         self.panels = panels
         self.groups = groups
         self.column_groups = column_groups
         self.by = by
+        self.ids = ids
+        self.column_ids = column_ids
 
     @classmethod
     def from_estimator(cls, estimator, X, Y=None, Z=None, *, groups=None, column_groups=None, by="score", ax=None):
@@ -95,16 +100,21 @@ class RelationDisplay(Display):
             raise ValueError(
                 f"{type(estimator).__name__} ranks rows of queries; ConditionalRankRLS has relations to draw"
             )
-        scores, Y = estimator.predict(X, Z), None if Y is None else _dense(Y)
+        scores = estimator.predict(X, Z)
+        ids, column_ids = (list(of.index) if hasattr(of, "iloc") else None for of in (X, X if Z is None else Z))
         if estimator.condition == "target":
             scores, Y = scores.T, None if Y is None else Y.T
+            ids, column_ids = column_ids, ids
         if column_groups is None and Z is None:
             column_groups = groups
         scores = {type(estimator).__name__: scores}
-        return cls.from_predictions(scores, Y, groups=groups, column_groups=column_groups, by=by, ax=ax)
+        kind = {"groups": groups, "column_groups": column_groups, "by": by, "ids": ids, "column_ids": column_ids}
+        return cls.from_predictions(scores, Y, **kind, ax=ax)
 
     @classmethod
-    def from_predictions(cls, scores, Y=None, *, groups=None, column_groups=None, by="score", ax=None):
+    def from_predictions(
+        cls, scores, Y=None, *, groups=None, column_groups=None, by="score", ids=None, column_ids=None, ax=None
+    ):
         """Draw matrices of scores, beside the truth if it is given.
 
         Parameters
@@ -117,6 +127,8 @@ class RelationDisplay(Display):
             The group of each row, of each column.
         by : {"score", "rank"}, default="score"
             What is drawn: values, or places in the row.
+        ids, column_ids : array-like, default=None
+            The name of each row, of each column; None is those of data frames among scores and Y.
         ax : matplotlib axes or array of them, default=None
             Where to draw; None is a new figure. Several panels share the place of one axes, or take an array of axes.
 
@@ -127,6 +139,8 @@ class RelationDisplay(Display):
         check_matplotlib()
         checks.check_choice("by", by, tuple(BY))
         panels = dict(scores) if isinstance(scores, Mapping) else {"scores": scores}
+        known = _ids(*panels.values(), Y)
+        ids, column_ids = known[0] if ids is None else ids, known[1] if column_ids is None else column_ids
         panels = {str(name): _dense(values) for name, values in panels.items()}
         if Y is not None:
             panels["truth"] = _dense(Y)
@@ -134,10 +148,13 @@ class RelationDisplay(Display):
         if len(shapes) != 1 or len(next(iter(shapes))) != 2:
             found = ", ".join(f"{name} {values.shape}" for name, values in panels.items())
             raise ValueError(f"matrices of one shape are needed, got {found}")
-        for name, of, n in zip(("groups", "column_groups"), (groups, column_groups), next(iter(shapes)), strict=True):
-            if of is not None and len(of) != n:
-                raise ValueError(f"{name} has {len(of)} entries for {n} objects")
-        return cls(panels, groups=groups, column_groups=column_groups, by=by).plot(ax=ax)
+        n, n_columns = next(iter(shapes))
+        sizes = {"groups": (groups, n), "column_groups": (column_groups, n_columns)}
+        for name, (of, size) in (sizes | {"ids": (ids, n), "column_ids": (column_ids, n_columns)}).items():
+            if of is not None and len(of) != size:
+                raise ValueError(f"{name} has {len(of)} entries for {size} objects")
+        kind = {"groups": groups, "column_groups": column_groups, "by": by, "ids": ids, "column_ids": column_ids}
+        return cls(panels, **kind).plot(ax=ax)
 
     def _place(self, ax: Any) -> None:
         self.figure_, self.axes_ = _places(ax, len(self.panels))
@@ -149,17 +166,18 @@ class RelationDisplay(Display):
             np.argsort(np.asarray(of), kind="stable") if of is not None else slice(None)
             for of in (self.groups, self.column_groups)
         )
-        for axis, (name, values) in zip(self.axes_, self.panels.items(), strict=True):
-            values = _places_in_rows(values) if self.by == "rank" else values
-            style = {"vmin": 0, "vmax": 1} if self.by == "rank" else {}
-            image = axis.imshow(values[rows][:, columns], aspect="auto", interpolation="nearest", **style)
+        drawn = {n: _places_in_rows(v) if self.by == "rank" else v for n, v in self.panels.items()}
+        known = [values[np.isfinite(values)] for values in drawn.values()]
+        low, high = (0.0, 1.0) if self.by == "rank" else _range(np.concatenate(known))
+        for axis, (name, values) in zip(self.axes_, drawn.items(), strict=True):
+            image = axis.imshow(values[rows][:, columns], aspect="auto", interpolation="nearest", vmin=low, vmax=high)
             axis.set_facecolor("#D0D0D0")  # what is not known
-            self.figure_.colorbar(image, ax=axis, label=BY[self.by], shrink=0.85)
             axis.set_title(plain(name), fontsize="medium")
             axis.set_xlabel("ranked objects")
-            _mark(axis.xaxis, axis.axvline, self.column_groups, rotation=90)
-            _mark(axis.yaxis, axis.axhline, self.groups)
+            _mark(axis.xaxis, axis.axvline, self.column_groups, self.column_ids, rotation=90)
+            _mark(axis.yaxis, axis.axhline, self.groups, self.ids if axis is self.ax_ else None)
             self.images_[name] = image
+        self.figure_.colorbar(image, ax=list(self.axes_), label=BY[self.by], shrink=0.85)
         self.ax_.set_ylabel("conditioning objects")
 
 
@@ -171,6 +189,17 @@ def _dense(values: Any) -> np.ndarray:
     full = np.full(values.shape, np.nan)
     full[values.coords] = values.data
     return full
+
+
+def _ids(*tables: Any) -> tuple[Any, Any]:
+    """The names of rows and columns, from the first data frame; None where there is none."""
+    frame = next((table for table in tables if hasattr(table, "iloc")), None)
+    return (None, None) if frame is None else (list(frame.index), list(frame.columns))
+
+
+def _range(values: np.ndarray) -> tuple[float, float]:
+    """The smallest and the largest value, 0 and 1 where there are none."""
+    return (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
 
 
 def _places_in_rows(values: np.ndarray) -> np.ndarray:
@@ -202,10 +231,18 @@ def _places(ax: Axes | list[Axes] | tuple[Axes, ...] | np.ndarray | None, n: int
     return ax.figure, np.array([ax.figure.add_subplot(parts[0, i]) for i in range(n)], dtype=object)
 
 
-def _mark(axis: Axis, line: Callable[..., object], groups: Sequence[object] | None, rotation: float = 0) -> None:
-    """Lines between groups, and their names in the middle of each."""
+def _mark(
+    axis: Axis,
+    line: Callable[..., object],
+    groups: Sequence[object] | None,
+    ids: Sequence[object] | None,
+    rotation: float = 0,
+) -> None:
+    """Lines between groups, and their names in the middle of each; without groups the names of few objects."""
     if groups is None:
-        axis.set_ticks([])
+        named = ids is not None and len(ids) <= MOST_IDS
+        labels = [plain(str(name)) for name in ids] if named and ids is not None else []
+        axis.set_ticks(range(len(labels)), labels, rotation=rotation, fontsize="x-small")
         return
     names, sizes = np.unique(np.asarray(groups), return_counts=True)
     ends = np.cumsum(sizes)

@@ -89,7 +89,7 @@ class Ids:
             )  # fmt: skip
             raise ValueError(
                 f"the {what} of edge {e} is {items[e]!r}, which is not the id of any of the {len(self)} objects "
-                f"({len(unknown)} such edges): {hint}"
+                f"({len(unknown):,} {'edge' if len(unknown) == 1 else 'edges'} of {len(items):,} like this): {hint}"
             )
         return np.array(found, dtype=np.intp)
 

@@ -1,0 +1,90 @@
+"""Why one item is above another, by the names of their columns: for rankers and for pipelines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .pipelines import needs_queries, ranker_of, scaled, scalers_of
+
+
+def explain(model: BaseEstimator, x_a: Any, x_b: Any) -> Any:
+    """Why a is above b: what each column adds to score(a) - score(b), for a ranker or a pipeline that ends in one.
+
+    Parameters
+    ----------
+    model : estimator or Pipeline
+        Fitted. Steps before the ranker may scale columns or make others of them, but each row by itself.
+    x_a, x_b : array-like of shape (n_features,), rows of a data frame, or data frames of as many rows
+        Two items as `model.predict` takes them, or several, row by row.
+
+    Returns
+    -------
+    contributions : Series, DataFrame or ndarray
+        They sum to the difference of the scores. A Series by column where the items are rows of a pandas frame, a
+        DataFrame where they are frames, else an array.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from rankrls import RankRLS, explain
+    >>> X = pd.DataFrame({"bm25": [1.0, 0.0, 3.0], "clicks": [50.0, 40.0, 40.0]})
+    >>> model = make_pipeline(StandardScaler(), RankRLS(alpha=1e-6)).fit(X, [1, 0, 3])
+    >>> explain(model, X.iloc[2], X.iloc[0]).round(2) + 0.0
+    bm25      2.0
+    clicks    0.0
+    dtype: float64
+    """
+    check_is_fitted(model)
+    if hasattr(x_a, "iloc") and getattr(x_a, "ndim", 1) == 2:
+        if len(x_a) != len(x_b):
+            raise ValueError(f"items are explained row by row: {len(x_a)} rows and {len(x_b)} rows do not pair")
+        rows = [explain(model, x_a.iloc[i], x_b.iloc[i]) for i in range(len(x_a))]
+        return type(x_a)(rows, index=x_a.index)
+    ranker, before = ranker_of(model), scalers_of(model)
+    if before and needs_queries(model):
+        raise ValueError("a step scales within queries, so the score of an item depends on others: explain the ranker")
+    a, b = (_as_rows(model, x) for x in (x_a, x_b))
+    found = ranker.explain(*(_flat(scaled(model, x)) for x in (a, b))) if before else ranker.explain(x_a, x_b)
+    names = _names(model, before)
+    if isinstance(found, dict):  # of an AutoRanker: parts by column
+        parts = {part["column"]: part["part"] for part in found["columns"]}
+        names = list(parts) if names is None else names
+        found = np.array([parts[name] for name in names])
+    return named(np.asarray(found), x_a, names)
+
+
+def named(values: np.ndarray, like: Any, names: Any) -> Any:
+    """The values as a Series by name if `like` is one, else as they are."""
+    if names is None or not hasattr(like, "reindex") or getattr(like, "ndim", 0) != 1:
+        return values
+    return type(like)(values, index=list(names))
+
+
+def _as_rows(model: BaseEstimator, x: Any) -> Any:
+    """An item as a table of one row, by name where it has names."""
+    if not hasattr(x, "to_frame"):
+        return np.asarray(x, dtype=float).reshape(1, -1)
+    row = x.to_frame().T
+    names = getattr(model, "feature_names_in_", None)
+    row = row if names is None else row[list(names)]
+    return row.infer_objects() if hasattr(row, "infer_objects") else row
+
+
+def _flat(Z: Any) -> np.ndarray:
+    return np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z, dtype=float).ravel()
+
+
+def _names(model: Any, before: list[Any]) -> Any:
+    """The names of the columns that the ranker sees, None where nobody knows them."""
+    if before and hasattr(model[:-1], "get_feature_names_out"):
+        try:
+            return list(model[:-1].get_feature_names_out())
+        except (ValueError, AttributeError):  # a step that cannot say
+            return None
+    return getattr(model, "feature_names_in_", None)
