@@ -212,7 +212,7 @@ class Confidence(RidgeRanker):
             W = Nystroem(self.kernel_, self.X_fit_).W
             gram, X = W.T @ gram @ W, self.kernel_(X, self.X_fit_) @ W
         elif self.scale is not None:
-            w = per_spread(self.statistics_.spread)
+            w = per_spread(self.scale_ if hasattr(self, "scale_") else self.statistics_.spread)
             gram, X = w[:, None] * gram * w, X * w
         d, V = eigh(gram)
         return np.asarray(X @ (V / np.sqrt(np.maximum(d, 0) + self.alpha_)))

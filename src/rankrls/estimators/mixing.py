@@ -76,6 +76,8 @@ class Mixed(RidgeRanker):
         for name in ("cv_predictions_", "cv_predictions_path_"):
             if hasattr(self, name):
                 setattr(mixed, name, getattr(self, name) @ w.astype(getattr(self, name).dtype))
+        if "_history" in vars(self):
+            mixed.alphas_, mixed._history = self.alphas_, self._history.mixed(w)
         if hasattr(self, "trained_on_"):
             mixed.trained_on_ = replace(self.trained_on_, y=(self.trained_on_.y @ w)[:, None])
         return mixed

@@ -22,6 +22,7 @@ from ..system import memory
 from ..system.frames import as_frame
 from ..system.limits import limits
 from ..system.types import ArrayLike, Matrix, MatrixLike
+from .history import History
 from .results import Learned, RankRLSFit, Selected, Weights
 from .ridge_ranker import RidgeRanker
 from .training import Training
@@ -115,7 +116,11 @@ class PairFit(RidgeRanker):
             X = self._rows(as_frame(X), reset=True, at_least=2)
             if self.__sklearn_tags__().input_tags.pairwise:
                 checks.check_kernel_matrix(X)
-            return self._store(*fit_preferences(self, X, *_checked_pairs(X, pairs, margins, weights)))
+            self.__dict__.pop("_history", None)
+            self._store(*fit_preferences(self, X, *_checked_pairs(X, pairs, margins, weights)))
+            if self.statistics_ is not None and self._auto:
+                self._history = History()  # of queries: none yet
+            return self
 
 
 def _checked_pairs(

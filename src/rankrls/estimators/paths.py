@@ -132,7 +132,7 @@ class Paths(RidgeRanker):
     def _models_of_sums(self, alphas: ArrayLike | None) -> tuple[np.ndarray, list[Model]]:
         sums, linear = self.statistics_, hasattr(self, "coef_")
         assert sums is not None
-        W = None if self.scale is None else per_spread(sums.spread)
+        W = None if self.scale is None else per_spread(getattr(self, "scale_", sums.spread))
         if not linear:
             W = Nystroem(self.kernel_, self.X_fit_).W
         found = self._grid(alphas, mean_eigenvalue(sums, W))

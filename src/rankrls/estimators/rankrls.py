@@ -17,6 +17,7 @@ from .confidence import Confidence
 from .explaining import Explained
 from .feedback import PairFeedback
 from .from_blocks import fit_rows, fit_source, seen
+from .history import History
 from .intake import training_rows
 from .mixing import Mixed
 from .pairs import PairFit
@@ -225,6 +226,7 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
         """
         self._check_params()
         with self._attempt():
+            self.__dict__.pop("_history", None)
             source = source_of(X, y, qid, sample_weight)
             if (source is not None or isinstance(X, BlockedRows)) and pairs is not None:
                 raise ValueError("pairs name rows in memory, and these are read in blocks: fit, then call add_pairs")
@@ -236,5 +238,11 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
                 raise ValueError("checkpoint is for rows that are read in blocks; these are in memory")
             X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
             X = as_frame(X)  # a stream can be read only once
-            self._store(*fit_training(self, training_rows(self, X, y, qid, sample_weight)))
+            rows = training_rows(self, X, y, qid, sample_weight)
+            self._store(*fit_training(self, rows))
+            past = (
+                History().with_rows(rows.recoded(self.gain_)) if self.statistics_ is not None and self._auto else None
+            )
+            if past is not None:
+                self._history = past
             return self if pairs is None else self.add_pairs(X, pairs, margins, pair_weights)

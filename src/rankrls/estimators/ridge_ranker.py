@@ -19,6 +19,7 @@ from ..metrics import get_metric
 from ..problems.constrained import Preferred
 from ..system.types import ArrayLike, MatrixLike, Seed
 from .base import Ranker
+from .history import History
 from .serving import is_plain
 from .training import TrainedOn
 
@@ -65,6 +66,7 @@ class RidgeRanker(Ranker):
     n_queries_: int
     n_pairs_: int
     n_features_in_: int
+    _history: History
     feature_names_in_: np.ndarray
 
     @overload

@@ -71,6 +71,12 @@ class Training:
         rows = {"X": self.X[kept], "y": self.y[kept], "weights": self.weights[kept]}
         return replace(self, **rows, queries=queries, kept=kept, given=self.X)
 
+    def only(self, rows: np.ndarray) -> Training:
+        """Some of the rows: whole queries."""
+        pick = lambda values: None if values is None else values[rows]
+        part = replace(self, X=self.X[rows], y=self.y[rows], queries=Queries.of(self.queries.codes[rows]))
+        return replace(part, weights=pick(self.weights), labels=pick(self.labels))
+
     def recoded(self, gain: Gain) -> Training:
         """The rows with a gain of their labels to learn; rankings are judged by the labels themselves."""
         return self if gain == LINEAR else replace(self, y=recoded(self.y, gain), labels=self.y, gain=gain)

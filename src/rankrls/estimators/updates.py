@@ -19,10 +19,14 @@ from ..system.limits import limits
 from ..system.types import ArrayLike, Ids, MatrixLike
 from .feedback import solution
 from .from_blocks import check_same_loss, combined, fit_source, more_sums, seen
+from .held_out import held_out_again
+from .history import History
 from .intake import training_rows
 from .results import Learned, RankRLSFit, Selected, Weights
 from .ridge_ranker import RidgeRanker
 from .training import Training
+
+HELD_OUT = ("cv_scores_", "cv_errors_", "cv_predictions_", "noise_")
 
 
 def _keeps_sums(model: RidgeRanker) -> bool:
@@ -54,6 +58,9 @@ class Updates(RidgeRanker):
 
         For linear models and for kernel models with a fixed basis. Every call brings whole queries: a query id that
         comes again is another query. What is "auto", and basis points, are chosen on the first call and kept.
+        `cv_scores_` and what goes with it are those of the queries learned so far, at the same `alphas_`: computed when
+        they are asked for, from copies of the rows, which a model keeps up to 64 MB; beyond that, and after rows
+        from files, they go. `cv_predictions_` are in the order in which rows came.
 
         Parameters
         ----------
@@ -123,14 +130,46 @@ class Updates(RidgeRanker):
             if source is not None and not fitted:
                 return self._store(seen(source), *fit_source(self, source, None))
             if source is not None:
-                return self._store(*updated(self, self, *more_sums(self, source), learn=learn))
+                self._store(*updated(self, self, *more_sums(self, source), learn=learn))
+                return self._remember(None)
             X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
             X = as_frame(X)  # a stream can be read only once
             known: RidgeRanker = self
             if not fitted and (self._auto or "auto" in (self.tied_pairs, self.gain) or self.kernel is not None):
                 known = clone(self).fit(X, y, qid=qid, sample_weight=sample_weight)
             rows = training_rows(self, X, y, qid, sample_weight, fresh=False)
-            return self._store(*updated(self, known, *sums_of(self, known, rows), learn=learn))
+            sums, data = sums_of(self, known, rows)
+            past = vars(self).get("_history") if fitted else History()
+            self._store(*updated(self, known, sums, data, learn=learn))
+            if past is not None:
+                past = past.with_rows(data) if learn else past.without_rows(data)
+            return self._remember(past)
+
+    def _remember(self, history: History | None) -> Self:
+        """Keep the rows that hold-out needs; without them, what it said of fewer or more rows goes."""
+        self.__dict__.pop("_history", None)
+        if history is not None and hasattr(self, "alphas_"):
+            self._history = history
+        elif history is None:
+            self._store(Selected())
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        """What hold-out says, when it is first asked for after queries or pairs came or went."""
+        stale = name in HELD_OUT and "cv_scores_" not in vars(self)
+        history = vars(self).get("_history") if stale else None
+        data = None if history is None else history.joined()
+        if data is not None:
+            self._store(held_out_again(self, data))
+        return object.__getattribute__(self, name)  # or the error there was
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is written to a file: the rows stay here, what hold-out says of them goes along."""
+        if "_history" in vars(self):
+            getattr(self, "cv_scores_", None)
+        state = dict(super().__getstate__())
+        state.pop("_history", None)
+        return state
 
 
 def sums_of(model: RidgeRanker, known: RidgeRanker, rows: Training) -> tuple[Statistics, Training]:
@@ -162,6 +201,7 @@ def updated(model: RidgeRanker, known: RidgeRanker, sums: Statistics, data: Trai
     pairs = getattr(model, "pairs_", None)
     sums = combined(getattr(model, "statistics_", None), sums, alpha, learn=learn)
     scaled = model.scale is not None and data.kernel is None
+    labels = sums if pairs is None else pairs.added(sums, -1)
     learned = Learned(
         alpha,
         bool(getattr(known, "tied_pairs_", known.tied_pairs)),
@@ -169,9 +209,9 @@ def updated(model: RidgeRanker, known: RidgeRanker, sums: Statistics, data: Trai
         n_pairs=sums.n_pairs,
         statistics=sums,
         weighting=model.weighting,
-        scale=sums.spread if scaled else getattr(data.kernel, "scale", None),
+        scale=labels.spread if scaled else getattr(data.kernel, "scale", None),
         pairs=pairs,
         gain=gain_of(known),
     )
     weights = Weights.of(solution(model, alpha, sums, data, pairs), data, model.regression)
-    return weights, learned, Selected()
+    return weights, learned, Selected(getattr(known, "alphas_", None))

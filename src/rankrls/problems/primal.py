@@ -45,6 +45,7 @@ class Primal:
     dtype: Any
     scaled: float = 0.0  # if positive, weights are penalised per spread of their column; this is the unit of alpha
     total: Statistics | None = None  # sums that hold more than these rows: of rows elsewhere, of pairs
+    units: np.ndarray | None = None  # (n,) the spread of columns, if not that of the sums
 
     @cached_property
     def sums(self) -> Statistics:
@@ -75,7 +76,9 @@ class Primal:
     @cached_property
     def W(self) -> np.ndarray | None:
         """The penalty is ||W^-1 w||^2."""
-        return per_spread(np.sqrt(self.scaled) * self.sums.spread) if self.scaled else self.features.W
+        if not self.scaled:
+            return self.features.W
+        return per_spread(np.sqrt(self.scaled) * (self.sums.spread if self.units is None else self.units))
 
     @cached_property
     def solved(self) -> Solved:

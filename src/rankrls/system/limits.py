@@ -24,6 +24,7 @@ class Limits:
     metric_cells: int = 1 << 18  # scores judged at once
     atom_bytes: int = 1 << 28  # values of basis functions computed at once if not all of them fit in memory
     waiting_bytes: int = 512 << 20  # rows that wait in memory until their queries are complete; more go to disk
+    kept_bytes: int = 64 << 20  # rows that a model keeps, so that its held-out curve can follow updates
     quantile_values: int = 50_000  # values of a column kept for its quantiles where blocks are added up
     kernel_rows: int = 5000  # rows of a kernel model from which on the command line proposes a basis
     gram_columns: int = 4000  # sparse rows with more columns never get a dense Gram matrix
