@@ -121,8 +121,9 @@ def test_on_the_yeast_network_the_sum_ties_counting_partners():
     K = pd.read_csv(path / "kernel.tsv.xz", sep="\t", index_col=0)
     Y = pd.read_csv(path / "interactions.tsv.xz", sep="\t", index_col=0).loc[K.index, K.columns].to_numpy(dtype=float)
     S = K.to_numpy() / np.sqrt(np.outer(np.diag(K), np.diag(K)))
-    model = ConditionalRankRLS(1.0, kernel="precomputed", relation="symmetric", pairwise="sum", loss="regression")
-    found = model.evaluate(S, Y, settings=[1], n_splits=5)[1].mean()
+    terms = {"pairwise": ["kronecker", "sum"], "alphas": np.logspace(-2, 1, 4), "tol": 1e-3}
+    model = ConditionalRankRLS(kernel="precomputed", relation="symmetric", loss="regression", **terms)
+    found = model.evaluate(S, Y, settings=[1], n_splits=5)[1].mean()  # weights and alpha by hold-out
     from rankrls.metrics import pairwise_accuracy
     from rankrls.selection import RelationKFold
 
@@ -132,4 +133,4 @@ def test_on_the_yeast_network_the_sum_ties_counting_partners():
         held = test.of(Y)
         rows, columns = np.nonzero(~np.isnan(held))
         counted.append(pairwise_accuracy(held[rows, columns], mean[columns], rows))
-    assert found > np.mean(counted) - 0.01
+    assert found > np.mean(counted)

@@ -12,6 +12,7 @@ from ..core.krylov import Solution, warn_if_stopped_early
 from ..metrics import Metric
 from ..problems import choice
 from ..system.memory import check_memory
+from ..system.parallel import threads_for
 from . import stopping
 from .edges import Pairwise
 from .folds import RelationKFold
@@ -85,8 +86,20 @@ class Fitted:
 
 def fit(candidates: Sequence[Candidate], edges: EdgeSet, search: Search) -> Fitted:
     """The model of the best candidate at the best alpha, or after the best number of iterations."""
-    if search.max_iter is None:
-        return _stopped_early(candidates, edges, search)
+    with threads_for(_product(candidates[0], edges)):
+        if search.max_iter is None:
+            return _stopped_early(candidates, edges, search)
+        return _best(candidates, edges, search)
+
+
+def _product(candidate: Candidate, edges: EdgeSet) -> float:
+    """Multiplications in the matrix products that a fit is a loop over."""
+    p, r = edges.shape
+    ranks = candidate.G.rank, candidate.K.rank
+    return float(max(p * r * min(max(ranks), max(p, r)), p * ranks[0] ** 2, r * ranks[1] ** 2))
+
+
+def _best(candidates: Sequence[Candidate], edges: EdgeSet, search: Search) -> Fitted:
     best: tuple[Candidate, Problem, HoldOut | None] | None = None
     for candidate in candidates:
         problem = problem_of(candidate, edges, search)

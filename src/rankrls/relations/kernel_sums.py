@@ -100,10 +100,8 @@ class WeightedSum(Kernel):
         if ids.named and self.labels is not None:
             rows = Ids(self.labels, True, True).places(ids.labels)
             if (rows < 0).any():
-                unknown = ids.labels[int(np.argmin(rows))]
-                raise ValueError(
-                    f"{unknown!r} of {name} is not a row of the kernel matrices ({int((rows < 0).sum())} such)"
-                )
+                unknown, count = ids.labels[int(np.argmin(rows))], int((rows < 0).sum())
+                raise ValueError(f"{unknown!r} of {name} is not a row of the kernel matrices ({count} such objects)")
 
             return rows[:, None].astype(np.float64)
         given = None if sparse.issparse(objects) else np.asarray(objects)
