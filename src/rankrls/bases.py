@@ -27,6 +27,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import solve_triangular
 
 from .kernels import MEDIAN_ROWS, Kernel, Moments, Scaled, divided
 from .system import memory
@@ -35,6 +36,7 @@ from .system.types import ArrayLike
 
 __all__ = ["Basis", "KMeansCentres", "PivotedCholesky", "RandomRows"]
 
+DRAWS = 64  # points of a pivoted Cholesky drawn at a time
 CANDIDATES = 20_000  # distinct rows looked at, drawn at random from more
 
 
@@ -125,7 +127,8 @@ class PivotedCholesky(Basis):
     """Randomly pivoted Cholesky: O(c r) kernel values and O(c r^2) time for c (at most 20,000) distinct rows.
 
     The next row is drawn in proportion to its weight and to its squared distance, in the kernel's space, to the span of
-    those drawn.
+    those drawn. Many are drawn at a time; each is kept with the chance that the distance has kept since, which leaves
+    the distribution as it is [Epperly24].
 
     Examples
     --------
@@ -145,22 +148,28 @@ class PivotedCholesky(Basis):
         size = min(self.size, c)
         memory.check_memory(8.0 * size * c, f"pivoted Cholesky of {size} of {c} rows", "take a smaller basis")
         diagonal = _diagonal(kernel, rows)
-        residual = diagonal.copy()
+        residual, floor = diagonal.copy(), 1e-10 * diagonal
         L = np.empty((size, c))  # K is near L'L
-        chosen = np.empty(size, dtype=np.intp)
-        for i in range(size):
+        chosen = np.empty(0, dtype=np.intp)
+        while (k := len(chosen)) < size:
             chances = np.cumsum(u * residual)
             if chances[-1] == 0:  # the rows drawn span all others
-                chosen = chosen[:i]
                 break
-            pivot = min(int(np.searchsorted(chances, rng.random() * chances[-1], side="right")), c - 1)
-            column = np.asarray(kernel(rows[pivot : pivot + 1], rows), dtype=np.float64)[0]
-            column -= L[:i, pivot] @ L[:i]
-            L[i] = column / np.sqrt(column[pivot])
-            residual -= L[i] ** 2
-            residual[residual <= 1e-10 * diagonal] = 0
-            residual[pivot] = 0
-            chosen[i] = pivot
+            draws = np.searchsorted(chances, rng.random(DRAWS) * chances[-1], side="right")
+            draws = np.minimum(draws, c - 1)
+            rest = np.asarray(kernel(rows[draws], rows[draws]), dtype=np.float64) - L[:k, draws].T @ L[:k, draws]
+            pivots = draws[_accepted(rest, residual[draws], floor[draws], rng)][: size - k]
+            if not len(pivots):  # rounding was all that was left of them
+                residual[draws] = 0
+                continue
+            new = np.asarray(kernel(rows[pivots], rows), dtype=np.float64)
+            new -= L[:k, pivots].T @ L[:k]
+            factor = np.linalg.cholesky((new[:, pivots] + new[:, pivots].T) / 2)
+            L[k : k + len(pivots)] = solve_triangular(factor, new, lower=True, check_finite=False)
+            residual -= np.einsum("ij,ij->j", L[k : k + len(pivots)], L[k : k + len(pivots)])
+            residual[residual <= floor] = 0
+            residual[pivots] = 0
+            chosen = np.append(chosen, pivots)
         return rows[np.sort(chosen)]
 
 
@@ -331,6 +340,18 @@ class Sample:
 def _key_seed(rng: np.random.Generator) -> int:
     """The seed of the keys of rows, drawn before anything else."""
     return int(rng.integers(2**62))
+
+
+def _accepted(rest: np.ndarray, drawn: np.ndarray, floor: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Which of some draws to keep: `rest` is their kernel matrix less what the points before explain, `drawn` its
+    diagonal when they were drawn, and what is below `floor` is rounding. Overwrites `rest`."""
+    kept = []
+    for i, chance in enumerate(rng.random(len(drawn)) * drawn):
+        if rest[i, i] > max(chance, floor[i]):
+            kept.append(i)
+            column = rest[:, i] / np.sqrt(rest[i, i])
+            rest -= np.outer(column, column)
+    return np.array(kept, dtype=np.intp)
 
 
 def _first_centres(V: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
