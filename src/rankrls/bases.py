@@ -32,7 +32,7 @@ from scipy.linalg import solve_triangular
 from .kernels import MEDIAN_ROWS, Kernel, Moments, Scaled, divided
 from .system import memory
 from .system.rows import DistinctRows
-from .system.types import ArrayLike
+from .system.types import ArrayLike, DTypeLike, Matrix
 
 __all__ = ["Basis", "KMeansCentres", "PivotedCholesky", "RandomRows"]
 
@@ -60,7 +60,7 @@ class Basis:
     size: int
     _weighted = False  # whether `choose` takes weights
 
-    def choose(self, X: Any, kernel: Kernel, rng: np.random.Generator) -> Any:
+    def choose(self, X: Matrix, kernel: Kernel, rng: np.random.Generator) -> Any:
         """(r, n_features) points for rows X under a kernel, at most `size` of them."""
         raise TypeError(f"{type(self).__name__} is abstract: define choose")
 
@@ -82,7 +82,7 @@ class RandomRows(Basis):
     size: int
     _weighted = True
 
-    def choose(self, X: Any, kernel: Kernel, rng: np.random.Generator, weights: np.ndarray | None = None) -> Any:
+    def choose(self, X: Matrix, kernel: Kernel, rng: np.random.Generator, weights: np.ndarray | None = None) -> Any:
         return DistinctRows.of(X, weights, self.size, _key_seed(rng)).X
 
 
@@ -104,7 +104,9 @@ class KMeansCentres(Basis):
     iterations: int = 10
     _weighted = True
 
-    def choose(self, X: Any, kernel: Kernel, rng: np.random.Generator, weights: np.ndarray | None = None) -> np.ndarray:
+    def choose(
+        self, X: Matrix, kernel: Kernel, rng: np.random.Generator, weights: np.ndarray | None = None
+    ) -> np.ndarray:
         if sparse.issparse(X):
             raise TypeError("k-means centres need dense rows: use PivotedCholesky or RandomRows for sparse ones")
         rows = DistinctRows.of(X, weights, max(CANDIDATES, self.size), _key_seed(rng))
@@ -142,7 +144,7 @@ class PivotedCholesky(Basis):
     size: int
     _weighted = True
 
-    def choose(self, X: Any, kernel: Kernel, rng: np.random.Generator, weights: np.ndarray | None = None) -> Any:
+    def choose(self, X: Matrix, kernel: Kernel, rng: np.random.Generator, weights: np.ndarray | None = None) -> Any:
         candidates = DistinctRows.of(X, weights, max(CANDIDATES, self.size), _key_seed(rng))
         rows, u, c = candidates.X, candidates.weights / candidates.weights.max(), len(candidates)
         size = min(self.size, c)
@@ -240,7 +242,7 @@ def row_numbers(basis: ArrayLike, m: int, where: str = "") -> np.ndarray:
     return np.array(list(dict.fromkeys((array % m).tolist())), dtype=np.intp)
 
 
-def _given(array: Any, dtype: Any, where: str) -> Any:
+def _given(array: Any, dtype: DTypeLike, where: str) -> Any:
     """Points as the caller gave them."""
     values = array.data if sparse.issparse(array) else array
     try:
@@ -376,7 +378,7 @@ def _nearest(V: np.ndarray, centres: np.ndarray) -> np.ndarray:
     return np.concatenate(blocks)
 
 
-def _diagonal(kernel: Kernel, X: Any) -> np.ndarray:
+def _diagonal(kernel: Kernel, X: Matrix) -> np.ndarray:
     """k(x, x) of every row, in blocks."""
     return np.concatenate([np.diag(kernel(X[i : i + 64], X[i : i + 64])) for i in range(0, X.shape[0], 64)]).astype(
         float

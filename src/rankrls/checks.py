@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -17,7 +17,7 @@ from scipy import linalg
 from .core.queries import Queries
 from .core.statistics import Statistics
 from .system.frames import as_column, as_frame, is_missing, names, without
-from .system.types import ArrayLike, Ids, MatrixLike
+from .system.types import ArrayLike, Ids, Matrix, MatrixLike
 
 NO_FEATURES = "Judgments without features cannot be learned from: join the features of their documents to them"
 QID = "qid"  # a column of this name in a data frame holds the query ids
@@ -46,7 +46,7 @@ def check_aligned(**values: Any) -> None:
         )
 
 
-def _is_range(index: Any) -> bool:
+def _is_range(index: object) -> bool:
     """Whether the labels of an index are row numbers, in their order."""
     return getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
 
@@ -313,7 +313,7 @@ def check_share(name: str, value: object) -> None:
         raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
 
 
-def unreadable(error: ValueError, X: Any) -> ValueError:
+def unreadable(error: ValueError, X: Matrix) -> ValueError:
     """An error about missing values or text in X, with the columns and the way out; any other error as it is."""
     text = str(error)
     if "0 feature(s)" in text:
@@ -338,7 +338,7 @@ def unreadable(error: ValueError, X: Any) -> ValueError:
     )
 
 
-def check_signs(positive: Any, n: int, names: Any) -> np.ndarray | None:
+def check_signs(positive: Any, n: int, names: Sequence[str] | None) -> np.ndarray | None:
     """(n,) the signs that weights must have, 0 where any will do; None if that is all of them."""
     if positive is None or positive is False:
         return None
@@ -361,7 +361,7 @@ def check_signs(positive: Any, n: int, names: Any) -> np.ndarray | None:
     return signs
 
 
-def check_unsigned(positive: Any, what: str) -> None:
+def check_unsigned(positive: object, what: str) -> None:
     """Signs of weights must not have been asked for."""
     if positive is not None and positive is not False:
         raise ValueError(f"positive does not go with {what}: fit a linear model on labels")

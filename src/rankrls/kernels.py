@@ -29,6 +29,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from .system.rows import DistinctRows
+from .system.types import ArrayLike
 
 __all__ = [
     "Cosine",
@@ -327,12 +328,12 @@ def as_kernel(kernel: KernelLike) -> Kernel:
     raise TypeError(f"kernel must be None, a name, an object of rankrls.kernels or a function, got {kernel!r}")
 
 
-def is_precomputed(kernel: Any) -> bool:
+def is_precomputed(kernel: object) -> bool:
     """Whether X is to hold kernel values: estimators with such a kernel are pairwise."""
     return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
 
 
-def _weighted(X: Array, weights: Any) -> Array:
+def _weighted(X: Array, weights: ArrayLike | None) -> Array:
     """X with its columns multiplied by weights, if there are any."""
     if weights is None:
         return X

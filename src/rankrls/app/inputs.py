@@ -15,6 +15,7 @@ import numpy as np
 from ..datasets import RankingData, load_letor
 from ..system import frames
 from ..system.files import lines, opened
+from ..system.types import Ids
 from .documents import Documents, documents
 from .state import ActionError
 from .tables import from_csv, from_frame, from_parquet
@@ -22,7 +23,7 @@ from .tables import from_csv, from_frame, from_parquet
 RANK_CONSTANT = 60  # of reciprocal ranks: 1 / (60 + rank)
 
 
-def documents_of(data: Any, name: str | None = None) -> Documents:
+def documents_of(data: object, name: str | None = None) -> Documents:
     """Documents from whatever holds them.
 
     Parameters
@@ -53,7 +54,7 @@ def documents_of(data: Any, name: str | None = None) -> Documents:
     )
 
 
-def _ids(qid: Any) -> Any:
+def _ids(qid: Ids) -> Any:
     return None if qid is None else np.asarray(qid)
 
 

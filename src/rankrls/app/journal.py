@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -108,7 +108,7 @@ class Journal:
         return len(whole)
 
 
-def _lock(file: Any, path: Path) -> None:
+def _lock(file: BinaryIO, path: Path) -> None:
     """Two processes must not write one journal; the lock goes with the process."""
     try:
         import fcntl

@@ -15,7 +15,7 @@ from .session import Session
 from .state import State
 
 
-def open_session(data: Any, model: Any = None, *, journal: Any = None, read_only: bool = False) -> Session:
+def open_session(data: object, model: object = None, *, journal: object = None, read_only: bool = False) -> Session:
     """A session on data, without a page.
 
     Examples
@@ -109,12 +109,12 @@ class Workbench:
 
 def workbench(
     model_or_data: Any,
-    data: Any = None,
+    data: object = None,
     *,
     port: int = 0,
     browser: bool | None = None,
     read_only: bool = False,
-    journal: Any = None,
+    journal: object = None,
 ) -> Workbench:
     """Open data, or a model and data, in the workbench.
 

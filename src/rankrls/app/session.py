@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ..core.features import Features, Identity, Nystroem
 from ..estimators import RankRLS
@@ -66,7 +67,9 @@ class Session:
         Refuse every change.
     """
 
-    def __init__(self, documents: Documents, model: Any = None, *, journal: Any = None, read_only: bool = False):
+    def __init__(
+        self, documents: Documents, model: BaseEstimator | None = None, *, journal: Any = None, read_only: bool = False
+    ):
         self.documents, self.read_only = documents, read_only
         self.model = model
         self.X, features, start = _opening(documents, model)
@@ -303,12 +306,12 @@ class Session:
         fit, y = self.fit(state), self.learned_labels(state)
         return Judge(self.X, self.features, self.documents.queries, fit, state, self.labels(state), y, pairs)
 
-    def point(self, state: State, report: Any = None) -> Quality:
+    def point(self, state: State, report: object = None) -> Quality:
         """Held-out quality at the alpha of a state, by all metrics that are shown."""
         key = (state.structure(), state.alpha, state.metrics)
         return self._quality(self._points, key, state, np.array([state.alpha]), state.metrics, report)
 
-    def grid(self, state: State, report: Any = None) -> Quality:
+    def grid(self, state: State, report: object = None) -> Quality:
         """The held-out curve of a state over alpha, by the first metric."""
         key = (state.structure(), state.metrics[0])
         return self._quality(self._grids, key, state, self.fit(state).alphas(), state.metrics[:1], report)
@@ -319,7 +322,7 @@ class Session:
         return self._points.get((key, state.alpha, state.metrics)), self._grids.get((key, state.metrics[0]))
 
     def _quality(
-        self, kept: Recent[Quality], key: Any, state: State, alphas: np.ndarray, metrics: Any, report: Any
+        self, kept: Recent[Quality], key: object, state: State, alphas: np.ndarray, metrics: Any, report: Any
     ) -> Quality:
         found = kept.get(key)
         if found is not None and found.done >= 1:
@@ -420,12 +423,12 @@ def best_alpha(grid: Quality, metric: str) -> float | None:
     return float(grid.alphas[ties].max())
 
 
-def _given(documents: Documents, model: Any) -> Given:
+def _given(documents: Documents, model: BaseEstimator) -> Given:
     qid = documents.queries.codes
     return Given(model, "Model given", np.asarray(predicted(model, documents.X, qid), dtype=np.float64))
 
 
-def _opening(documents: Documents, model: Any) -> tuple[Any, Features, dict[str, Any]]:
+def _opening(documents: Documents, model: BaseEstimator) -> tuple[Any, Features, dict[str, Any]]:
     """Rows as the ranker sees them, its features, and the first settings."""
     X = documents.X
     state = State()

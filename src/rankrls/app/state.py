@@ -83,7 +83,7 @@ class Step:
     state: State
     snapshots: tuple[Snapshot, ...] = ()
 
-    def snapshot(self, number: Any) -> Snapshot:
+    def snapshot(self, number: object) -> Snapshot:
         """The snapshot of an id."""
         found = [kept for kept in self.snapshots if kept.id == number]
         if not found:
@@ -150,7 +150,7 @@ def _count(values: Any, noun: str) -> str:
     return f"{len(values):,} {noun if len(values) == 1 else many}"
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = f"{value:.4g}" if isinstance(value, float) else str(value)
     return text if len(text) <= 40 else f"{text[:39]}…"
 
@@ -181,7 +181,7 @@ def _number(value: Any, name: str, low: float = -math.inf, *, strict: bool = Fal
 
 
 def _choice(name: str, choices: tuple[Any, ...]) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
+    def check(value: object) -> Any:
         if value not in choices or isinstance(value, bool) != isinstance(choices[0], bool):
             raise ActionError(f"{name} is one of {', '.join(map(str, choices))}; got {value!r}")
         return value
@@ -189,14 +189,14 @@ def _choice(name: str, choices: tuple[Any, ...]) -> Callable[[Any], Any]:
     return check
 
 
-def _share(value: Any) -> float:
+def _share(value: object) -> float:
     number = _number(value, "regression", 0.0)
     if number > 1:
         raise ActionError(f"regression must be between 0 and 1, got {value!r}")
     return number
 
 
-def _metrics(value: Any) -> tuple[str, ...]:
+def _metrics(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not 1 <= len(value) <= MOST_METRICS:
         raise ActionError(f"metrics must be a list of 1 to {MOST_METRICS} names, got {value!r}")
     try:
@@ -216,7 +216,7 @@ _SETTINGS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def check_setting(name: Any, value: Any) -> Any:
+def check_setting(name: object, value: object) -> Any:
     """The value of a setting, checked."""
     if name not in _SETTINGS:
         raise ActionError(f"there is no setting {name!r}; settings: {', '.join(_SETTINGS)}")
@@ -236,7 +236,7 @@ def _graded(step: Step, pairs: list[tuple[int, float | None]]) -> Step:
     return replace(step, state=replace(step.state, grades=step.state.grades.changed(pairs)))
 
 
-def _grade_of(value: Any) -> float | None:
+def _grade_of(value: object) -> float | None:
     return None if value is None else _number(value, "grade")
 
 
@@ -280,7 +280,7 @@ def _drop(step: Step, action: Action, limits: Limits) -> Step:
     return replace(step, state=replace(step.state, preferences=kept))
 
 
-def _preference(step: Step, number: Any) -> Preference:
+def _preference(step: Step, number: object) -> Preference:
     found = [kept for kept in step.state.preferences if kept.id == number]
     if not found:
         raise ActionError(f"there is no preference {number!r}")

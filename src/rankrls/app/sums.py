@@ -16,7 +16,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from ..core.queries import Queries
 from ..core.statistics import Statistics
 from ..core.weighting import WEIGHTINGS
 from ..problems.primal import Primal
+from ..system.types import Matrix
 from .state import GAINS, Preference, State
 
 REGRESSION = ("regression", True)
@@ -50,7 +50,7 @@ class Kept:
 class Sums:
     """Statistics of rows X in features Phi, for any labels and switches."""
 
-    def __init__(self, X: Any, features: Features, queries: Queries):
+    def __init__(self, X: Matrix, features: Features, queries: Queries):
         self.X, self.features, self.queries = X, features, queries
         self._kept: dict[Key, Kept] = {}
         self._locks = {key: threading.Lock() for key in KEYS}

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from ..datasets.scaling import fill_with_minimum
 from ..system import frames
 from ..system.files import opened
 from .documents import Documents, documents
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 COLUMNS = {  # names that columns of a table may have, in the order they are looked for
     "qid": ("qid", "query_id", "query"),
@@ -90,7 +93,7 @@ def from_frame(frame: Any, name: str, chosen: Chosen | None = None) -> Documents
     return _from_columns(values, name, chosen or Chosen(), "the data frame")
 
 
-def from_csv(source: Any, name: str, chosen: Chosen | None = None, delimiter: str = ",") -> Documents:
+def from_csv(source: object, name: str, chosen: Chosen | None = None, delimiter: str = ",") -> Documents:
     """Documents of a CSV file with a header, or of an open binary file; compressed or not."""
     with opened(source) as plain:
         text = io.TextIOWrapper(plain, encoding="utf-8-sig", newline="")
@@ -144,7 +147,7 @@ def from_parquet(path: str | os.PathLike, name: str, chosen: Chosen | None = Non
     return _documents(X, layout, whole, name, chosen)
 
 
-def _numeric(schema: Any) -> list[str]:
+def _numeric(schema: pa.Schema) -> list[str]:
     from pyarrow import types
 
     number = lambda kind: types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)

@@ -32,7 +32,7 @@ class Part:
     arrays: Mapping[str, np.ndarray]
 
 
-def as_json(value: Any, status: int = 200) -> Answer:
+def as_json(value: object, status: int = 200) -> Answer:
     """A JSON answer; what is not finite becomes null."""
     return Answer(status, "application/json", json.dumps(_plain(value), ensure_ascii=False).encode())
 
@@ -59,7 +59,7 @@ def cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, float):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ def interactions(made: Features, coef: np.ndarray, lifts: dict[tuple[int, ...], 
     return sorted(found, key=lambda entry: -entry["spread"])
 
 
-def feature_effects(made: Features, coef: np.ndarray, maps: ColumnMaps, names: Any) -> list[dict]:
+def feature_effects(made: Features, coef: np.ndarray, maps: ColumnMaps, names: Sequence[str] | None) -> list[dict]:
     """The curve of every column of scores in an additive model, largest spread first."""
     spread: dict[int, float] = {}
     for columns, value in zip(made.map.members, spreads(made.map, made.sums, coef), strict=True):
@@ -47,7 +47,7 @@ def feature_effects(made: Features, coef: np.ndarray, maps: ColumnMaps, names: A
     return found
 
 
-def linear_effects(coef: np.ndarray, maps: ColumnMaps, names: Any) -> list[dict]:
+def linear_effects(coef: np.ndarray, maps: ColumnMaps, names: Sequence[str] | None) -> list[dict]:
     """The same for a linear model of the scores."""
     order = np.argsort(-np.abs(coef), kind="stable")
     return [_effect(maps, names, int(i), float(abs(coef[i])), coef[i] * GRID) for i in order]

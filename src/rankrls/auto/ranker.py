@@ -20,6 +20,7 @@ from ..metrics import get_metric
 from ..system import frames
 from ..system.frames import as_frame
 from ..system.progress import Progress
+from ..system.types import Ids, Matrix
 from ..system.warnings import warn
 from ..tables import ColumnMaps, TableEncoder
 from . import glassbox
@@ -360,7 +361,7 @@ class AutoRanker(Ranker):
         N = self.columns_.scores(rows, Queries.single(len(rows)), np.float32)[:2]
         return glassbox.explanation(self._scores, N, pair, self.columns_.source_, self._names())
 
-    def _scores_of(self, X: Any, qid: Any) -> np.ndarray:
+    def _scores_of(self, X: Matrix, qid: Ids) -> np.ndarray:
         return self.predict(X, qid)
 
     def _checked_effort(self) -> Effort:
@@ -390,7 +391,7 @@ _INPUT: dict[str, Any] = {
 }
 
 
-def _has_text(X: Any) -> bool:
+def _has_text(X: Matrix) -> bool:
     """Whether a frame has columns that are not numbers."""
     return any(np.asarray(X[name]).dtype.kind not in "iuf" for name in frames.names(X))
 

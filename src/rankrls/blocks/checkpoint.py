@@ -97,7 +97,7 @@ class Checkpoint:
 _RECORDS = {cls.__name__: cls for cls in (Pass, Block, Statistics, PartialSums, PerFold, HeldOutScores, Counts)}
 
 
-def _packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+def _packed(value: object, name: str, arrays: dict[str, np.ndarray]) -> Any:
     """A record as JSON; its arrays go into `arrays` by name."""
     if isinstance(value, np.ndarray):
         arrays[name] = value

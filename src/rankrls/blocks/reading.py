@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,11 +20,15 @@ from ..checks import NO_FEATURES
 from ..system.limits import limits
 from ..system.parallel import in_order
 from ..system.progress import counter
+from ..system.types import DTypeLike
 from .block import Block
 from .checkpoint import Checkpoint
 from .sources import Source
 from .sums import TreeSum
 from .totals import QueryTotals
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 
@@ -84,7 +88,7 @@ class SourceRows:
         if state.waiting is not None and waiting is not None:
             waiting.add(state.waiting)
 
-        def work(batch: Any) -> tuple[int, Any, Any]:
+        def work(batch: pa.RecordBatch) -> tuple[int, Any, Any]:
             block = self.source.block(batch)
             rows = len(block)
             rest = None
@@ -120,7 +124,7 @@ def _after(items: Iterator[Any], n: int) -> Iterator[Any]:
 class WaitingRows:
     """Rows of queries that blocks have cut, sorted by ranges of queries, until all of them have arrived."""
 
-    def __init__(self, totals: QueryTotals, n_columns: int, n_targets: int, dtype: Any):
+    def __init__(self, totals: QueryTotals, n_columns: int, n_targets: int, dtype: DTypeLike):
         self.totals, self.dtype, self.shape = totals, np.dtype(dtype), (n_targets, n_columns)
         rows = int(totals.size.sum())
         per_range = max(limits.table_rows, limits.waiting_bytes // 4 // max(1, n_columns * self.dtype.itemsize))

@@ -22,11 +22,11 @@ from ..checks import QID, check_numbers, check_weights, split_qid_column
 from ..datasets import RankingData, iter_letor
 from ..system.frames import as_frame, names, without
 from ..system.limits import limits
-from ..system.types import DTypeLike
+from ..system.types import DTypeLike, Matrix
 from .block import Block, as_labels
 
 
-def source_of(X: Any, y: object, qid: object, sample_weight: object, kinds: Kinds | None = None) -> Any:
+def source_of(X: Matrix, y: object, qid: object, sample_weight: object, kinds: Kinds | None = None) -> Any:
     """The source that X is, or None if it is rows in memory.
 
     Paths and iterators always are; tables that need not be in memory are when `y` names a column. `kinds` are what
@@ -491,7 +491,9 @@ class Batches(Source):
         return np.asarray(frame), *parts
 
 
-def checked(X: Any, y: Any, qid: object, weights: Any, where: str, columns: Sequence[str] | None) -> Block:
+def checked(
+    X: Any, y: Any, qid: object, weights: np.ndarray | None, where: str, columns: Sequence[str] | None
+) -> Block:
     """Finite numbers with one label, query id and weight per row; rows of weight zero are left out."""
     m = len(y) if X is None else X.shape[0]
     try:

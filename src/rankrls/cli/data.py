@@ -59,7 +59,9 @@ def read(
     return data
 
 
-def _read_one(path: str, args: Namespace, names: Any, n_features: int | None, label: bool) -> RankingData:
+def _read_one(
+    path: str, args: Namespace, names: Sequence[str] | None, n_features: int | None, label: bool
+) -> RankingData:
     if kind(path, args.input_format) == "letor":
         with source(path, args.quiet) as file:
             return _named(load_letor(file, n_features=n_features, **_letor_options(args)), args)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from ..estimators.curve import curve_of
 from ..estimators.pipelines import ranker_of
 from . import learning, relations
@@ -53,7 +55,7 @@ def run(args: Namespace) -> None:
     say(args, record, "\n".join(lines), file=learning.out(args.output))
 
 
-def _held_out(ranker: Any, curve: Any) -> str:
+def _held_out(ranker: BaseEstimator, curve: Any) -> str:
     """What hold-out said, in a line."""
     if hasattr(ranker, "leaderboard_"):
         n = len(ranker.leaderboard_)

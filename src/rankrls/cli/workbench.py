@@ -7,6 +7,7 @@ import sys
 import tempfile
 import webbrowser
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -65,7 +66,7 @@ def _opened(args: Namespace) -> tuple[Documents, Any]:
     return (data if args.qrels is None else with_qrels(data, args.qrels)), model
 
 
-def _documents(args: Namespace, names: Any, n_features: int | None) -> Documents:
+def _documents(args: Namespace, names: Sequence[str] | None, n_features: int | None) -> Documents:
     """The rows of a file; a table brings titles and documents with it."""
     name = "standard input" if args.data == "-" else PurePath(args.data).name
     form = "parquet" if args.data != "-" and Path(args.data).is_dir() else kind(args.data, args.input_format)

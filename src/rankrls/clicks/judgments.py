@@ -15,6 +15,7 @@ import numpy as np
 from .. import checks
 from ..datasets import to_qrels
 from ..system.files import replacing
+from ..system.types import ArrayLike, Ids
 from .log import ClickLog
 from .propensities import check_propensities, propensities
 
@@ -57,7 +58,7 @@ class Judgments:
     def __len__(self) -> int:
         return len(self.query)
 
-    def join(self, qid: Any, doc_ids: Any) -> Joined:
+    def join(self, qid: Ids, doc_ids: ArrayLike) -> Joined:
         """The rating of each row of features.
 
         Parameters
@@ -231,7 +232,7 @@ def from_clicks(log: ClickLog, *, theta: Any = None) -> Judgments:
     return Judgments(_texts(log.query[known][first]), _texts(log.document[known][first]), rating)
 
 
-def rows_of(query: np.ndarray, document: np.ndarray, qid: Any, doc_ids: Any, m: int) -> np.ndarray:
+def rows_of(query: np.ndarray, document: np.ndarray, qid: object, doc_ids: object, m: int) -> np.ndarray:
     """(n,) the row of features of each (query, document), compared as text; -1 where there is none."""
     queries = checks.check_queries(qid, m)
     have = queries.labels[queries.codes] if qid is not None else None

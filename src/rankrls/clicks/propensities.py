@@ -11,8 +11,6 @@ proportional fitting). Otherwise theta comes from an additive model of clicks on
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .log import ClickLog
@@ -71,7 +69,7 @@ def propensities(log: ClickLog, *, least: float = 0.01) -> np.ndarray:
     return np.maximum(theta, least)
 
 
-def check_propensities(values: Any, log: ClickLog) -> np.ndarray:
+def check_propensities(values: object, log: ClickLog) -> np.ndarray:
     """(largest position,) positive numbers for every position of the log."""
     theta = np.asarray(values, dtype=np.float64)
     n = int(log.position.max())

@@ -13,6 +13,7 @@ from .. import checks
 from ..core.penalty import per_spread
 from ..estimators import RankRLS
 from ..system import frames
+from ..system.types import Matrix
 from .judgments import rows_of
 from .log import ClickLog
 from .propensities import check_propensities, propensities
@@ -106,7 +107,7 @@ class ClickRanker(BaseEstimator):
         self.n_unmatched_ = len(log) - len(shown.log)
         return self
 
-    def _propensities(self, log: ClickLog, ranker: Any, shown: _Shown) -> np.ndarray:
+    def _propensities(self, log: ClickLog, ranker: BaseEstimator, shown: _Shown) -> np.ndarray:
         if self.propensities is not None:
             return check_propensities(self.propensities, log)
         try:
@@ -188,7 +189,7 @@ class _Shown:
             return self.X.iloc[rows]
         return self.X[rows] if hasattr(self.X, "shape") else np.asarray(self.X)[rows]
 
-    def fitted(self, ranker: Any, theta: np.ndarray, *, inverse: bool) -> Any:
+    def fitted(self, ranker: object, theta: np.ndarray, *, inverse: bool) -> Any:
         """The ranker on one row per document: clicks over (expected) impressions, or inversely weighted clicks."""
         rows, code = np.unique(self.row, return_inverse=True)
         first = np.unique(code, return_index=True)[1]
@@ -232,7 +233,7 @@ def _in_spreads(ranker: RankRLS, shown: _Shown, fit: dict[str, np.ndarray]) -> n
     return _matrix(X) * per_spread(scale)
 
 
-def _matrix(X: Any) -> np.ndarray:
+def _matrix(X: Matrix) -> np.ndarray:
     return X.toarray() if hasattr(X, "toarray") else np.asarray(X, dtype=np.float64)
 
 

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from .. import checks
+from ..system.types import Ids, Seed
 from .log import ClickLog
 
 MODELS = ("position-based", "cascade")
 
 
 def simulate(
-    y: Any,
-    qid: Any = None,
+    y: np.ndarray,
+    qid: Ids = None,
     *,
     scores: Any = None,
     model: str = "position-based",
@@ -23,7 +24,7 @@ def simulate(
     eta: float = 1.0,
     noise: float = 0.1,
     swaps: float = 0.0,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> ClickLog:
     """Clicks on rankings, by readers who look at the top first.
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -54,7 +53,7 @@ class RidgePath:
 
 
 def primal(
-    sums: Statistics, W: np.ndarray | None = None, dtype: Any = np.float64, look: Look | None = None
+    sums: Statistics, W: np.ndarray | None = None, dtype: object = np.float64, look: Look | None = None
 ) -> RidgePath:
     """The path of ||A w - z||^2 + alpha ||w||^2 in w = W v (W whitens another penalty than ||w||^2).
 

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from ..system.parallel import Scratch, share
+from ..system.types import DTypeLike
 from . import fused
 from .means import Read, Rows
 from .pairs import PairPreferences
@@ -88,7 +89,7 @@ def statistics(
     reader: Callable[[], Read],
     y: np.ndarray,
     n_columns: int,
-    dtype: Any,
+    dtype: DTypeLike,
     array: np.ndarray | None = None,
 ) -> Statistics:
     """The sums of [F Phi, F y] in one pass over the rows; O(m n^2) time, O(n^2) memory.

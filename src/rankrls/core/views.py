@@ -12,6 +12,7 @@ from scipy import sparse
 from ..bases import CANDIDATES, deal, is_count, points
 from ..kernels import WIDTHS, Kernel, Precomputed, as_kernel, is_precomputed
 from ..system.rows import DistinctRows
+from ..system.types import Matrix
 
 
 @dataclass
@@ -63,7 +64,7 @@ class FittedView:
         return self(X) @ coef
 
 
-def as_views(views: Any, kernel: Any, basis: Any) -> list[View]:
+def as_views(views: Any, kernel: object, basis: object) -> list[View]:
     """A list of views, or a number of them that differ by the rows in their basis."""
     if isinstance(views, Sequence) and not isinstance(views, str):
         for number, view in enumerate(views):
@@ -119,7 +120,9 @@ def fitted_views(
     return fitted
 
 
-def _shares(views: Sequence[View], X: Any, weights: np.ndarray | None, seed: int) -> dict[int, tuple[Any, np.ndarray]]:
+def _shares(
+    views: Sequence[View], X: Matrix, weights: np.ndarray | None, seed: int
+) -> dict[int, tuple[Any, np.ndarray]]:
     """For each view that draws a number of points, the rows (and their weights) that it may draw from."""
     counted = [
         number

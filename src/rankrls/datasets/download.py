@@ -23,11 +23,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..system.files import replacing, sync_folder
 from ..system.limits import limits
 from ..system.progress import Progress
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
 
 try:
     import fcntl
@@ -202,7 +205,7 @@ class _response:  # noqa: N801
             self.response.close()
 
 
-def _receive(response: Any, file: Any, start: int, label: str) -> None:
+def _receive(response: HTTPResponse, file: BinaryIO, start: int, label: str) -> None:
     """Write what comes after the first `start` bytes of a file; an error unless all of it comes."""
     total = _end(response, start)
     progress = Progress(f"download of {label}", total, "bytes", done=start)
@@ -218,19 +221,19 @@ def _receive(response: Any, file: Any, start: int, label: str) -> None:
         raise OSError(f"the connection ended after {got:,} of {total:,} bytes")
 
 
-def _end(response: Any, start: int) -> int | None:
+def _end(response: HTTPResponse, start: int) -> int | None:
     """The size of the file, from the length of what comes after its first `start` bytes; None if no length is given."""
     length = response.headers.get("Content-Length", "").strip()
     return start + int(length) if length.isascii() and length.isdecimal() else None
 
 
-def _tells_its_end(response: Any) -> bool:
+def _tells_its_end(response: HTTPResponse) -> bool:
     """Whether the end of an answer differs from a broken connection: by its length, or by its last chunk."""
     chunked = response.headers.get("Transfer-Encoding", "").strip().lower() == "chunked"
     return chunked or _end(response, 0) is not None
 
 
-def _blocks(response: Any) -> Iterator[bytes]:
+def _blocks(response: HTTPResponse) -> Iterator[bytes]:
     """What arrives, as it arrives; an error if it only drips."""
     since, arrived = time.monotonic(), 0
     while block := response.read1(CHUNK):

@@ -19,21 +19,31 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from ..blocks.block import Block
 from ..blocks.totals import QueryTotals
 from ..system.parallel import one_thread_each
+from ..system.types import ArrayLike, Predictor
 from .fitting import fit as fit_partitions
 from .partitions import Partitions, Reader, Task, added, columns_of, is_encoded, some_rows, table_of
 from .scoring import check_model, model_features, rows_for, score_array, score_frame
 
 __all__ = ["fit", "predict"]
 
+if TYPE_CHECKING:
+    import dask.array as da
+    import dask.dataframe as dd
+    import pandas as pd
+
+    Column: TypeAlias = str | ArrayLike | da.Array | dd.Series
+
 T = TypeVar("T")
+E = TypeVar("E", bound=BaseEstimator)
 OnEach = Callable[[Callable[[int, Any], Any]], list[Any]]
 
 FAN_IN = 8  # sums that one task adds
@@ -41,8 +51,13 @@ SHUFFLED_BYTES = 128 * 2**20  # of a partition of rows that were moved
 
 
 def fit(
-    estimator: Any, frame: Any, y: Any = "y", qid: Any = "qid", features: Any = None, sample_weight: Any = None
-) -> Any:
+    estimator: E,
+    frame: dd.DataFrame | da.Array,
+    y: Column | None = "y",
+    qid: Column | None = "qid",
+    features: str | Sequence[str] | None = None,
+    sample_weight: Column | None = None,
+) -> E:
     """Fit an estimator to a Dask data frame or array; it learns what it would from all rows in memory.
 
     Parameters
@@ -87,7 +102,7 @@ def fit(
     return fit_partitions(estimator, _parts_of(frame, y, qid, features, sample_weight, encoded=is_encoded(estimator)))
 
 
-def predict(model: Any, frame: Any, features: Any = None) -> Any:
+def predict(model: Predictor, frame: dd.DataFrame | da.Array, features: str | Sequence[str] | None = None) -> Any:
     """Scores of a fitted model for the rows of a Dask data frame or array, computed where these are.
 
     Parameters
@@ -120,19 +135,17 @@ def predict(model: Any, frame: Any, features: Any = None) -> Any:
     dask = _dask()
     shipped = _shipped(model)
     if isinstance(frame, dask.array.Array):
-        frame = frame.rechunk({1: -1})
-        shape, dtype = check_model(model, np.zeros((1, frame.shape[1]), dtype=frame.dtype))
-        wide = {"chunks": (frame.chunks[0], shape)} if shape else {"drop_axis": 1, "chunks": (frame.chunks[0],)}
-        return frame.map_blocks(
-            score_array, shipped, dtype=dtype, meta=np.empty((0,) * (1 + len(shape)), dtype), **wide
-        )
-    _check_frame(frame)
-    columns = model_features(model, list(frame.columns), features)
-    meta = frame._meta_nonempty[columns]
+        rows: Any = frame.rechunk({1: -1})
+        shape, dtype = check_model(model, np.zeros((1, rows.shape[1]), dtype=rows.dtype))
+        wide = {"chunks": (rows.chunks[0], shape)} if shape else {"drop_axis": 1, "chunks": (rows.chunks[0],)}
+        return rows.map_blocks(score_array, shipped, dtype=dtype, meta=np.empty((0,) * (1 + len(shape)), dtype), **wide)
+    given = _as_frame(frame)
+    columns = model_features(model, list(given.columns), features)
+    meta = given._meta_nonempty[columns]
     shape, dtype = check_model(model, rows_for(model, meta))
     if shape:
         raise ValueError(f"the model gives {shape[0]} scores for each row: a column has one. Predict a Dask array")
-    rows = frame[columns]
+    rows = given[columns]
     return rows.map_partitions(score_frame, shipped, meta=meta.iloc[:0, 0].rename("score").astype(dtype))
 
 
@@ -189,7 +202,7 @@ class Carrier:
         other = pd.DataFrame(np.column_stack([block.y, weight])).add_prefix("y")
         return pd.concat([pd.DataFrame(X).add_prefix("x"), other], axis=1).assign(code=block.qid.astype(np.int64))
 
-    def block(self, frame: Any) -> Block:
+    def block(self, frame: pd.DataFrame) -> Block:
         values = frame.iloc[:, self.n_columns : -1].to_numpy(np.float64)
         X = np.ascontiguousarray(frame.iloc[:, : self.n_columns].to_numpy(self.dtype))
         return Block(X, values[:, :-1], self.totals.label[frame["code"].to_numpy()], values[:, -1])
@@ -221,7 +234,7 @@ class CarriedTask:
     function: Callable[[Block], Any]
     carrier: Carrier
 
-    def __call__(self, number: int, frame: Any) -> Any:
+    def __call__(self, number: int, frame: pd.DataFrame) -> Any:
         with one_thread_each:
             return self.function(self.carrier.block(frame)) if len(frame) else None
 
@@ -239,12 +252,12 @@ def _dask() -> Any:
     return dask
 
 
-def _shipped(thing: Any) -> Any:
+def _shipped(thing: object) -> Any:
     """Something that travels in the graph, once: what is scattered is lost with its worker."""
     return _dask().delayed(thing, pure=False, traverse=False)
 
 
-def _on_frame(frame: Any, task: Callable[[int, Any], Any]) -> list[Any]:
+def _on_frame(frame: dd.DataFrame, task: Callable[[int, Any], Any]) -> list[Any]:
     """What a task gives of each partition; it is read and worked on in one go, so that no rows are moved between."""
     given = frame.map_partitions(_call, _shipped(task), meta=(None, object), enforce_metadata=False)
     # columns that are left out must not make Dask read several files as one partition: queries would be cut elsewhere
@@ -258,7 +271,7 @@ def _on_arrays(partitions: Sequence[Any], task: Callable[[int, Any], Any]) -> li
     return [call(shipped, number, chunks) for number, chunks in enumerate(partitions)]
 
 
-def _call(frame: Any, task: Callable[[int, Any], Any], partition_info: Any = None) -> Any:
+def _call(frame: pd.DataFrame, task: Callable[[int, Any], Any], partition_info: dict[str, Any] | None = None) -> Any:
     import pyarrow as pa
 
     number = 0 if partition_info is None else partition_info["number"]
@@ -267,7 +280,7 @@ def _call(frame: Any, task: Callable[[int, Any], Any], partition_info: Any = Non
     return task(number, [pa.RecordBatch.from_pandas(frame, preserve_index=False)])
 
 
-def _call_arrays(task: Callable[[int, Any], Any], number: int, chunks: Any) -> Any:
+def _call_arrays(task: Callable[[int, Any], Any], number: int, chunks: Sequence[np.ndarray]) -> Any:
     return task(number, chunks)
 
 
@@ -282,12 +295,21 @@ def _compute(values: list[Any]) -> Any:
         return dask.compute(values[0])[0]
 
 
-def _check_frame(frame: Any) -> None:
+def _as_frame(frame: object) -> Any:
     if not isinstance(frame, _dask().dataframe.DataFrame):
         raise TypeError(f"frame must be a Dask data frame or array, got {type(frame).__name__}")
+    return frame
 
 
-def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any, *, encoded: bool) -> DaskRows:
+def _parts_of(
+    frame: dd.DataFrame | da.Array,
+    y: Column | None,
+    qid: Column | None,
+    features: str | Sequence[str] | None,
+    sample_weight: Column | None,
+    *,
+    encoded: bool,
+) -> DaskRows:
     dask = _dask()
     import pyarrow as pa  # comes with Dask's data frames
 
@@ -295,15 +317,15 @@ def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any, *
         if features is not None:
             raise ValueError("features names columns of a data frame; of an array, take its columns: X[:, columns]")
         return _of_arrays(frame, y, qid, sample_weight)
-    _check_frame(frame)
-    columns, names = columns_of(list(frame.columns), y, qid, sample_weight, features)
-    wanted = frame[[*columns.labels, *names]]
+    given = _as_frame(frame)
+    columns, names = columns_of(list(given.columns), y, qid, sample_weight, features)
+    wanted = given[[*columns.labels, *names]]
     table = table_of(pa.Schema.from_pandas(wanted._meta, preserve_index=False), columns, encoded=encoded)
-    on_rows, on_labels = partial(_on_frame, wanted), partial(_on_frame, frame[columns.labels])
+    on_rows, on_labels = partial(_on_frame, wanted), partial(_on_frame, given[columns.labels])
     return DaskRows(on_rows, on_labels, Reader(table), table.n_columns, table.dtype, table.names, 1)
 
 
-def _of_arrays(X: Any, y: Any, qid: Any, sample_weight: Any) -> DaskRows:
+def _of_arrays(X: da.Array, y: Column | None, qid: Column | None, sample_weight: Column | None) -> DaskRows:
     X = X.rechunk({1: -1})
     names = ("y", "qid", "sample_weight")
     labels = [_like(X, name, value) for name, value in zip(names, (y, qid, sample_weight), strict=True)]
@@ -318,7 +340,7 @@ def _of_arrays(X: Any, y: Any, qid: Any, sample_weight: Any) -> DaskRows:
     return DaskRows(on_rows, on_labels, Reader(), X.shape[1], dtype, None, n_targets)
 
 
-def _like(X: Any, name: str, values: Any) -> Any:
+def _like(X: da.Array, name: str, values: Any) -> Any:
     """Labels in the chunks of X's rows."""
     if values is None:
         return None

@@ -20,6 +20,7 @@ from ..estimators.results import Seen
 from ..estimators.training import Training
 from ..problems.coregularised import Stack
 from ..system.seeds import seed_of
+from ..system.types import Matrix
 from .partitions import Partitions, is_encoded
 
 
@@ -106,5 +107,5 @@ class StackFeatures:
     def n_columns(self) -> int:
         return self.stack.n_columns
 
-    def reader(self, X: Any) -> Callable[[], Read]:
+    def reader(self, X: Matrix) -> Callable[[], Read]:
         return self.stack.reader(X, np.arange(X.shape[0]))

@@ -6,12 +6,13 @@ numbers but from a seed of their own, so that one may run again wherever a worke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from ..bases import Draw, Sample
@@ -20,9 +21,13 @@ from ..blocks.sources import LabelColumns, OpenTable, Table, checked
 from ..blocks.sums import TreeSum
 from ..blocks.totals import QueryTotals
 from ..system.parallel import one_thread_each
+from ..system.types import DTypeLike
 from ..tables import TableEncoder
 from ..tables.learning import Rows
 from ..tables.streaming import RawTable, TrainingMaps
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 
@@ -63,7 +68,9 @@ class Reader:
         )
 
 
-def columns_of(have: list[Any], y: Any, qid: Any, sample_weight: Any, features: Any) -> tuple[LabelColumns, list[Any]]:
+def columns_of(
+    have: list[Any], y: object, qid: object, sample_weight: object, features: str | Sequence[str] | None
+) -> tuple[LabelColumns, list[Any]]:
     """The columns of labels, and those of features: the ones named, or all others."""
     columns = LabelColumns(y, qid, sample_weight)
     columns.check()
@@ -73,7 +80,7 @@ def columns_of(have: list[Any], y: Any, qid: Any, sample_weight: Any, features: 
     return columns, features_among(have, features)
 
 
-def features_among(have: list[Any], features: Any) -> list[Any]:
+def features_among(have: list[Any], features: str | Sequence[str]) -> list[Any]:
     """Columns by name, which must be there."""
     wanted = [features] if isinstance(features, str) else list(features)
     missing = [name for name in wanted if name not in have]
@@ -83,13 +90,13 @@ def features_among(have: list[Any], features: Any) -> list[Any]:
     return wanted
 
 
-def table_of(schema: Any, columns: LabelColumns, *, encoded: bool) -> Table:
+def table_of(schema: pa.Schema, columns: LabelColumns, *, encoded: bool) -> Table:
     """What the columns of an Arrow schema are, numbers unless they are to be encoded; there is nothing to read from."""
     kind = RawTable if encoded else Table
     return kind(OpenTable("the frame", schema, _no_batches), columns)
 
 
-def is_encoded(estimator: Any) -> bool:
+def is_encoded(estimator: BaseEstimator) -> bool:
     """Whether a pipeline starts with an encoder of tables."""
     return isinstance(estimator, Pipeline) and isinstance(estimator.steps[0][1], TableEncoder)
 
@@ -161,7 +168,7 @@ class Partitions:
 
     whole, stable, once = False, True, False
 
-    def __init__(self, reader: Reader, n_columns: int, dtype: Any, names: list[str] | None, n_targets: int):
+    def __init__(self, reader: Reader, n_columns: int, dtype: DTypeLike, names: list[str] | None, n_targets: int):
         self.reader, self.n_columns, self.dtype = reader, n_columns, dtype
         self.names, self.n_targets = names, n_targets
 
@@ -219,7 +226,7 @@ class Partitions:
         return None if found is None else Block.join(found.blocks)
 
 
-def some_rows(value: Any) -> Any:
+def some_rows(value: object) -> Any:
     if value is None:
         raise ValueError("there are no rows to learn from: every partition is empty, or all weights are zero")
     return value

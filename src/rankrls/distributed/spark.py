@@ -12,24 +12,38 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sklearn.base import BaseEstimator
 
 from ..blocks.block import Block
 from ..blocks.totals import QueryTotals
 from ..system.limits import limits
+from ..system.types import Predictor
 from .fitting import fit as fit_partitions
 from .partitions import Partitions, Reader, Task, added, columns_of, is_encoded, some_rows, table_of
 from .scoring import model_features, score_frame, side_by_side
 
 __all__ = ["fit", "predict"]
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
+
 T = TypeVar("T")
+E = TypeVar("E", bound=BaseEstimator)
 
 
 def fit(
-    estimator: Any, frame: Any, y: str = "y", qid: Any = "qid", features: Any = None, sample_weight: Any = None
-) -> Any:
+    estimator: E,
+    frame: DataFrame,
+    y: str = "y",
+    qid: str | None = "qid",
+    features: str | Sequence[str] | None = None,
+    sample_weight: str | None = None,
+) -> E:
     """Fit an estimator to a Spark data frame; it learns what it would from all rows in memory.
 
     Parameters
@@ -67,7 +81,9 @@ def fit(
     return fit_partitions(estimator, _parts_of(frame, y, qid, features, sample_weight, encoded=is_encoded(estimator)))
 
 
-def predict(model: Any, frame: Any, column: str = "score", features: Any = None) -> Any:
+def predict(
+    model: Predictor, frame: DataFrame, column: str = "score", features: str | Sequence[str] | None = None
+) -> DataFrame:
     """A Spark data frame with the scores of a fitted model, computed where the rows are.
 
     Parameters
@@ -118,7 +134,7 @@ def predict(model: Any, frame: Any, column: str = "score", features: Any = None)
 class SparkRows(Partitions):
     """Partitions of a Spark frame that has the columns wanted and no others."""
 
-    def __init__(self, frame: Any, *about: Any):
+    def __init__(self, frame: DataFrame, *about: Any):
         super().__init__(*about)
         self.frame = frame
         self.n_partitions = 0  # that were not empty, once labels have been read
@@ -142,7 +158,7 @@ class SparkRows(Partitions):
         frame = self.frame if qid is None else self.frame.repartition(_quoted(qid))
         return some_rows(self._added(Task(self.reader, function), frame))
 
-    def _added(self, task: Callable[[int, Any], Any], frame: Any) -> Any:
+    def _added(self, task: Callable[[int, Any], Any], frame: DataFrame) -> Any:
         """The sum of what a task gives of all partitions, by way of as many tasks as the root of their number."""
 
         def add(batches: Iterable[Any]) -> Iterator[Any]:
@@ -153,7 +169,7 @@ class SparkRows(Partitions):
             values = values.repartition(math.isqrt(self.n_partitions)).mapInArrow(add, "value binary")
         return _sum(values.collect())
 
-    def _values(self, task: Callable[[int, Any], Any], frame: Any) -> Any:
+    def _values(self, task: Callable[[int, Any], Any], frame: DataFrame) -> Any:
         """A frame with what a task gives of each partition."""
         assert self.reader.table is not None
         schema = self.reader.table.table.schema
@@ -173,7 +189,7 @@ def _sum(found: list[Any]) -> Any:
     return added(pickle.loads(row.value) for row in found)
 
 
-def packed(value: Any) -> Iterator[Any]:
+def packed(value: object) -> Iterator[Any]:
     """A record batch of one value; none of None."""
     import pyarrow as pa
 
@@ -182,7 +198,7 @@ def packed(value: Any) -> Iterator[Any]:
         yield pa.RecordBatch.from_arrays([array], names=["value"])
 
 
-def fixed_width(batch: Any, schema: Any) -> Any:
+def fixed_width(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A record batch whose arrays have the width that the schema says."""
     for i, name in enumerate(batch.schema.names):
         field = schema.field(name)
@@ -212,11 +228,11 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _is_vector(kind: Any) -> bool:
+def _is_vector(kind: DataType) -> bool:
     return kind.typeName() == "array" or type(kind).__name__ == "VectorUDT"
 
 
-def _entries(frame: Any, name: str) -> Any:
+def _entries(frame: DataFrame, name: str) -> Any:
     """A column of arrays, or of vectors as arrays."""
     column = _spark().col(_quoted(name))
     if frame.schema[name].dataType.typeName() == "array":
@@ -226,7 +242,15 @@ def _entries(frame: Any, name: str) -> Any:
     return vector_to_array(column)
 
 
-def _parts_of(frame: Any, y: Any, qid: Any, features: Any, sample_weight: Any, *, encoded: bool) -> SparkRows:
+def _parts_of(
+    frame: DataFrame,
+    y: str | None,
+    qid: str | None,
+    features: str | Sequence[str] | None,
+    sample_weight: str | None,
+    *,
+    encoded: bool,
+) -> SparkRows:
     F = _spark()
     if not hasattr(frame, "mapInArrow"):
         raise TypeError(f"frame must be a Spark data frame, got {type(frame).__name__}")

@@ -16,7 +16,7 @@ from .. import checks
 from ..metrics import get_metric
 from ..system.frames import as_column
 from ..system.progress import reporting
-from ..system.types import ArrayLike, Ids, MatrixLike
+from ..system.types import ArrayLike, Ids, Matrix, MatrixLike
 
 
 class Ranker(BaseEstimator):
@@ -61,7 +61,9 @@ class Ranker(BaseEstimator):
             )
         return checks.check_queries(qid, len(scores)).ranks(scores)
 
-    def score(self, X: MatrixLike, y: Any, qid: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self, X: MatrixLike, y: ArrayLike, qid: Ids | str = None, sample_weight: ArrayLike | None = None
+    ) -> float:
         """The `scoring` metric of the rankings, averaged over queries.
 
         Parameters
@@ -99,14 +101,15 @@ class Ranker(BaseEstimator):
         weights = checks.check_weights(sample_weight, len(scores))
         if self._skips_unscored:
             y, scores, qid, weights = _scored(y, scores, qid, weights)
-        y = checks.check_numbers("y", y, len(scores), flat=False)
-        if y.size != scores.size:
-            raise ValueError(f"y has shape {y.shape}, predictions have {scores.shape}")
+        truth = checks.check_numbers("y", y, len(scores), flat=False)
+        if truth.size != scores.size:
+            raise ValueError(f"y has shape {truth.shape}, predictions have {scores.shape}")
         queries = checks.check_queries(qid, len(scores))
         metric = get_metric(vars(self).get("scoring_", self.scoring))
-        columns = list(zip(y.reshape(len(y), -1).T, scores.reshape(len(y), -1).T, strict=True))
+        m = len(truth)
+        columns = list(zip(truth.reshape(m, -1).T, scores.reshape(m, -1).T, strict=True))
         if weights is None:
-            return float(np.mean([metric(truth, column, queries) for truth, column in columns]))
+            return float(np.mean([metric(*column, queries) for column in columns]))
         of_query = queries.sum(weights) / queries.sizes
         return float(np.mean([_weighted(metric.per_query(*column, queries), of_query) for column in columns]))
 
@@ -141,7 +144,7 @@ class Ranker(BaseEstimator):
                     setattr(self, f"{field.name}_", value)
         return self
 
-    def _rows(self, X: Any, *, reset: bool = False, at_least: int = 1) -> Any:
+    def _rows(self, X: Matrix, *, reset: bool = False, at_least: int = 1) -> Any:
         """Checked rows of numbers; with `reset`, their number and names of columns become the model's."""
         checks.check_content(X=X)
         types: dict[str, Any] = {"accept_sparse": sparse_formats(self), "dtype": [np.float64, np.float32]}

@@ -14,6 +14,7 @@ from ..relations import fitting, names
 from ..relations.games import EdgeList
 from ..relations.relation import EdgeSet
 from ..system.progress import reporting
+from ..system.types import Matrix
 from .iterates import Iterate
 from .judging import Evaluation, Judge
 from .rankings import Ranking
@@ -350,7 +351,7 @@ class ConditionalRankRLS(RelationModel):
     # ---------------------------------------------------------------- inside
 
     def _fit(
-        self, source: Side, target: Side, edges: EdgeSet, parity: int, matrix: tuple[int, int] | None, cv: Any = None
+        self, source: Side, target: Side, edges: EdgeSet, parity: int, matrix: tuple[int, int] | None, cv: object = None
     ) -> fitting.Fitted:
         """Learn from checked edges; `matrix` is the shape that held-out scores of edges are put back into."""
         turned, ranking = self.condition == "target", self.loss == "ranking"
@@ -375,7 +376,7 @@ class ConditionalRankRLS(RelationModel):
         model._store(attributes | {name: getattr(self, name) for name in INPUT if hasattr(self, name)})
         return model
 
-    def _sides(self, X: Any, Z: Any) -> tuple[Side, Side]:
+    def _sides(self, X: Matrix, Z: Matrix) -> tuple[Side, Side]:
         if Z is not None and PARITY[self.relation]:
             raise ValueError(f'relation="{self.relation}" relates objects of one kind: leave Z out')
         kernels = kernels_of(self.kernel, self.target_kernel, Z)

@@ -10,8 +10,6 @@ tau being what makes these probabilities fit held-out pairs best (maximum likeli
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr, ndtr
@@ -22,6 +20,7 @@ from ..core.features import Nystroem
 from ..core.penalty import per_spread
 from ..core.queries import Queries
 from ..core.ridge import eigh
+from ..system.types import Matrix
 from .ridge_ranker import RidgeRanker
 
 SAMPLE = 4000  # held-out pairs to calibrate by
@@ -193,10 +192,10 @@ class Confidence(RidgeRanker):
                 break
         return np.array(chosen, dtype=np.intp).reshape(-1, 2)
 
-    def _standard_deviation(self, X: Any) -> np.ndarray:
+    def _standard_deviation(self, X: Matrix) -> np.ndarray:
         return self.noise_[0] * np.sqrt((self._factor(X) ** 2).sum(axis=1))
 
-    def _factor(self, X: Any) -> np.ndarray:
+    def _factor(self, X: Matrix) -> np.ndarray:
         """(m, r) B with B B' = Phi M^-1 Phi'."""
         check_is_fitted(self, "alpha_")
         if self.statistics_ is None or not hasattr(self, "noise_"):

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
+from ..bases import BasisLike
 from ..core.queries import BATCH_ROWS
 from ..core.views import as_views
 from ..core.weighting import WEIGHTINGS
@@ -137,7 +138,7 @@ class CoRankRLS(ViewPaths):
         *,
         views: object = 2,
         kernel: object = "rbf",
-        basis: Any = 100,
+        basis: BasisLike | None = 100,
         weighting: Any = "items",
         tied_pairs: Any = False,
         regression: float = 0.0,
@@ -167,7 +168,13 @@ class CoRankRLS(ViewPaths):
         self.store_path = store_path
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike | JointSource,
+        y: ArrayLike | str | None,
+        qid: Ids | str = None,
+        sample_weight: ArrayLike | str | None = None,
+    ) -> Self:
         """Learn to rank the rows of each query by y where it is given, with views that agree where it is not.
 
         Parameters

@@ -16,6 +16,7 @@ from ..core.statistics import Statistics
 from ..problems.base import Model
 from ..problems.constrained import Preferred, constrained_model
 from ..problems.signed import signed_models
+from ..system.types import Matrix
 from .from_blocks import features_of, penalty
 from .results import Learned, Weights
 from .ridge_ranker import RidgeRanker
@@ -125,7 +126,7 @@ class PairFeedback(RidgeRanker):
 
     # ---------------------------------------------------------------- inside
 
-    def _differences(self, X: Any, pairs: Any) -> Preferred:
+    def _differences(self, X: Matrix, pairs: Any) -> Preferred:
         """The pairs in the feature space of the model, margins and weights still to be filled in."""
         check_is_fitted(self, "alpha_")
         sums = self.statistics_

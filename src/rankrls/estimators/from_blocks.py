@@ -403,7 +403,7 @@ def _no_rows(n_targets: int) -> tuple[np.ndarray, Queries]:
     return np.empty((0, n_targets)), Queries(nothing, nothing)
 
 
-def _n_folds(cv: Any) -> int | None:
+def _n_folds(cv: object) -> int | None:
     """Folds of queries; None leaves out each query in turn."""
     if isinstance(cv, str):
         checks.check_choice("cv", cv, ("leave-query-out",))

@@ -114,7 +114,7 @@ class PartlyScored:
         return np.ones(len(self.y), dtype=bool) if self.weights is None else self.weights > 0
 
 
-def scores_of(y: Any) -> np.ndarray:
+def scores_of(y: object) -> np.ndarray:
     """y as numbers in one dimension, NaN where a row has no score."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: NaN marks unscored rows")

@@ -21,6 +21,7 @@ from ..relations.games import EdgeList
 from ..relations.kernel_sums import WeightedSum
 from ..relations.names import Ids
 from ..relations.relation import EdgeSet
+from ..system.types import Matrix, MatrixLike
 from .sides import kernels_of, without_ids
 
 INNER_FOLDS = 5
@@ -82,7 +83,7 @@ class Judge:
     exact: dict[int, str] | None = None  # what the model leaves out without refits, by setting
 
     def evaluation(
-        self, X: Any, Y: Any, Z: Any, settings: Any, columns: dict[str, Any] | None, half_life: Any
+        self, X: Matrix, Y: MatrixLike, Z: Matrix, settings: Any, columns: dict[str, Any] | None, half_life: object
     ) -> Evaluation:
         """The metrics of each setting; `columns` say how Y is a list of edges, None that it is a matrix."""
         relation = {0: None, 1: "symmetric", -1: "reciprocal"}[self.parity]
@@ -120,7 +121,9 @@ class Judge:
         folds = RelationKFold(setting, n, same_objects=same, random_state=self.random_state)
         return model.set_params(cv=folds)
 
-    def matrix(self, X: Any, Y: Any, Z: Any, square: tuple[bool, ...], setting: int) -> dict[str, np.ndarray]:
+    def matrix(
+        self, X: Matrix, Y: MatrixLike, Z: Matrix, square: tuple[bool, ...], setting: int
+    ) -> dict[str, np.ndarray]:
         """The metrics of each fold of a relation given as a matrix."""
         turned = self.model.condition == "target"
         held = {2: 3, 3: 2}.get(setting, setting) if turned else setting  # 2: rows of Y, 3: columns
@@ -158,7 +161,7 @@ class Judge:
         return out
 
     def listed(
-        self, X: Any, edges: EdgeList, Z: Any, shape: tuple[int, int], setting: Any, half_life: Any
+        self, X: Matrix, edges: EdgeList, Z: Matrix, shape: tuple[int, int], setting: object, half_life: object
     ) -> dict[str, np.ndarray]:
         """The metrics of each fold of a list of edges."""
         rows, pairs = [], np.column_stack([edges.rows, edges.columns])

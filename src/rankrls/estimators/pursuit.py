@@ -9,14 +9,14 @@ from typing import Any, Self
 import numpy as np
 
 from .. import checks
-from ..bases import is_count
+from ..bases import BasisLike, is_count
 from ..core.preferences import QueryPreferences
 from ..core.views import as_views, fitted_views
 from ..core.weighting import WEIGHTINGS
 from ..kernels import is_precomputed
 from ..metrics import get_metric
 from ..system.seeds import seed_of
-from ..system.types import ArrayLike, Seed
+from ..system.types import ArrayLike, Ids, MatrixLike, Seed
 from .course import Course, SizedRanker
 from .intake import PartlyScored
 from .pursuing import PursuitSetup, agreeing, pursue, supervised
@@ -137,7 +137,7 @@ class RankingPursuit(SizedRanker):
         n_basis: int | str = "auto",
         *,
         kernel: object = "rbf",
-        basis: Any = None,
+        basis: BasisLike | None = None,
         views: Any = 1,
         nu: Any = 0.0,
         shared_basis: bool = False,
@@ -173,7 +173,13 @@ class RankingPursuit(SizedRanker):
 
     # ---------------------------------------------------------------- fitting
 
-    def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | str | None,
+        qid: Ids | str = None,
+        sample_weight: ArrayLike | str | None = None,
+    ) -> Self:
         """Choose functions by which the rows of each query are ranked like y.
 
         Parameters

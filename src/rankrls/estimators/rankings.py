@@ -10,6 +10,7 @@ from scipy import sparse
 from ..checks import check_choice
 from ..relations import names
 from ..relations.names import Ids
+from ..system.types import ArrayLike
 
 
 class Ranking(NamedTuple):
@@ -55,7 +56,7 @@ def ranking_frame(
 
 
 def edge_frame(
-    labels: tuple[np.ndarray, np.ndarray], scores: np.ndarray, known: Any, places: Any, *, turned: bool
+    labels: tuple[np.ndarray, np.ndarray], scores: np.ndarray, known: object, places: Any, *, turned: bool
 ) -> Any:
     """A row for each edge: condition, id, score, rank within the condition and, where training told it, the truth."""
     condition, other = labels[::-1] if turned else labels
@@ -67,7 +68,7 @@ def edge_frame(
     return frame
 
 
-def are_ids(objects: Any, ids: Ids) -> bool:
+def are_ids(objects: ArrayLike, ids: Ids) -> bool:
     """Whether a caller names training objects rather than describing some."""
     if objects is None or sparse.issparse(objects) or (hasattr(objects, "iloc") and np.ndim(objects) == 2):
         return False

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .. import checks
 from ..metrics import get_metric
@@ -14,6 +15,7 @@ from ..relations.edges import Pairwise
 from ..relations.names import Ids
 from ..relations.problems import Loss
 from ..relations.relation import EdgeSet
+from ..system.types import Matrix
 from .sides import Side, kernels_of, variants
 
 PARITY = {None: 0, "arbitrary": 0, "symmetric": 1, "reciprocal": -1}
@@ -33,7 +35,7 @@ def candidates_of(model: Any, source: Side, target: Side, edges: EdgeSet, parity
     return found
 
 
-def search_of(model: Any, edges: EdgeSet, n_candidates: int, cv: Any, watch: Any) -> fitting.Search:
+def search_of(model: BaseEstimator, edges: EdgeSet, n_candidates: int, cv: object, watch: Any) -> fitting.Search:
     """How alpha, the candidate and the number of iterations are found."""
     early, auto = model.max_iter == "auto", isinstance(model.alpha, str)
     alpha = (0.0 if early else None) if auto else model.alpha
@@ -49,7 +51,7 @@ def search_of(model: Any, edges: EdgeSet, n_candidates: int, cv: Any, watch: Any
     return fitting.Search(alpha, alphas, get_metric(model.scoring), cv or model.cv, solver, model.tol, most, watch)
 
 
-def parity_of_edges(model: Any, y: Any, Z: Any) -> int:
+def parity_of_edges(model: BaseEstimator, y: object, Z: object) -> int:
     """Edges without values between objects of one kind are won by their source."""
     parity = PARITY[model.relation]
     if y is not None or model.missing == "zero":
@@ -62,7 +64,9 @@ def parity_of_edges(model: Any, y: Any, Z: Any) -> int:
     return -1
 
 
-def objects_of(model: Any, X: Any, Z: Any, edges: Any, source: Any, target: Any) -> tuple[Any, Any]:
+def objects_of(
+    model: BaseEstimator, X: Matrix, Z: Matrix, edges: object, source: object, target: object
+) -> tuple[Any, Any]:
     """X and Z, or the ids in the edges where nothing else is known."""
     found = names.objects_of(X, Z, edges, source, target)
     if model.pairwise == "kronecker" and all(isinstance(A, Ids) or A is None for A in found):

@@ -29,7 +29,7 @@ def linear_scorer(coef: np.ndarray, intercept: object) -> Scorer:
     return lambda X: X @ w + b
 
 
-def kernel_scorer(kernel: Any, points: Any, coef: np.ndarray, intercept: object) -> Scorer:
+def kernel_scorer(kernel: Any, points: object, coef: np.ndarray, intercept: object) -> Scorer:
     """x -> k(x, points) coef + intercept."""
     a, b = coef.copy(), copy(intercept)
     return lambda X: expansion(kernel, X, points, a) + b

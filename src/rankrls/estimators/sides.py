@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array
 
 from .. import bases
 from ..checks import check_choice
 from ..core.features import Nystroem
-from ..kernels import Function, Kernel, Linear, Precomputed, as_kernel
+from ..kernels import Function, Kernel, KernelLike, Linear, Precomputed, as_kernel
 from ..relations import checks as relation_checks
 from ..relations import names
 from ..relations.edges import Pairwise
@@ -26,6 +26,7 @@ from ..relations.relation import Coefficients, Domain, EdgeSet, dense
 from ..system import memory
 from ..system.frames import as_frame
 from ..system.frames import names as frame_names
+from ..system.types import Matrix
 from ..tables import TableEncoder
 
 FLOATS = (np.float64, np.float32)
@@ -97,11 +98,11 @@ def _one_hot(data: Any) -> bool:
     return sparse.issparse(data) and data.nnz <= data.shape[0]
 
 
-def _double(data: Any) -> Any:
+def _double(data: object) -> Any:
     return sparse.csr_array(data, dtype=np.float64) if sparse.issparse(data) else np.asarray(data, dtype=np.float64)
 
 
-def as_objects(Z: Any, name: str, n_features: int | None = None, feature_names: Any = None) -> Any:
+def as_objects(Z: Matrix, name: str, n_features: int | None = None, feature_names: Any = None) -> Any:
     """Rows of features, or of similarities, with as many columns as a model knows, and with their names."""
     frame = as_frame(Z)
     relation_checks.check_feature_names(name, frame, feature_names)
@@ -121,7 +122,7 @@ def without_ids(objects: Any, *, table: bool = False) -> Any:
     return objects if objects is None or sparse.issparse(objects) else np.asarray(objects)
 
 
-def encoder_of(encoder: Any) -> Any:
+def encoder_of(encoder: BaseEstimator) -> Any:
     """A transformer that is not fitted, or None; "auto" takes tables with text and missing values."""
     if encoder is None or not isinstance(encoder, str):
         return None if encoder is None else clone(encoder)
@@ -144,8 +145,8 @@ def _numbers(objects: Any, encoder: Any, name: str) -> Any:
 
 
 def sides_of(
-    X: Any, Z: Any, kernels: tuple[Kernel | None, Kernel | None], indefinite: str, validate: Callable[[Any], Any],
-    of_bases: tuple[Any, Any] = (None, None), seed: int = 0, encoder: Any = None,
+    X: Matrix, Z: Matrix, kernels: tuple[Kernel | None, Kernel | None], indefinite: str, validate: Callable[[Any], Any],
+    of_bases: tuple[Any, Any] = (None, None), seed: int = 0, encoder: BaseEstimator = None,
 ) -> tuple[Side, Side]:  # fmt: skip
     """Both ends of a relation; the same one twice where there is no Z. `validate` checks X and notes its features."""
     found: list[Side] = []
@@ -168,7 +169,7 @@ def sides_of(
     return found[0], found[1]
 
 
-def kernels_of(kernel: Any, target_kernel: Any, Z: Any) -> tuple[Kernel | None, Kernel | None]:
+def kernels_of(kernel: KernelLike | None, target_kernel: Any, Z: Matrix) -> tuple[Kernel | None, Kernel | None]:
     """The kernels of X and of Z; None is linear."""
     if Z is None and target_kernel is not None:
         raise ValueError("target_kernel is the kernel of Z: pass Z, or leave target_kernel out")
@@ -300,7 +301,7 @@ def effects_of(a: Any, pairwise: Pairwise) -> tuple[np.ndarray, np.ndarray]:
     return pairwise.source * rows, pairwise.target * columns
 
 
-def _expanded(source: Side, target: Side, a: Any) -> np.ndarray:
+def _expanded(source: Side, target: Side, a: object) -> np.ndarray:
     """Coefficients of basis points at the ends that have them, of features at linear ones, else of objects."""
     A, B = (side.domain.array if side.domain.factored else None for side in (source, target))
     if isinstance(a, Coefficients) and A is not None and B is not None:

@@ -38,7 +38,7 @@ from ..problems.signed import SignedPrimal
 from ..system import memory
 from ..system.limits import limits
 from ..system.seeds import seed_of
-from ..system.types import Seed
+from ..system.types import Matrix, Seed
 
 SCALABLE = (Linear, Gaussian, Polynomial, Laplacian, Cosine)
 
@@ -217,7 +217,7 @@ def is_scalable(kernel: Kernel) -> bool:
     return type(kernel) in SCALABLE
 
 
-def multiplied(X: Any, W: np.ndarray) -> Any:
+def multiplied(X: Matrix, W: np.ndarray) -> Any:
     """The columns of X times W, in the precision of X."""
     if sparse.issparse(X):
         return sparse.csr_array(X @ sparse.diags_array(W.astype(X.dtype)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import checks
 from ..bases import BasisLike
 from ..kernels import KernelLike, is_precomputed
-from ..system.types import ArrayLike, MatrixLike, Seed
+from ..system.types import ArrayLike, Ids, MatrixLike, Seed
 from .base import Ranker
 from .intake import PartlyScored
 from .rankrls import RankRLS
@@ -129,7 +129,7 @@ class TransductiveRankRLS(Ranker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, qid: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike | str | None, qid: Ids | str = None) -> Self:
         """Learn from scored and unscored queries.
 
         Parameters

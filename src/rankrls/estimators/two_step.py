@@ -18,6 +18,7 @@ from ..relations.relation import EdgeSet
 from ..relations.two_step import BOTH, COLUMN, EDGE, OBJECT, ROW, Judged, TwoStep
 from ..system.parallel import threads_for
 from ..system.progress import reporting
+from ..system.types import Matrix
 from .judging import Evaluation, Judge
 from .relation_model import RelationModel
 from .relation_setup import PARITY
@@ -266,7 +267,7 @@ class TwoStepRLS(RelationModel):
         if parity and self.cv in (ROW, COLUMN):
             raise ValueError(f'cv="{self.cv}" leaves the mirrored edges in: use "{OBJECT}", "{BOTH}" or "{EDGE}"')
 
-    def _sides(self, X: Any, Z: Any) -> tuple[Side, Side]:
+    def _sides(self, X: Matrix, Z: Matrix) -> tuple[Side, Side]:
         if Z is not None and PARITY[self.relation]:
             raise ValueError(f'relation="{self.relation}" relates objects of one kind: leave Z out')
         if Z is not None and self.cv == OBJECT:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
@@ -12,7 +12,7 @@ from .. import checks
 ENGINES = ("elasticsearch", "opensearch", "vespa", "solr")
 
 
-def export(model: Any, to: str, *, window: int = 100) -> str:
+def export(model: BaseEstimator, to: str, *, window: int = 100) -> str:
     """The weights of a fitted `Fusion` as a search engine takes them.
 
     Parameters

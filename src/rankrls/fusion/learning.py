@@ -13,6 +13,7 @@ from .. import checks
 from ..clicks.judgments import Judgments, read_judgments
 from ..estimators import RankRLS
 from ..metrics import get_metric
+from ..system.types import Seed
 from .runs import NORMALISATIONS, Runs
 
 
@@ -178,7 +179,7 @@ def _jackknife(S: np.ndarray, y: np.ndarray, qid: np.ndarray, alpha: float) -> n
     return np.sqrt((n - 1) / n * ((found - np.mean(found, axis=0)) ** 2).sum(axis=0))
 
 
-def make_runs(n_queries: int = 100, *, top: int = 20, random_state: Any = None) -> tuple[Runs, Judgments]:
+def make_runs(n_queries: int = 100, *, top: int = 20, random_state: Seed = None) -> tuple[Runs, Judgments]:
     """Runs of three retrievers on generated documents, and judgments of all of them.
 
     Parameters

@@ -9,11 +9,11 @@ Demanded exactly, it is an equation A v = d. With v0 the solution without it and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from ..core.statistics import Statistics
+from ..system.types import DTypeLike
 from .base import Model
 from .solved import model_at
 
@@ -60,7 +60,7 @@ class Preferred:
 
 
 def constrained_model(
-    alpha: float, sums: Statistics, W: np.ndarray | None, dtype: Any, pairs: Preferred | None
+    alpha: float, sums: Statistics, W: np.ndarray | None, dtype: DTypeLike, pairs: Preferred | None
 ) -> tuple[Model, float]:
     """The model of the sums in which pairs hold that are demanded exactly, and by how much they fail at worst."""
     model = model_at(alpha, sums, W, dtype)

@@ -12,6 +12,7 @@ from ..core.penalty import unwhitened, whitened
 from ..core.ridge import RidgePath, primal
 from ..core.statistics import Statistics
 from ..core.symmetric import UNCLEAR, ill_conditioned, solve_shifted
+from ..system.types import DTypeLike
 from .base import Model
 
 STEPS = 3
@@ -63,7 +64,7 @@ def needs_rows(sums: Statistics, W: np.ndarray | None, alphas: Any) -> bool:
 
 
 def model_at(
-    alpha: float, sums: Statistics, W: np.ndarray | None, dtype: Any, rows: ReadableRows | None = None
+    alpha: float, sums: Statistics, W: np.ndarray | None, dtype: DTypeLike, rows: ReadableRows | None = None
 ) -> Model:
     """The model at one alpha: from a Cholesky factor where that is safe, else from the path."""
     check_determined(alpha, sums, W, dtype)
@@ -82,7 +83,7 @@ def cholesky_solution(sums: Statistics, alpha: float, W: np.ndarray | None = Non
     return unwhitened(W, solve_shifted(gram, alpha, cross))
 
 
-def check_determined(alpha: float, sums: Statistics, W: np.ndarray | None, dtype: Any) -> None:
+def check_determined(alpha: float, sums: Statistics, W: np.ndarray | None, dtype: DTypeLike) -> None:
     """Without a penalty the rows must determine every weight."""
     if alpha == 0:
         directions = len(sums.gram) if W is None else int(np.count_nonzero(W)) if W.ndim == 1 else W.shape[1]

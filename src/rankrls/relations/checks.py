@@ -12,6 +12,7 @@ from ..checks import _differ, check_choice, check_kernel_matrix, check_number, c
 from ..core.queries import Queries
 from ..metrics import get_metric
 from ..system.frames import names
+from ..system.types import ArrayLike, MatrixLike, Table
 from ..system.warnings import warn
 from .folds import RelationKFold
 from .games import EdgeList
@@ -73,7 +74,7 @@ def check_relation(Y: Any, p: int, r: int, *, one_domain: bool, missing: str = "
     return EdgeSet((p, r), None, rows, columns, Y[known])
 
 
-def _stored(Y: Any, missing: str) -> EdgeSet:
+def _stored(Y: MatrixLike, missing: str) -> EdgeSet:
     """The edges of a sparse matrix."""
     Y = sparse.csr_array(Y, dtype=np.float64)
     Y.sum_duplicates()
@@ -98,7 +99,7 @@ def warn_of_lone_objects(edges: EdgeSet, names: tuple[str, str]) -> None:
         )
 
 
-def check_feature_names(name: str, frame: Any, known: Any) -> None:
+def check_feature_names(name: str, frame: Table, known: Any) -> None:
     """A frame has the features of the frame a model was fitted with, in their order."""
     given = [str(column) for column in names(frame)]
     if known is None or not given or given == list(known):
@@ -167,7 +168,7 @@ def _check_parity(edges: EdgeSet, parity: int) -> None:
         )
 
 
-def weighted(edges: EdgeSet, sample_weight: Any, *, turned: bool) -> EdgeSet:
+def weighted(edges: EdgeSet, sample_weight: ArrayLike | None, *, turned: bool) -> EdgeSet:
     """Edges with the weights of conditioning objects, or of entries of the matrix they came from."""
     if sample_weight is None:
         return edges

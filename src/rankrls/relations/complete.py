@@ -33,6 +33,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from ..system.parallel import n_threads, share
+from ..system.types import DTypeLike
 from .leverage import INTERPOLATE, remaining
 from .relation import Coefficients, Domain, part
 
@@ -90,7 +91,7 @@ class Kronecker:
     def leave_rows_out(
         self,
         alphas: np.ndarray,
-        dtype: Any = np.float64,
+        dtype: DTypeLike = np.float64,
         *,
         rows: slice = slice(None),
         constants: bool = False,

@@ -23,6 +23,7 @@ from scipy import sparse
 
 from ..core.krylov import Product, Solution, conjugate_residuals, multishift_cg, preconditioned_cg
 from ..system.parallel import share
+from ..system.types import Matrix
 from .loss import EdgeLoss
 from .pairs import LIMIT, PairFeatures
 from .relation import Domain, EdgeSet, dense, part
@@ -142,7 +143,7 @@ class EdgeKernel:
         return self.at(v, *((self.columns, self.rows) if self.swapped else (self.rows, self.columns)))
 
 
-def sampled(A: np.ndarray, B: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def sampled(A: np.ndarray, B: Matrix, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """(q,) elements (rows, columns) of A B', a block of edges at a time; B may be sparse."""
     out = np.empty(len(rows))
     step = max(1, CELLS // max(1, A.shape[1]))

@@ -116,7 +116,7 @@ def _best(candidates: Sequence[Candidate], edges: EdgeSet, search: Search) -> Fi
     return _solve(candidate, problem, float(alpha), search, found)  # type: ignore[arg-type]
 
 
-def pairwise_kernels(names: Any, G: Domain, K: Domain) -> list[Pairwise]:
+def pairwise_kernels(names: Sequence[str] | None, G: Domain, K: Domain) -> list[Pairwise]:
     """The kernels of pairs that a name stands for; several names leave their weights to hold-out.
 
     Effects of one end are in units of the mean of the other end's kernel, so that no scale of features matters.

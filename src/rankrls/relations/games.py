@@ -10,6 +10,7 @@ import numpy as np
 
 from ..checks import check_numbers, check_weights
 from ..system.frames import as_frame
+from ..system.types import ArrayLike
 from . import names
 from .names import Ids
 from .relation import EdgeSet
@@ -34,8 +35,8 @@ class EdgeList:
 
     @classmethod
     def of(
-        cls, edges: Any, y: Any, ids: tuple[Ids, Ids], *, source: Any = None, target: Any = None,
-        sample_weight: Any = None, date: Any = None, half_life: Any = None, home: Any = None,
+        cls, edges: Any, y: ArrayLike | None, ids: tuple[Ids, Ids], *, source: Any = None, target: Any = None,
+        sample_weight: object = None, date: Any = None, half_life: Any = None, home: Any = None,
     ) -> EdgeList:  # fmt: skip
         """Edges from an array of pairs, or from the columns of a table; no y is a 1 for each edge."""
         frame = as_frame(edges)

@@ -18,11 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from ..system.types import DTypeLike
+
 INTERPOLATE = 256  # eigenvalues beyond which leverages are interpolated
 
 
 def remaining(
-    V: np.ndarray, g: np.ndarray, s: np.ndarray, alphas: np.ndarray, dtype: Any, interpolate: int = INTERPOLATE
+    V: np.ndarray, g: np.ndarray, s: np.ndarray, alphas: np.ndarray, dtype: DTypeLike, interpolate: int = INTERPOLATE
 ) -> Iterator[Callable[[slice], np.ndarray]]:
     """For each alpha a function rows -> (n, len(s)) of one less the leverage."""
     square = V**2

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..system.frames import as_column, as_frame, names
+from ..system.types import ArrayLike, Matrix
 
 LISTED = 5  # ids shown in a message
 BY_ID = "ids"  # instead of features: objects that are known by their ids only
@@ -37,7 +38,7 @@ class Ids:
         return cls(labels, not is_range(labels), True)
 
     @classmethod
-    def of_objects(cls, objects: Any) -> Ids:
+    def of_objects(cls, objects: ArrayLike) -> Ids:
         """Those of a table; ids themselves, where there is nothing else, stay what they are."""
         return objects if isinstance(objects, Ids) else cls.of(as_frame(objects))
 
@@ -69,7 +70,7 @@ class Ids:
                 "times; each object is one row"
             )
 
-    def rows(self, labels: Any, what: str) -> np.ndarray:
+    def rows(self, labels: ArrayLike, what: str) -> np.ndarray:
         """The row numbers of some ids; `what` they are, in errors."""
         values = np.asarray(as_column(labels))
         if not self.named and values.dtype.kind in "iu":
@@ -93,11 +94,11 @@ class Ids:
             )
         return np.array(found, dtype=np.intp)
 
-    def places(self, labels: Any) -> np.ndarray:
+    def places(self, labels: ArrayLike) -> np.ndarray:
         """The row numbers of some ids, -1 where there is no such object."""
         return np.array([self.number.get(label, -1) for label in np.asarray(labels).tolist()], dtype=np.intp)
 
-    def knows(self, label: Any) -> bool:
+    def knows(self, label: object) -> bool:
         try:
             return label in self.number
         except TypeError:
@@ -120,7 +121,7 @@ def _some(labels: Any) -> str:
     return shown + (", ..." if len(labels) > LISTED else "")
 
 
-def in_order(of: str, labels: Any, ids: Ids, whose: str) -> np.ndarray | None:
+def in_order(of: str, labels: ArrayLike, ids: Ids, whose: str) -> np.ndarray | None:
     """The places of `ids` among labels of another frame; None where there is nothing to put in order."""
     given = np.asarray(labels)
     if not ids.of_frame or (not ids.named and is_range(given)):
@@ -152,7 +153,7 @@ def aligned(Y: Any, source: Ids, target: Ids, names_: tuple[str, str]) -> Any:
     return Y if columns is None else Y.iloc[:, columns]
 
 
-def similarities(K: Any, known: Any, name: str) -> Any:
+def similarities(K: Any, known: object, name: str) -> Any:
     """A frame of similarities with its columns in the order of the training objects, by their labels."""
     if not hasattr(K, "iloc") or known is None:
         return K
@@ -181,7 +182,7 @@ def column(frame: Any, name: Any, argument: str) -> np.ndarray:
     return np.asarray(frame[name])
 
 
-def ends(edges: Any, source: Any, target: Any) -> tuple[Any, Any]:
+def ends(edges: Any, source: object, target: object) -> tuple[Any, Any]:
     """Both ends of edges: columns of a frame by their names, else the two columns of an array."""
     frame = as_frame(edges)
     if source is not None or target is not None:
@@ -208,7 +209,7 @@ def ends(edges: Any, source: Any, target: Any) -> tuple[Any, Any]:
     return pairs[:, 0], pairs[:, 1]
 
 
-def objects_of(X: Any, Z: Any, edges: Any, source: Any, target: Any) -> tuple[Any, Any]:
+def objects_of(X: Matrix, Z: Matrix, edges: object, source: object, target: object) -> tuple[Any, Any]:
     """X and Z, with the ids that edges name in place of None and of "ids": objects of which nothing else is known."""
     of_x, of_z = X is None or _is_word(X, BY_ID), _is_word(Z, BY_ID)
     if not (of_x or of_z):
@@ -219,7 +220,7 @@ def objects_of(X: Any, Z: Any, edges: Any, source: Any, target: Any) -> tuple[An
     return Ids.distinct(first) if of_x else X, Ids.distinct(second) if of_z else Z
 
 
-def _is_word(value: Any, word: str) -> bool:
+def _is_word(value: object, word: str) -> bool:
     return isinstance(value, str) and value == word
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..system.types import Matrix
+
 LIMIT = 60_000_000  # products that are kept in memory
 BLOCK = 1 << 21  # products made at a time
 
@@ -17,7 +19,7 @@ BLOCK = 1 << 21  # products made at a time
 class PairFeatures:
     """A (q, D) with A A' the product kernel of q edges between objects with sparse features."""
 
-    def __init__(self, X: Any, Z: Any, rows: np.ndarray, columns: np.ndarray, parity: int):
+    def __init__(self, X: Matrix, Z: Matrix, rows: np.ndarray, columns: np.ndarray, parity: int):
         self.X, self.Z, self.parity = sparse.csr_array(X), sparse.csr_array(Z), parity
         if parity:
             rows, columns = np.concatenate([rows, columns]), np.concatenate([columns, rows])

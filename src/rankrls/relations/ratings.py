@@ -72,5 +72,5 @@ def probability_scale(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | N
     return max(b, 0.0) / size
 
 
-def logistic(x: Any) -> Any:
+def logistic(x: object) -> Any:
     return 0.5 * (1 + np.tanh(np.asarray(x) / 2))

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .types import Matrix
+
 BLOCK_CELLS = 1 << 20
 
 
-def row_keys(X: Any, seed: int) -> np.ndarray:
+def row_keys(X: Matrix, seed: int) -> np.ndarray:
     """(m,) a 64-bit key of each row, dense or sparse, from a seed and the row's values as 64-bit floats.
 
     Each value that is not zero contributes a hash of itself and of its column; their sum is mixed once more.
@@ -83,7 +85,7 @@ def _hashed(values: np.ndarray, column_keys: np.ndarray) -> np.ndarray:
     return np.where(bits == 0, np.uint64(0), _mixed(bits + column_keys))
 
 
-def _sparse_sums(X: Any, column_keys: np.ndarray) -> np.ndarray:
+def _sparse_sums(X: Matrix, column_keys: np.ndarray) -> np.ndarray:
     X = sparse.csr_array(X)
     if not X.has_canonical_format:
         X = X.copy()

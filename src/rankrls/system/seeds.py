@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .types import Seed
 
-def seed_of(random_state: Any) -> int:
+
+def seed_of(random_state: Seed) -> int:
     """A seed: the number given, a new one for None, or one drawn from a Generator or RandomState.
 
     Examples

@@ -7,8 +7,6 @@ Its rank within the query, as a normal score too, says what a score over all row
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -17,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import checks
 from ..core.queries import Queries
 from ..system import frames
+from ..system.types import DTypeLike
 
 END = 3.0  # scores stay within three standard deviations
 KNOTS = 2000  # values of a column whose scores are stored
@@ -135,7 +134,7 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
         ends += [" missing"] * len(self.missing_)
         return np.array([names[i] + end for i, end in zip(self.source_, ends, strict=True)], dtype=object)
 
-    def scores(self, X: np.ndarray, queries: Queries, dtype: Any) -> np.ndarray:
+    def scores(self, X: np.ndarray, queries: Queries, dtype: DTypeLike) -> np.ndarray:
         """The scores of checked rows, in the given precision."""
         N = self._unscaled(X, queries, dtype)
         N /= self.scale_.astype(dtype)
@@ -156,7 +155,7 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
         self.scale_ = np.where(deviation > 1e-3, deviation, 1.0)
         return self
 
-    def _unscaled(self, X: np.ndarray, queries: Queries, dtype: Any) -> np.ndarray:
+    def _unscaled(self, X: np.ndarray, queries: Queries, dtype: DTypeLike) -> np.ndarray:
         n, twice = len(self.columns_), 1 + bool(self.relative)
         N = np.empty((len(X), twice * n + len(self.missing_)), dtype=dtype)
         for j, (i, values, scores) in enumerate(zip(self.columns_, self.values_, self.scores_, strict=True)):

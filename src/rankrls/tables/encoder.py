@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import checks
 from ..system import frames
-from ..system.types import ArrayLike, Matrix, MatrixLike
+from ..system.types import ArrayLike, Ids, Matrix, MatrixLike
 from ..system.warnings import warn
 from . import reading
 from .learning import Learned, ManyLevelsError, Rows, Settings, TableParts, encode, infinite, learn
@@ -358,7 +358,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _elsewhere(X: Any, y: Any, qid: Any) -> Any:
+def _elsewhere(X: Matrix, y: np.ndarray, qid: Ids) -> Any:
     """Rows that are not in memory: on a cluster, in a file, or in blocks one after the other."""
     if hasattr(X, "sum_tables"):
         return X

@@ -17,6 +17,7 @@ from ..blocks.sources import Kinds, LabelColumns, OpenTable, Source, Table, sour
 from ..core.queries import Queries
 from ..datasets import RankingData
 from ..system import frames
+from ..system.types import Matrix
 from . import reading
 from .learning import Rows, encode
 from .summaries import folds_of
@@ -42,7 +43,7 @@ class TrainingMaps:
         return sum(len(made.names) for made in self.maps)
 
 
-def table_parts(X: Any, y: object, qid: object) -> Any:
+def table_parts(X: Matrix, y: object, qid: object) -> Any:
     """The rows of something that is not in memory, as a table of any columns; None if it is in memory."""
     return source_of(X, y, qid, None, Kinds(RawTable, FrameBlocks))
 
@@ -120,7 +121,7 @@ class FrameBlocks(Source):
             ids = np.zeros(m, dtype=np.int64) if qid is None else np.asarray(qid)
             yield Rows(X, labels, Queries.of(as_labels(ids))), y, qid, weights
 
-    def _opened(self, item: Any) -> tuple[Any, ...]:
+    def _opened(self, item: object) -> tuple[Any, ...]:
         if isinstance(item, RankingData):
             item = (item.X, item.y, item.qid)
         if isinstance(item, tuple):

@@ -45,7 +45,7 @@ class Help(argparse.HelpFormatter):
         return f"{text} (default {_shown(action.default)})"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
