@@ -61,4 +61,4 @@ def test_few_parameters_are_any(capsys):
     share = len(free) / len(known)
     with capsys.disabled():
         print(f" [{share:.1%} of {len(known):,} parameters are Any]", end=" ")
-    assert share < 0.12, free
+    assert share < 0.05, free

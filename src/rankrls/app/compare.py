@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.queries import Queries
 from ..metrics import get_metric, randomisation_test, standard_error
+from ..system.types import Matrix
 from .session import Session
 from .state import Snapshot
 
@@ -69,7 +70,7 @@ def _unjudged(queries: Queries, ranks: np.ndarray, unjudged: np.ndarray) -> floa
     return float(queries.sum((ranks <= TOP) & unjudged).mean())
 
 
-def _pair(session: Session, metric: str, ranks: Any, values: Any) -> dict[str, Any]:
+def _pair(session: Session, metric: str, ranks: Any, values: Matrix) -> dict[str, Any]:
     sign = 1 if get_metric(metric).greater_is_better else -1
     gain = sign * (values[1] - values[0])
     known = np.flatnonzero(~np.isnan(gain))

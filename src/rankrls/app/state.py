@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from ..core.weighting import WEIGHTINGS
 from ..metrics import get_metric
 from .grades import Grades
@@ -145,7 +147,7 @@ def describe(action: Action) -> str:
     return words[kind](action) if kind in words else str(kind)
 
 
-def _count(values: Any, noun: str) -> str:
+def _count(values: np.ndarray, noun: str) -> str:
     many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{len(values):,} {noun if len(values) == 1 else many}"
 

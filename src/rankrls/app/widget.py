@@ -38,7 +38,7 @@ def widget(session: Session) -> Any:
             self.on_msg(self._answer)
             session.listen(lambda event: self.send({"event": event}))
 
-        def _answer(self, _: Any, message: dict[str, Any], buffers: Any) -> None:
+        def _answer(self, _: object, message: dict[str, Any], buffers: Any) -> None:
             body = bytes(buffers[0]) if buffers else json.dumps(message.get("body")).encode()
             params = {str(k): str(v) for k, v in (message.get("params") or {}).items()}
             found = self.api.answer(str(message.get("method")), str(message.get("path")), params, body)

@@ -16,7 +16,9 @@ GRID = np.linspace(-2.5, 2.5, 41)
 STEPS = 32  # of the line between two items
 
 
-def interactions(made: Features, coef: np.ndarray, lifts: dict[tuple[int, ...], float], names: Any) -> list[dict]:
+def interactions(
+    made: Features, coef: np.ndarray, lifts: dict[tuple[int, ...], float], names: Sequence[str]
+) -> list[dict]:
     """The pairs of an additive model, largest spread first."""
     total: dict[tuple[int, ...], float] = {}
     for columns, spread in zip(made.map.members, spreads(made.map, made.sums, coef), strict=True):
@@ -67,7 +69,9 @@ def _values(maps: ColumnMaps, i: int) -> np.ndarray:
     return ndtr(GRID * scale) if maps.relative and i < 2 * n else GRID.copy()
 
 
-def explanation(predict: Callable, N: np.ndarray, pair: np.ndarray, source: np.ndarray, names: Any) -> dict[str, Any]:
+def explanation(
+    predict: Callable, N: np.ndarray, pair: np.ndarray, source: np.ndarray, names: Sequence[str]
+) -> dict[str, Any]:
     """What each column adds to the difference of the scores of two rows N (2, n)."""
     a, b = N[0].astype(np.float64), N[1].astype(np.float64)
     columns = np.unique(source[a != b])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import zipfile
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -37,7 +38,7 @@ class Checkpoint:
     It is always replaced as a whole. It names the data and parameters of its fit, and is removed when the fit ends.
     """
 
-    def __init__(self, path: Any = None, belongs_to: str = ""):
+    def __init__(self, path: str | os.PathLike[str] | None = None, belongs_to: str = ""):
         self.path = None if path is None else Path(path)
         self.belongs_to = belongs_to
         self.passes: list[Pass] = []

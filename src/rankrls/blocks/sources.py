@@ -492,7 +492,12 @@ class Batches(Source):
 
 
 def checked(
-    X: Any, y: Any, qid: object, weights: np.ndarray | None, where: str, columns: Sequence[str] | None
+    X: Matrix | None,
+    y: np.ndarray,
+    qid: object,
+    weights: np.ndarray | None,
+    where: str,
+    columns: Sequence[str] | None,
 ) -> Block:
     """Finite numbers with one label, query id and weight per row; rows of weight zero are left out."""
     m = len(y) if X is None else X.shape[0]

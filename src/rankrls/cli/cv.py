@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import PurePath
-from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from ..datasets import RankingData
 from ..estimators.curve import Curve, curve_of, scoring_name
 from ..estimators.pipelines import ranker_of
 from ..plotting import HoldOutDisplay, PursuitPathDisplay
@@ -46,7 +46,7 @@ def run(args: Namespace) -> None:
     say(args, record, f"{head}\n\n{text(curve, name)}\n\nchose {learning.settled(record['chosen'])}")
 
 
-def _leaderboard(args: Namespace, data: Any, ranker: Any, seconds: float) -> None:
+def _leaderboard(args: Namespace, data: RankingData, ranker: BaseEstimator, seconds: float) -> None:
     """The candidates of AutoRanker, best first."""
     if args.plot:
         raise ValueError("--plot draws the curve of alpha; --method auto has a leaderboard instead")

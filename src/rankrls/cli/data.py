@@ -46,7 +46,7 @@ def read(
     args: Namespace,
     *,
     names: Sequence[str] | None = None,
-    n_features: Any = None,
+    n_features: int | None = None,
     label: bool = True,
 ) -> Any:
     """All rows of one or several files; `names` and `n_features` are those of a model."""
@@ -70,7 +70,13 @@ def _read_one(
 
 
 def blocks(
-    path: str, args: Namespace, rows: int, *, whole_queries: bool, names: Sequence[str] | None = None, n_features: Any
+    path: str,
+    args: Namespace,
+    rows: int,
+    *,
+    whole_queries: bool,
+    names: Sequence[str] | None = None,
+    n_features: int | None,
 ) -> Any:
     """Rows for prediction, block after block; whole queries if they must be."""
     table = kind(path, args.input_format) != "letor"

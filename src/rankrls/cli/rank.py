@@ -6,6 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from . import relation_data, relations
 from .text import say, table
@@ -28,7 +29,7 @@ def run(args: Namespace) -> None:
     say(args, {"ranking": frame.astype(object).to_dict("records")}, table(columns, rows))
 
 
-def _ranking(model: Any, args: Namespace) -> Any:
+def _ranking(model: BaseEstimator, args: Namespace) -> Any:
     """A frame with the best for each object asked for."""
     candidates = relation_data.objects(args.target_features, args)
     if args.features is None:
@@ -63,7 +64,7 @@ def of_its_kind(label: str, known: np.ndarray) -> Any:
     raise ValueError(f"there is no object {label!r} among {len(known):,}{hint}")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, float | np.floating):
         return "" if np.isnan(value) else f"{value:.4g}"
     return str(value)

@@ -162,7 +162,7 @@ def pandas() -> Any:
     return found
 
 
-def read_table(path: str, args: Namespace, *, index: Any = None, header: bool = True) -> Any:
+def read_table(path: str, args: Namespace, *, index: object = None, header: bool = True) -> Any:
     """A table of any format; the delimiter is a comma, a tab, a semicolon or blanks, whichever the first line has."""
     form = kind(path, getattr(args, "input_format", None))
     with source(path, args.quiet) as file:

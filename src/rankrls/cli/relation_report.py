@@ -165,7 +165,7 @@ def _named(model: ConditionalRankRLS) -> bool:
     return not (ids.dtype.kind in "iu" and np.array_equal(ids, np.arange(len(ids))))
 
 
-def _as_id(label: Any) -> Any:
+def _as_id(label: object) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 

@@ -6,10 +6,12 @@ from argparse import Namespace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ..estimators import ConditionalRankRLS
 from ..estimators.curve import curve_of
 from ..system.progress import working
+from ..system.types import Matrix
 from . import learning, relation_data
 from .options.relations import PARAMETERS
 from .relation_data import Relation, is_similarity
@@ -29,7 +31,7 @@ SHARED = (
 FEW = 10  # rows of a list that is printed
 
 
-def is_relation(model: Any) -> bool:
+def is_relation(model: BaseEstimator) -> bool:
     return isinstance(model, ConditionalRankRLS)
 
 
@@ -148,7 +150,7 @@ def predict(model: ConditionalRankRLS, args: Namespace) -> None:
     write(frame, args)
 
 
-def edge_scores(model: ConditionalRankRLS, edges: Any, X: Any, Z: Any, columns: dict[str, Any]) -> Any:
+def edge_scores(model: ConditionalRankRLS, edges: Any, X: Matrix, Z: Matrix, columns: dict[str, Any]) -> Any:
     """A frame with a row for each edge."""
     ends = {"source": columns["source"], "target": columns["target"]}
     home = columns.get("home") if hasattr(model, "home_advantage_") else None

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from ..estimators.curve import curve_of
+from ..estimators.curve import Curve, curve_of
 from ..estimators.pipelines import ranker_of
 from . import learning, relations
 from .data import mind_groups, read
@@ -55,7 +55,7 @@ def run(args: Namespace) -> None:
     say(args, record, "\n".join(lines), file=learning.out(args.output))
 
 
-def _held_out(ranker: BaseEstimator, curve: Any) -> str:
+def _held_out(ranker: BaseEstimator, curve: Curve | None) -> str:
     """What hold-out said, in a line."""
     if hasattr(ranker, "leaderboard_"):
         n = len(ranker.leaderboard_)

@@ -198,7 +198,7 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def from_clicks(log: ClickLog, *, theta: Any = None) -> Judgments:
+def from_clicks(log: ClickLog, *, theta: np.ndarray | None = None) -> Judgments:
     """Clicks over expected clicks as judgments: sum of clicks / sum of impressions times propensity, for each document.
 
     Parameters

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -43,7 +42,7 @@ class ClickLog:
     @classmethod
     def of(
         cls,
-        table: Any,
+        table: object,
         *,
         query: str = "query",
         document: str = "document",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .. import checks
@@ -17,7 +15,7 @@ def simulate(
     y: np.ndarray,
     qid: Ids = None,
     *,
-    scores: Any = None,
+    scores: np.ndarray | None = None,
     model: str = "position-based",
     sessions: int = 10,
     top: int = 10,

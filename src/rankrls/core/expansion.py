@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from ..system.types import Matrix
 CELLS = 1 << 19  # kernel values of a block: they stay in the cache while they are multiplied
 
 
-def expansion(kernel: Kernel, X: Matrix, points: Any, coef: np.ndarray, *, cells: int = CELLS) -> np.ndarray:
+def expansion(kernel: Kernel, X: Matrix, points: Matrix, coef: np.ndarray, *, cells: int = CELLS) -> np.ndarray:
     """f(x) = sum_i k(x, x_i) a_i for the rows x of X; memory is that of a block of kernel values for each thread."""
     m, r = X.shape[0], points.shape[0]
     step = max(16, cells // max(1, r))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -39,7 +38,7 @@ class PairPreferences(LinearOperator):
         return [slice(i, i + BATCH_ROWS) for i in range(0, self.shape[0], BATCH_ROWS)]
 
     def factor(
-        self, pairs: slice, read: Read, shift: Any = 0.0, level: np.ndarray | None = None
+        self, pairs: slice, read: Read, shift: object = 0.0, level: np.ndarray | None = None
     ) -> Iterator[np.ndarray]:
         """Rows of F V, sparse if those of V are; a shift cancels in differences."""
         A = read(self.pair[pairs, 0])

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ..system.types import Matrix
+
 BATCH_ROWS = 2048  # large enough to hide the interpreter, small enough for the cache
 
 
@@ -25,7 +27,7 @@ class Batch:
     rows: slice | np.ndarray  # (g * l,)
     length: int
 
-    def take(self, V: Any) -> Any:
+    def take(self, V: Matrix) -> Any:
         """The rows of V that belong to the batch (a view where they lie together)."""
         return V[self.rows]
 

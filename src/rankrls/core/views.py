@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..bases import CANDIDATES, deal, is_count, points
+from ..bases import CANDIDATES, BasisLike, deal, is_count, points
 from ..kernels import WIDTHS, Kernel, Precomputed, as_kernel, is_precomputed
 from ..system.rows import DistinctRows
 from ..system.types import Matrix
@@ -57,14 +57,14 @@ class FittedView:
             return self.kernel(V, self.points)
         return V.toarray() if sparse.issparse(V) else V
 
-    def scores(self, X: Any, coef: np.ndarray) -> np.ndarray:
+    def scores(self, X: Matrix, coef: np.ndarray) -> np.ndarray:
         """(k, ...) the scores of k rows; sparse rows of a linear view stay so."""
         if self.kernel is None and sparse.issparse(X):
             return np.asarray(X[:, self.columns].astype(np.float64) @ coef)
         return self(X) @ coef
 
 
-def as_views(views: Any, kernel: object, basis: object) -> list[View]:
+def as_views(views: object, kernel: object, basis: object) -> list[View]:
     """A list of views, or a number of them that differ by the rows in their basis."""
     if isinstance(views, Sequence) and not isinstance(views, str):
         for number, view in enumerate(views):
@@ -91,7 +91,12 @@ def n_widths(views: Sequence[View]) -> int:
 
 
 def fitted_views(
-    views: Sequence[View], X: Any, names: Any, weights: np.ndarray | None, seed: int, width: int | None = None
+    views: Sequence[View],
+    X: Matrix,
+    names: Sequence[str] | None,
+    weights: np.ndarray | None,
+    seed: int,
+    width: int | None = None,
 ) -> list[FittedView]:
     """Views with everything fixed; the points that views draw by number are disjoint rows.
 
@@ -164,7 +169,7 @@ def _columns(columns: Any, n: int, names: Any, where: str) -> slice | np.ndarray
     return slice(int(array[0]), int(array[-1]) + 1) if together else array
 
 
-def _kernel_of_points(K: Any, basis: Any, where: str) -> np.ndarray:
+def _kernel_of_points(K: Any, basis: BasisLike | None, where: str) -> np.ndarray:
     """(r, r) the kernel values among the points whose values with all rows are the columns of K (m, r)."""
     m, r = K.shape
     numbers = np.arange(m) if basis is None else np.asarray(basis)
@@ -182,7 +187,7 @@ def _kernel_of_points(K: Any, basis: Any, where: str) -> np.ndarray:
     return of_points.astype(np.float64)
 
 
-def _check_kernel_and_basis(kernel: Kernel | None, basis: Any, where: str, width: int | None) -> None:
+def _check_kernel_and_basis(kernel: Kernel | None, basis: BasisLike | None, where: str, width: int | None) -> None:
     if kernel is None and basis is not None:
         raise ValueError(f"{where}basis needs a kernel; a linear view has no use for it")
     if width is None and getattr(kernel, "gamma", None) == "auto":

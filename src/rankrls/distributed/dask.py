@@ -28,7 +28,7 @@ from sklearn.base import BaseEstimator
 from ..blocks.block import Block
 from ..blocks.totals import QueryTotals
 from ..system.parallel import one_thread_each
-from ..system.types import ArrayLike, Predictor
+from ..system.types import ArrayLike, Matrix, Predictor
 from .fitting import fit as fit_partitions
 from .partitions import Partitions, Reader, Task, added, columns_of, is_encoded, some_rows, table_of
 from .scoring import check_model, model_features, rows_for, score_array, score_frame
@@ -340,7 +340,7 @@ def _of_arrays(X: da.Array, y: Column | None, qid: Column | None, sample_weight:
     return DaskRows(on_rows, on_labels, Reader(), X.shape[1], dtype, None, n_targets)
 
 
-def _like(X: da.Array, name: str, values: Any) -> Any:
+def _like(X: da.Array, name: str, values: Matrix) -> Any:
     """Labels in the chunks of X's rows."""
     if values is None:
         return None

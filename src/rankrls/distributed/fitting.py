@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ..bases import CANDIDATES, Basis, Draw, is_count
 from ..blocks.totals import Loss
@@ -24,7 +25,7 @@ from ..system.types import Matrix
 from .partitions import Partitions, is_encoded
 
 
-def fit(estimator: Any, parts: Partitions) -> Any:
+def fit(estimator: BaseEstimator, parts: Partitions) -> Any:
     """Fit an estimator to partitions; an encoder of tables before it learns from all of them first."""
     if is_encoded(estimator) and len(estimator.steps) == 2:
         (_, encoder), (_, ranker) = estimator.steps

@@ -15,7 +15,7 @@ from ..core.queries import BATCH_ROWS
 from ..core.views import as_views
 from ..core.weighting import WEIGHTINGS
 from ..metrics import get_metric
-from ..system.types import ArrayLike, MatrixLike, Seed
+from ..system.types import ArrayLike, Ids, MatrixLike, Seed
 from .coregularising import JointSource, fit_joint, joint_rows, values
 from .intake import PartlyScored
 from .view_paths import ViewPaths

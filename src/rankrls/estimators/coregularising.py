@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .. import checks
 from ..core.statistics import Statistics
@@ -68,7 +69,7 @@ class JointRows:
 class JointSource(Protocol):
     """Rows that are elsewhere, in a file or on a cluster: the scored ones are fetched, the others added up there."""
 
-    def joint_rows(self, model: Any) -> tuple[Seen, JointRows]: ...
+    def joint_rows(self, model: BaseEstimator) -> tuple[Seen, JointRows]: ...
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def of_views(stack: Stack, weights: ViewWeights, *, flat: bool) -> tuple[list[np
     return ([c[:, 0] for c in coefs], intercepts[:, 0]) if flat else (coefs, intercepts)
 
 
-def joint_rows(model: JointParameters, names: Any, rows: PartlyScored) -> Iterator[JointRows]:
+def joint_rows(model: JointParameters, names: Sequence[str] | None, rows: PartlyScored) -> Iterator[JointRows]:
     """What the views are and what they have to agree on, for each width of kernels there is to choose from."""
     X, u = rows.X, rows.weights
     among = rows.unscored if model.agree_on == "unscored" else np.sort(np.concatenate([rows.scored, rows.unscored]))

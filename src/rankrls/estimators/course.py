@@ -195,7 +195,7 @@ class SizedRanker(Ranker):
             scores[i : i + BATCH_ROWS] = (total + intercepts.sum(axis=1)) / M
         return scores
 
-    def resized(self, n_basis: Any) -> Self:
+    def resized(self, n_basis: int) -> Self:
         """The model of another size on the path; nothing is fitted.
 
         Parameters
@@ -222,7 +222,7 @@ class SizedRanker(Ranker):
             raise ValueError(f"n_basis must be a size on the path, 1 to {len(self.path_)}, got {n_basis!r}")
         return self._copy(self._course, int(n_basis))
 
-    def alternatives(self, k: object = 5, *, tolerance: Any = 0.05) -> Any:
+    def alternatives(self, k: int = 5, *, tolerance: float = 0.05) -> list[Self]:
         """Other models of the same size that are nearly as good on the training rows.
 
         Each comes from a pursuit that is forbidden one of the functions of this model (or several, while there are not

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -126,7 +126,7 @@ class PairFeedback(RidgeRanker):
 
     # ---------------------------------------------------------------- inside
 
-    def _differences(self, X: Matrix, pairs: Any) -> Preferred:
+    def _differences(self, X: Matrix, pairs: object) -> Preferred:
         """The pairs in the feature space of the model, margins and weights still to be filled in."""
         check_is_fitted(self, "alpha_")
         sums = self.statistics_

@@ -24,7 +24,7 @@ def mind_columns(X: Any, qid: Any) -> None:
         warn(f"column {hint!r} looks like query ids, but is used as a feature: {remedy}")
 
 
-def mind_one_query(y: np.ndarray, qid: Any) -> None:
+def mind_one_query(y: np.ndarray, qid: object) -> None:
     """Warn if so many rows have so few labels that they are hardly one ranking, and no queries are given."""
     if qid is None and _graded(y):
         warn(

@@ -83,7 +83,7 @@ class Judge:
     exact: dict[int, str] | None = None  # what the model leaves out without refits, by setting
 
     def evaluation(
-        self, X: Matrix, Y: MatrixLike, Z: Matrix, settings: Any, columns: dict[str, Any] | None, half_life: object
+        self, X: Matrix, Y: MatrixLike, Z: Matrix, settings: object, columns: dict[str, Any] | None, half_life: object
     ) -> Evaluation:
         """The metrics of each setting; `columns` say how Y is a list of edges, None that it is a matrix."""
         relation = {0: None, 1: "symmetric", -1: "reciprocal"}[self.parity]
@@ -149,7 +149,7 @@ class Judge:
             rows.append(self.judged(edges, scores))
         return _stacked(rows)
 
-    def _known(self, similarities: Any, test: np.ndarray, train: np.ndarray, fitted: Any, square: bool) -> Any:
+    def _known(self, similarities: np.ndarray, test: np.ndarray, train: np.ndarray, fitted: Any, square: bool) -> Any:
         """Similarities of objects that were in training as the model used them: a shift of the diagonal counts."""
         if not square or self.model.indefinite != "shift":
             return similarities
@@ -220,7 +220,7 @@ def _quiet(fit: Any, *args: Any, **options: Any) -> Any:
         return fit(*args, **options)
 
 
-def _take(A: Any, rows: np.ndarray, columns: np.ndarray, square: bool) -> Any:
+def _take(A: Matrix, rows: np.ndarray, columns: np.ndarray, square: bool) -> Any:
     if hasattr(A, "iloc") and not square:  # a table for an encoder
         return A.iloc[rows].reset_index(drop=True)
     A = A if sparse.issparse(A) else np.asarray(A)

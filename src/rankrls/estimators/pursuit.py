@@ -139,7 +139,7 @@ class RankingPursuit(SizedRanker):
         kernel: object = "rbf",
         basis: BasisLike | None = None,
         views: Any = 1,
-        nu: Any = 0.0,
+        nu: float | str = 0.0,
         shared_basis: bool = False,
         backfit: bool = True,
         regression: float = 0.0,
@@ -245,8 +245,9 @@ class RankingPursuit(SizedRanker):
         scored, unscored, u, seed = rows.scored, rows.unscored, rows.weights, seed_of(self.random_state)
         if not self._several:
             signs = checks.check_signs(self.positive, data.X.shape[1], getattr(self, "feature_names_in_", None))
-            how = {"kernel": self.kernel, "basis": self.basis, "backfit": self.backfit, "seed": seed}
-            return supervised(F, data, scored, **how, signs=signs)
+            return supervised(
+                F, data, scored, kernel=self.kernel, basis=self.basis, backfit=self.backfit, seed=seed, signs=signs
+            )
         G = preferences_among(rows.queries, u, unscored, weighting=self.weighting)
         basis = self.basis
         if is_count(self.views) and basis is None and self.kernel is not None:

@@ -40,7 +40,14 @@ def excluded(exclude: Any, own: Ids, ids: Ids, shape: tuple[int, int], known: An
 
 
 def ranking_frame(
-    own: np.ndarray, ids: np.ndarray, scores: np.ndarray, places: np.ndarray, known: Any, rows: Any, *, single: bool
+    own: np.ndarray,
+    ids: np.ndarray,
+    scores: np.ndarray,
+    places: np.ndarray,
+    known: object,
+    rows: ArrayLike,
+    *,
+    single: bool,
 ) -> Any:
     """A data frame with id, score and rank, and where training told it the truth."""
     pandas = _pandas("rankings by id")

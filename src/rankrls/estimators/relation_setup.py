@@ -22,7 +22,9 @@ PARITY = {None: 0, "arbitrary": 0, "symmetric": 1, "reciprocal": -1}
 RELATION = {0: None, 1: "symmetric", -1: "reciprocal"}
 
 
-def candidates_of(model: Any, source: Side, target: Side, edges: EdgeSet, parity: int) -> list[fitting.Candidate]:
+def candidates_of(
+    model: BaseEstimator, source: Side, target: Side, edges: EdgeSet, parity: int
+) -> list[fitting.Candidate]:
     """Every combination of kernels and of pairwise kernels that hold-out may choose; `edges` as they were given."""
     turned = model.condition == "target"
     loss = Loss(model.loss == "ranking", parity, Pairwise(), model.weighting, model.intercept)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any
 
 import numpy as np
 
 from ..core.expansion import expansion
+from ..kernels import Kernel
 from ..system.types import MatrixLike
 
 Scorer = Callable[[np.ndarray], np.ndarray]
@@ -29,7 +29,7 @@ def linear_scorer(coef: np.ndarray, intercept: object) -> Scorer:
     return lambda X: X @ w + b
 
 
-def kernel_scorer(kernel: Any, points: object, coef: np.ndarray, intercept: object) -> Scorer:
+def kernel_scorer(kernel: Kernel, points: object, coef: np.ndarray, intercept: object) -> Scorer:
     """x -> k(x, points) coef + intercept."""
     a, b = coef.copy(), copy(intercept)
     return lambda X: expansion(kernel, X, points, a) + b

@@ -102,7 +102,7 @@ def _double(data: object) -> Any:
     return sparse.csr_array(data, dtype=np.float64) if sparse.issparse(data) else np.asarray(data, dtype=np.float64)
 
 
-def as_objects(Z: Matrix, name: str, n_features: int | None = None, feature_names: Any = None) -> Any:
+def as_objects(Z: Matrix, name: str, n_features: int | None = None, feature_names: object = None) -> Any:
     """Rows of features, or of similarities, with as many columns as a model knows, and with their names."""
     frame = as_frame(Z)
     relation_checks.check_feature_names(name, frame, feature_names)
@@ -177,7 +177,7 @@ def kernels_of(kernel: KernelLike | None, target_kernel: Any, Z: Matrix) -> tupl
     return _as_kernel(given[0]), _as_kernel(given[1])
 
 
-def _as_kernel(kernel: Any) -> Kernel | None:
+def _as_kernel(kernel: KernelLike | None) -> Kernel | None:
     if isinstance(kernel, list | tuple):
         return WeightedSum.of(kernel)
     return None if kernel is None else as_kernel(kernel)
@@ -263,7 +263,7 @@ def ends_of(source: Side, target: Side, edges: EdgeSet, relation: str | None) ->
 
 
 def model_of(
-    source: Side, target: Side, a: Any, pairwise: Pairwise, own: tuple[np.ndarray, np.ndarray] | None = None
+    source: Side, target: Side, a: np.ndarray, pairwise: Pairwise, own: tuple[np.ndarray, np.ndarray] | None = None
 ) -> dict[str, Any]:
     """What a model stores, from coefficients (n_sources, n_targets): weights of the features where these are fewer.
 
@@ -295,7 +295,7 @@ def model_of(
     return {"coef_" if linear and not expanded else "dual_coef_": coef, **effects}
 
 
-def effects_of(a: Any, pairwise: Pairwise) -> tuple[np.ndarray, np.ndarray]:
+def effects_of(a: np.ndarray, pairwise: Pairwise) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of the two ends by themselves, where the kernel of pairs holds theirs."""
     rows, columns = a.sums() if isinstance(a, Coefficients) else (_flat(a.sum(axis=1)), _flat(a.sum(axis=0)))
     return pairwise.source * rows, pairwise.target * columns
@@ -318,7 +318,7 @@ def _in_basis(side: Side, effects: np.ndarray) -> np.ndarray:
     return effects if side.expansion is None else side.expansion @ effects
 
 
-def _flat(v: Any) -> np.ndarray:
+def _flat(v: np.ndarray) -> np.ndarray:
     return np.asarray(v).ravel()
 
 

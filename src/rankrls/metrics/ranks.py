@@ -100,7 +100,7 @@ def first_hit(ranked: np.ndarray, new: np.ndarray) -> np.ndarray:
     return hit / (place + 1)
 
 
-def cascade(*, k: Any, max_grade: Any, ties: Any, empty: Any) -> Kernel:
+def cascade(*, k: Any, max_grade: float, ties: Any, empty: Any) -> Kernel:
     """Expected reciprocal rank: at each place the chance to stop there, over the rank."""
     cut, ties, empty = _cutoff(k), _tie_rule(ties), _empty_value(empty)
     if not float(max_grade) > 0:
@@ -135,7 +135,7 @@ def _left(go_on: np.ndarray, new: np.ndarray) -> np.ndarray:
     return left
 
 
-def overlap(*, p: Any) -> Kernel:
+def overlap(*, p: float) -> Kernel:
     """Rank-biased overlap of two rankings of the same items, extrapolated beyond the last one."""
     if not 0 < float(p) < 1:
         raise ValueError(f"p is the chance to look one place further, between 0 and 1; got {p!r}")
@@ -148,7 +148,7 @@ def overlap(*, p: Any) -> Kernel:
     return kernel
 
 
-def jaccard(*, k: Any) -> Kernel:
+def jaccard(*, k: int | None) -> Kernel:
     """The items among the first k of both rankings, over those among the first k of either."""
     cut = _cutoff(k)
 

@@ -294,14 +294,14 @@ def _parts(rows: np.ndarray) -> Iterator[np.ndarray]:
         yield rows[i : i + BATCH_ROWS]
 
 
-def _whitening(view: FittedView, rows: Any) -> np.ndarray | None:
+def _whitening(view: FittedView, rows: object) -> np.ndarray | None:
     if view.kernel is None and rows is None:
         return None
     K = _products(rows, rows) if view.kernel is None else view.kernel(view.points, view.points)
     return whitening((K + K.T) / 2, cutoff(len(K)))
 
 
-def _expanded_in(view: FittedView, X: Any) -> Any:
+def _expanded_in(view: FittedView, X: Matrix) -> Any:
     """The rows a linear view of more columns than rows is expanded in; None for other views."""
     if view.kernel is not None:
         return None

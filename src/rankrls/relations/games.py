@@ -90,7 +90,7 @@ class EdgeList:
         return EdgeSet(shape, None, self.rows, self.columns, self.y, self.weights, free)
 
 
-def as_time(dates: Any, q: int) -> np.ndarray:
+def as_time(dates: object, q: int) -> np.ndarray:
     """Dates as numbers: seconds, unless they are plain numbers; 20191231 is a day."""
     values = np.asarray(dates)
     if values.shape != (q,):

@@ -20,6 +20,7 @@ from scipy import sparse
 from scipy.optimize import nnls
 
 from ..kernels import Kernel, Precomputed, as_kernel
+from ..system.types import MatrixLike
 from . import names
 from .names import Ids
 from .relation import EdgeSet
@@ -71,7 +72,7 @@ class WeightedSum(Kernel):
         weights = np.ones(len(self.kernels)) if self.weights is None else self.weights
         return np.asarray(sum(w * np.asarray(k(X, Z)) for w, k in zip(weights, self.kernels, strict=True) if w))
 
-    def fitted(self, X: Any, weights: np.ndarray | None = None) -> WeightedSum:
+    def fitted(self, X: MatrixLike, weights: np.ndarray | None = None) -> WeightedSum:
         """With the parameters of each kernel fixed; one with gamma="auto" stands for each of its widths."""
         return replace(self, kernels=[one for kernel in self.kernels for one in kernel.candidates(X, weights)])
 
@@ -126,7 +127,7 @@ def _in_order(K: Any, labels: np.ndarray | None) -> np.ndarray:
     return np.asarray(K, dtype=np.float64)
 
 
-def weightings(kernel: WeightedSum, data: Any, R: np.ndarray) -> list[WeightedSum]:
+def weightings(kernel: WeightedSum, data: MatrixLike, R: np.ndarray) -> list[WeightedSum]:
     """The sums to choose from: weights by alignment with R R', equal ones, each kernel by itself."""
     matrices = [np.asarray(k(data, data), dtype=np.float64) for k in kernel.kernels]
     scale = np.array([1 / (float(np.mean(np.diagonal(K))) or 1.0) for K in matrices])

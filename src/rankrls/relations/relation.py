@@ -172,7 +172,7 @@ class Coefficients:
     def toarray(self) -> np.ndarray:
         return part(self.left @ self.core @ self.right.T, self.parity)
 
-    def between(self, A: Any, B: Any) -> np.ndarray:
+    def between(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """A' a B; exactly symmetric or skew where a is and A is B."""
         return part(
             np.asarray(A.T @ self.left) @ self.core @ np.asarray(B.T @ self.right).T, self.parity if A is B else 0

@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 
 from ..system.parallel import share
+from ..system.types import Matrix
 
 CELLS = 1 << 22  # scores in memory at a time, for each thread
 SECTIONS = 32
 
 
-def best(left: np.ndarray, right: np.ndarray, top: int, excluded: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def best(
+    left: np.ndarray, right: np.ndarray, top: int, excluded: Matrix | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """(n, top) places and scores of the largest entries of each row of left right', best first, ties by place.
 
     `excluded` (n, m) is a sparse array of what must not come; a row with too few others ends in place -1, score NaN.

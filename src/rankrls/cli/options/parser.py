@@ -32,7 +32,9 @@ class Help(argparse.HelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28)
 
-    def add_usage(self, usage: Any, actions: Iterable[argparse.Action], groups: Any, prefix: Any = None) -> None:
+    def add_usage(
+        self, usage: str | None, actions: Iterable[argparse.Action], groups: Any, prefix: str | None = None
+    ) -> None:
         """What must be given; options are listed below."""
         needed = [action for action in actions if not action.option_strings or action.required]
         others = argparse.Action([], "options", metavar="[OPTIONS]")
