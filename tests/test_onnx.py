@@ -176,7 +176,8 @@ def precomputed(estimator):
         (lambda: precomputed(RankingPursuit(2, kernel="precomputed")), "precomputed kernel"),
         (ranker(kernel=lambda A, B: A @ B.T), "Python function"),
         (ranker(kernel=Tent()), "the kernel <test_onnx.Tent"),
-        (lambda: ConditionalRankRLS(1.0).fit(X[:5], np.arange(25.0).reshape(5, 5)), "pairs of objects"),
+        (lambda: ConditionalRankRLS(1.0, kernel="precomputed").fit(np.eye(3), np.eye(3)), "precomputed kernel"),
+        (lambda: ConditionalRankRLS(1.0, kernel=lambda A, B: A @ B.T).fit(X[:5], np.eye(5)), "Python function"),
         (lambda: make_pipeline(PerQueryMinMax(), RankRLS(1.0)).fit(X, y), "within queries"),
         (scaled(PowerTransformer()), "PowerTransformer is no scaler"),
         (scaled(SimpleImputer(add_indicator=True)), "without indicators"),
@@ -189,6 +190,36 @@ def precomputed(estimator):
 def test_what_no_graph_can_express_is_refused(make, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         export.to_onnx(make())
+
+
+RELATIONS = {
+    "linear": lambda Y, z: ConditionalRankRLS(1.0).fit(X[:9], Y, z),
+    "effects and a constant": lambda Y, z: ConditionalRankRLS(
+        1.0, pairwise=["kronecker", "sum"], loss="regression", intercept=True, cv=3
+    ).fit(X[:9], Y + 5, z),
+    "kernels": lambda Y, z: ConditionalRankRLS(1.0, kernel="rbf", target_kernel="laplacian").fit(X[:9], Y, z),
+    "a kernel at one end": lambda Y, z: ConditionalRankRLS(1.0, kernel="poly", target_kernel="linear").fit(X[:9], Y, z),
+    "basis": lambda Y, z: ConditionalRankRLS(1.0, kernel="rbf", basis=4, target_basis=5).fit(X[:9], Y, z),
+    "more features than objects": lambda Y, z: ConditionalRankRLS(1.0).fit(X[:4], Y[:4], z),
+    "one kind": lambda Y, z: ConditionalRankRLS(1.0, relation="reciprocal").fit(X[:7], Y[:7] - Y[:7].T),
+}
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+@pytest.mark.parametrize(("dtype", "tol"), [("float64", 1e-10), ("float32", 1e-3)])
+def test_relations_take_both_ends(name, dtype, tol):
+    rng = np.random.default_rng(0)
+    Y, z = rng.normal(size=(9, 7)), rng.normal(size=(7, 3))
+    model = RELATIONS[name](Y, z)
+    new, new_z = rng.normal(size=(4, 6)), rng.normal(size=(5, 6 if name == "one kind" else 3))
+    graph = export.to_onnx(model, dtype=dtype)
+    session = onnxruntime.InferenceSession(graph.SerializeToString())
+    (scores,) = session.run(None, {"X": new.astype(dtype), "Z": new_z.astype(dtype)})
+    expected = model.predict(new, new_z)
+    assert scores.shape == (4, 5) and scores.dtype == dtype
+    assert_allclose(scores, expected, atol=tol * np.abs(expected).max())
+    features = json.loads({prop.key: prop.value for prop in graph.metadata_props}["target_features"])
+    assert len(features) == new_z.shape[1]
 
 
 def test_arguments_are_checked(monkeypatch):

@@ -27,11 +27,13 @@ from sklearn import impute, preprocessing
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 
+from ..estimators import ConditionalRankRLS
 from ..estimators.pipelines import ranker_of
 from ..kernels import Cosine, Gaussian, Laplacian, Polynomial, Scaled
 from ..tables import TableEncoder
 from . import encoders
 from .graph import Graph
+from .relations import relation_model
 from .terms import Term, affine, dense, feature_names, scalers_of, terms_of
 
 ROWS = "N"  # the dimension that may have any size
@@ -42,10 +44,13 @@ def to_onnx(
 ) -> Any:
     """An ONNX model with the input `X` (N, n_features) and the output `scores` (N,), or (N, n_targets) if several.
 
+    That of a relation has the inputs `X` (N, n_features) and `Z` (M, n_target_features) and the output `scores` (N, M).
+
     Parameters
     ----------
     model : estimator or Pipeline
-        RankRLS, CoRankRLS, TransductiveRankRLS or RankingPursuit, fitted, linear or with kernels of `rankrls.kernels`;
+        RankRLS, CoRankRLS, TransductiveRankRLS, RankingPursuit or ConditionalRankRLS, fitted, linear or with kernels of
+        `rankrls.kernels`;
         before it TableEncoder, StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, Normalizer, SimpleImputer,
         OneHotEncoder, QuantileTransformer, ColumnTransformer of these, or FunctionTransformer of log1p, log, exp, sqrt
         or abs. Where the first step takes text, the graph has an input for each column of the table instead of `X`,
@@ -67,7 +72,7 @@ def to_onnx(
     ------
     ValueError
         If the scores are no function of the features of one document: scaling within queries, precomputed kernels,
-        Python functions, models of pairs of objects.
+        Python functions.
 
     Examples
     --------
@@ -83,6 +88,10 @@ def to_onnx(
     if dtype not in ("float64", "float32"):
         raise ValueError(f'dtype must be "float64" or "float32", got {dtype!r}')
     scalers, ranker = scalers_of(model), ranker_of(model)
+    if isinstance(ranker, ConditionalRankRLS):
+        if scalers:
+            raise ValueError("a relation is exported by itself, without steps before it")
+        return relation_model(Graph(onnx, dtype), ranker, name, _kernel_values)
     terms, intercept = terms_of(ranker)
     n = [*scalers, ranker][0].n_features_in_
     graph = Graph(onnx, dtype)
@@ -186,14 +195,18 @@ def _term(graph: Graph, x: str, term: Term) -> str:
         numbers = np.arange(columns.start, columns.stop) if isinstance(columns, slice) else columns
         x = graph.op("Gather", x, graph.constant(numbers, np.int64), axis=1)
     if term.kernel is not None:
-        kernel, points = term.kernel, dense(term.points)
-        if isinstance(kernel, Scaled):
-            x, points = graph.op("Div", x, graph.constant(kernel.scale)), points / kernel.scale
-            kernel = kernel.kernel
-        if type(kernel) not in KERNELS:
-            raise ValueError(f"the kernel {kernel} cannot be written down: use one of rankrls.kernels")
-        x = KERNELS[type(kernel)](graph, x, points, kernel)
+        x = _kernel_values(graph, x, term)
     return graph.op("MatMul", x, graph.constant(term.coef.reshape(len(term.coef), -1)))
+
+
+def _kernel_values(graph: Graph, x: str, term: Term) -> str:
+    kernel, points = term.kernel, dense(term.points)
+    if isinstance(kernel, Scaled):
+        x, points = graph.op("Div", x, graph.constant(kernel.scale)), points / kernel.scale
+        kernel = kernel.kernel
+    if type(kernel) not in KERNELS:
+        raise ValueError(f"the kernel {kernel} cannot be written down: use one of rankrls.kernels")
+    return KERNELS[type(kernel)](graph, x, points, kernel)
 
 
 def _gaussian(graph: Graph, x: str, points: np.ndarray, kernel: Gaussian) -> str:

@@ -67,7 +67,7 @@ def terms_of(ranker: BaseEstimator) -> tuple[list[Term], Any]:
     else:
         raise ValueError(f"a fitted ranker is needed, got {type(ranker).__name__} that is not fitted, or is none")
     for term in found:
-        _check(term)
+        check_term(term)
     nothing = Term(slice(None), None, None, np.zeros(ranker.n_features_in_))  # a pursuit that found no function of use
     found = [term.folded() for term in found if len(term.coef)] or [nothing]
     return found, np.asarray(intercept, dtype=np.float64)
@@ -84,7 +84,8 @@ def _linear_part(ranker: AutoRanker) -> BaseEstimator:
     )
 
 
-def _check(term: Term) -> None:
+def check_term(term: Term) -> None:
+    """Something that a format can hold."""
     if isinstance(term.kernel, Precomputed):
         raise ValueError(
             "a model of a precomputed kernel is a function of kernel values, not of features, and cannot be written "
