@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .estimators import (
         ConditionalRankRLS,
         CoRankRLS,
+        OnEdges,
         PerQueryMinMax,
         RankingPursuit,
         RankRLS,
@@ -44,6 +45,7 @@ __all__ = [
     "ConditionalRankRLS",
     "ConvergenceWarning",
     "ModelFileError",
+    "OnEdges",
     "PairScreen",
     "PerQueryMinMax",
     "RankRLS",
@@ -77,6 +79,7 @@ _HOME = {  # where a name comes from; the others are modules
     "ConditionalRankRLS": "estimators",
     "ConvergenceWarning": "core.krylov",
     "ModelFileError": "persistence",
+    "OnEdges": "estimators",
     "PerQueryMinMax": "estimators",
     "RankRLS": "estimators",
     "RankingPursuit": "estimators",

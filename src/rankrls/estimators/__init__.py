@@ -2,6 +2,7 @@
 
 from .conditional import ConditionalRankRLS
 from .corankrls import CoRankRLS
+from .on_edges import OnEdges
 from .pursuit import RankingPursuit
 from .rankrls import RankRLS
 from .scaling import PerQueryMinMax
@@ -11,6 +12,7 @@ from .two_step import TwoStepRLS
 __all__ = [
     "CoRankRLS",
     "ConditionalRankRLS",
+    "OnEdges",
     "PerQueryMinMax",
     "RankRLS",
     "RankingPursuit",

@@ -98,8 +98,42 @@ class RelationKFold:
     def __repr__(self) -> str:
         return f"RelationKFold({self.setting}, n_splits={self.n_splits}, same_objects={self.same_objects})"
 
-    def split(self, Y: Any) -> Iterator[tuple[Part, Part]]:
-        """Training and test parts of a relation, dense (NaN where unknown) or sparse."""
+    def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
+        """The number of folds, as scikit-learn asks for it."""
+        return self.n_splits
+
+    def split(self, X: Any, y: Any = None, groups: object = None) -> Iterator[tuple[Any, Any]]:
+        """Training and test parts of a relation X, dense (NaN where unknown) or sparse.
+
+        As scikit-learn calls it, with a y, these are numbers of samples: of edges X (n_edges, 2) with values y, or of
+        rows of X with a matrix y, of which only setting 2 takes rows.
+        """
+        if y is None:
+            yield from self._parts(X)
+            return
+        if np.ndim(y) == 2 or sparse.issparse(y):
+            if self.setting != 2:
+                raise ValueError(
+                    f"rows of a matrix are setting 2, not {self.setting}: use OnEdges, with edges as samples"
+                )
+            of_row, _ = self._of_objects(*y.shape)
+            for fold in range(self.n_splits):
+                yield np.flatnonzero(of_row != fold), np.flatnonzero(of_row == fold)
+            return
+        ends = np.asarray(X)
+        if ends.ndim != 2 or ends.shape[1] != 2:
+            raise ValueError(f"edges have two ends: X must be of shape (n_edges, 2), got {ends.shape}")
+        if self.same_objects:
+            labels, places = np.unique(ends.ravel(), return_inverse=True)
+            rows, columns = places.reshape(ends.shape).T
+            shape = (len(labels), len(labels))
+        else:
+            (of, rows), (to, columns) = (np.unique(end, return_inverse=True) for end in ends.T)
+            shape = (len(of), len(to))
+        for train, test in self.split_edges(rows, columns, shape):
+            yield np.flatnonzero(train), np.flatnonzero(test)
+
+    def _parts(self, Y: Any) -> Iterator[tuple[Part, Part]]:
         p, r = Y.shape
         if self.setting == 1:
             if sparse.issparse(Y):
