@@ -212,8 +212,8 @@ def test_a_pipeline_with_scaling_by_query(tmp_path):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: RankRLS(1.0, kernel=lambda A, B: A @ B.T).fit(X, y, qid=qid), "RankRLS.kernel is a builtins.function"),
-        (lambda: RankRLS(scoring=lambda y, s, q: 0.0), "RankRLS.scoring is a builtins.function"),
+        (lambda: RankRLS(1.0, kernel=lambda A, B: A @ B.T).fit(X, y, qid=qid), "RankRLS.kernel is the function"),
+        (lambda: RankRLS(scoring=lambda y, s, q: 0.0), "RankRLS.scoring is the function"),
         (lambda: RankRLS(random_state=np.random.default_rng(0)), "random_state is a numpy.random"),
         (lambda: StandardScaler().fit(X) and object(), "save takes an estimator"),
         (

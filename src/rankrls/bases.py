@@ -29,8 +29,9 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import solve_triangular
 
-from .kernels import MEDIAN_ROWS, Kernel, Moments, Scaled, divided
+from .kernels import MEDIAN_ROWS, Function, Kernel, Moments, ObjectKernel, Scaled, divided
 from .system import memory
+from .system.items import Items
 from .system.rows import DistinctRows
 from .system.types import ArrayLike, DTypeLike, Matrix
 
@@ -204,8 +205,10 @@ def points(
     where : str
         Starts the messages of errors ("view 0: ").
     """
-    if basis is None:
-        return None
+    if basis is None or isinstance(basis, Items):
+        return basis
+    if isinstance(X, Items):
+        return _items_by_number(basis, X, kernel, seed, weights, numbered, where)
     if is_count(basis):
         basis = DEFAULT(int(basis))
     if isinstance(basis, Basis):
@@ -225,6 +228,30 @@ def points(
         f"{where}basis must be None, a number, row numbers, or points with {X.shape[1]} features; "
         f"got shape {array.shape}" + (" of True and False: use np.flatnonzero" if array.dtype == bool else "")
     )
+
+
+def _items_by_number(
+    basis: Any, X: Items, kernel: Kernel, seed: int, weights: np.ndarray | None, numbered: Items | None, where: str
+) -> Items:
+    """Objects drawn, or named, by their numbers."""
+    if isinstance(basis, KMeansCentres):
+        raise TypeError(f"{where}objects have no centres: use PivotedCholesky or RandomRows")
+    if not (
+        isinstance(basis, Basis) or is_count(basis) or (np.ndim(basis) == 1 and np.asarray(basis).dtype.kind in "iu")
+    ):
+        return Items(basis)  # the objects themselves
+    named = not (isinstance(basis, Basis) or is_count(basis))
+    rows = numbered if named and numbered is not None else X
+
+    A = kernel.features(rows) if isinstance(kernel, ObjectKernel) else None  # each object is counted once
+
+    def of_numbers(i: Any, j: Any) -> np.ndarray:
+        i, j = i[:, 0].astype(np.intp), j[:, 0].astype(np.intp)
+        return kernel(rows[i], rows[j]) if A is None else (A[i] @ A[j].T).toarray()
+
+    numbers = np.arange(len(rows), dtype=np.float64)[:, None]
+    found = points(basis, numbers, Function(of_numbers), seed, None if named else weights, where=where)
+    return rows[found[:, 0].astype(np.intp)]
 
 
 def are_numbers(basis: BasisLike | None) -> bool:

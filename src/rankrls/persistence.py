@@ -16,7 +16,7 @@ import math
 import os
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ from .problems.pursuit import PursuitPath
 from .relations import kernel_sums
 from .relations.folds import RelationKFold
 from .system.files import replacing
+from .system.imports import importable_name, imported
+from .system.items import Items
 from .system.types import Predictor
 from .tables import TableEncoder, maps
 
@@ -55,6 +57,7 @@ CLASSES: dict[str, type] = {
         *(getattr(estimators, name) for name in estimators.__all__),
         *(kernels.Linear, kernels.Gaussian, kernels.Polynomial, kernels.Laplacian, kernels.Cosine, kernels.Precomputed),
         *(kernels.Scaled, kernel_sums.Similarity, kernel_sums.WeightedSum),
+        *(kernels.Spectrum, kernels.Walks, kernels.Function, Items),
         *(bases.RandomRows, bases.KMeansCentres, bases.PivotedCholesky),
         *(views.View, views.FittedView, Statistics, Preferred, PursuitPath, RelationKFold, TrainedOn),
         *(auto.AutoRanker, auto.PairScreen, *auto.STORED, tables.ColumnMaps),
@@ -138,13 +141,16 @@ def save(model: BaseEstimator, path: str | os.PathLike) -> None:
         file.write(digest.digest())
 
 
-def load(path: str | os.PathLike[str]) -> Predictor:
+def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Predictor:
     """Read a model written by `save`. Nothing in the file is executed.
 
     Parameters
     ----------
     path : str or path
         A file written by this version of the library or an earlier one.
+    trusted : collection of str, default=()
+        Functions, as "module.name", that may be imported where the file names them as kernels. To import runs code:
+        list only what you know.
 
     Returns
     -------
@@ -185,7 +191,7 @@ def load(path: str | os.PathLike[str]) -> Predictor:
         header = json.loads(data[_PREFIX.size : _PREFIX.size + length])
         start = _PREFIX.size + length
         arrays = _arrays(memoryview(data)[start:-_DIGEST], header["arrays"])
-        model = _Reader(arrays).value(header["model"])
+        model = _Reader(arrays, trusted).value(header["model"])
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ModelFileError(f"{name} is not a valid model file: {type(error).__name__}: {error}") from None
     if not hasattr(model, "get_params"):
@@ -233,6 +239,8 @@ class _Writer:
             return {"$": "ufunc", "name": next(known for known, ufunc in _UFUNCS.items() if ufunc is value)}
         if inspect.isfunction(value) and _METRICS.get(value.__name__) is value:
             return {"$": "metric", "name": value.__name__}
+        if inspect.isfunction(value):
+            return {"$": "function", "name": importable_name(value, where)}
         if CLASSES.get(name) is type(value):
             attributes: Any = dict(value.__getstate__() or {})  # type: ignore[call-overload]  # as it would be pickled
             attributes.pop("_sklearn_version", None)
@@ -315,7 +323,7 @@ def _checked_dtype(text: str) -> str:
 class _Reader:
     """A JSON tree back to values."""
 
-    def __init__(self, arrays: list[np.ndarray]):
+    def __init__(self, arrays: list[np.ndarray], trusted: Collection[str] = ()):
         self.arrays = arrays
         self.kinds: dict[str, Callable[[dict[str, Any]], Any]] = {
             "int": lambda node: int(self._text(node)),
@@ -325,6 +333,7 @@ class _Reader:
             "slice": lambda node: slice(*(self._is(int | None, item) for item in node["items"])),
             "scalar": lambda node: self._is(np.ndarray, node["array"])[()],
             "dtype": lambda node: np.dtype(_checked_dtype(node["text"])),
+            "function": lambda node: imported(self._is(str, node["name"]), trusted),
             "metric": lambda node: _METRICS[node["name"]],
             "ufunc": lambda node: _UFUNCS[self._is(str, node["name"])],
             "array": lambda node: self.arrays[node["number"]],

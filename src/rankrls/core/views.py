@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ..bases import CANDIDATES, BasisLike, deal, is_count, points
 from ..kernels import WIDTHS, Kernel, Precomputed, as_kernel, is_precomputed
+from ..system.items import Items
 from ..system.rows import DistinctRows
 from ..system.types import Matrix
 
@@ -136,6 +137,9 @@ def _shares(
     ]
     if not counted:
         return {}
+    items = X if isinstance(X, Items) else None
+    if items is not None:
+        X = np.arange(len(items), dtype=np.float64)[:, None]
     sizes = [int(views[number].basis) for number in counted]
     if min(sizes) < 1:
         raise ValueError(f"view {counted[int(np.argmin(sizes))]}: basis={min(sizes)} must be at least one point")
@@ -143,7 +147,10 @@ def _shares(
     if len(rows) < len(counted):
         raise ValueError(f"{len(counted)} views cannot draw a basis each from {len(rows)} different rows of X")
     shares = deal(rows, np.minimum(sizes, len(rows)).tolist())
-    return {number: (rows.X[share], rows.weights[share]) for number, share in zip(counted, shares, strict=True)}
+    pick = (
+        (lambda share: rows.X[share]) if items is None else (lambda share: items[rows.X[share][:, 0].astype(np.intp)])
+    )
+    return {number: (pick(share), rows.weights[share]) for number, share in zip(counted, shares, strict=True)}
 
 
 def _columns(columns: Any, n: int, names: Any, where: str) -> slice | np.ndarray:

@@ -13,8 +13,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import checks
+from ..kernels import Function, Kernel, ObjectKernel
 from ..metrics import get_metric
 from ..system.frames import as_column
+from ..system.items import Items, is_list_of_objects
 from ..system.progress import reporting
 from ..system.types import ArrayLike, Ids, Matrix, MatrixLike
 
@@ -147,6 +149,8 @@ class Ranker(BaseEstimator):
     def _rows(self, X: Matrix, *, reset: bool = False, at_least: int = 1) -> Any:
         """Checked rows of numbers; with `reset`, their number and names of columns become the model's."""
         checks.check_content(X=X)
+        if takes_objects(self, X):
+            return as_items(self, X, reset=reset, at_least=at_least)
         types: dict[str, Any] = {"accept_sparse": sparse_formats(self), "dtype": [np.float64, np.float32]}
         try:
             with _unnamed(self, reset):
@@ -173,6 +177,29 @@ def _unnamed(model: Any, reset: bool) -> Iterator[None]:
 def sparse_formats(model: BaseEstimator) -> str | bool:
     """The sparse input that a ranker takes: none if X is a kernel matrix."""
     return False if model.__sklearn_tags__().input_tags.pairwise else "csr"
+
+
+def takes_objects(model: Any, X: Any) -> bool:
+    """Whether X is objects that are no rows of numbers, and the kernels of the model are of objects."""
+    kernels = [view.kernel for view in model.views] if isinstance(getattr(model, "views", None), list) else []
+    kernels = kernels or [getattr(model, "kernel", None)]
+    if any(isinstance(kernel, ObjectKernel) for kernel in kernels):
+        return True
+    functions = [isinstance(k, Function) or (callable(k) and not isinstance(k, Kernel | type)) for k in kernels]
+    return any(functions) and is_list_of_objects(X)
+
+
+def as_items(model: Any, X: Any, *, reset: bool, at_least: int = 1) -> Items:
+    """Objects to be picked like rows; with `reset`, the model learns from them."""
+    if not isinstance(X, Items) and (getattr(X, "ndim", 1) != 1 or isinstance(X, str) or not hasattr(X, "__len__")):
+        raise ValueError(f"a kernel of objects needs a list of them, got {type(X).__name__}")
+    items = X if isinstance(X, Items) else Items(X)
+    if len(items) < at_least:
+        raise ValueError(f"found {len(items)} objects, and at least {at_least} are needed")
+    if reset:
+        model.n_features_in_ = 1
+        vars(model).pop("feature_names_in_", None)
+    return items
 
 
 def _scored(y: ArrayLike, *rest: Any) -> list[Any]:

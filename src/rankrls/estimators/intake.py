@@ -12,7 +12,7 @@ from .. import checks
 from ..core.queries import Queries
 from ..system.frames import as_column
 from ..system.types import ArrayLike, Ids, MatrixLike
-from .base import sparse_formats
+from .base import as_items, sparse_formats, takes_objects
 from .hints import mind_columns, mind_one_query
 from .ridge_ranker import RidgeRanker
 from .training import Training
@@ -24,6 +24,10 @@ def training_rows(
     """Rows to fit to; unless `fresh`, further rows for a model that is fitted already."""
     checks.check_content(X=X, y=y, qid=qid, sample_weight=sample_weight)
     X, qid = checks.split_qid_column(X, qid)
+    if takes_objects(model, X):
+        rows = as_items(model, X, reset=fresh, at_least=2 if fresh else 1)
+        targets = checks.check_numbers("y", y, len(rows), flat=False)
+        return _training(model, rows, targets, qid, sample_weight, fresh=fresh)
     if fresh:
         mind_columns(X, qid)
     try:
@@ -40,6 +44,12 @@ def training_rows(
         )
     except ValueError as error:
         raise checks.unreadable(error, X) from None
+    return _training(model, rows, targets, qid, sample_weight, fresh=fresh)
+
+
+def _training(
+    model: RidgeRanker, rows: Any, targets: np.ndarray, qid: Ids, sample_weight: ArrayLike | None, *, fresh: bool
+) -> Training:
     if model.tied_pairs is not True and targets.ndim == 2 and targets.shape[1] == 1:
         targets = column_or_1d(targets, warn=True)
     m, n = rows.shape

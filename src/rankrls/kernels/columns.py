@@ -1,19 +1,4 @@
-"""Kernels as objects: `kernel(X, Z)` is the (m, r) matrix of k(x, z).
-
-A kernel is a small dataclass of its parameters. `gamma="scale"` is 1 / (n_features * variance of X), fixed by
-`kernel.fitted(X)` when an estimator is fitted; `gamma="auto"` leaves the choice among `kernel.candidates(X)` to
-hold-out; a kernel with numbers only is ready to be called.
-
-Examples
---------
->>> import numpy as np
->>> from rankrls import RankRLS, kernels
->>> kernels.Gaussian(gamma=0.5)(np.zeros((1, 2)), np.ones((1, 2))).round(3)
-array([[0.368]])
->>> model = RankRLS(1.0, kernel=kernels.Polynomial(degree=2, gamma=1.0), scale=None)
->>> model.fit([[1.0], [2.0], [3.0]], [0, 1, 0]).kernel_
-Polynomial(degree=2, gamma=1.0, coef0=1.0)
-"""
+"""Kernels of columns, of kernel values that are given, and of functions of the caller."""
 
 from __future__ import annotations
 
@@ -28,21 +13,9 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from .system.rows import DistinctRows
-from .system.types import ArrayLike
-
-__all__ = [
-    "Cosine",
-    "Function",
-    "Gaussian",
-    "Kernel",
-    "Laplacian",
-    "Linear",
-    "Polynomial",
-    "Precomputed",
-    "Scaled",
-    "as_kernel",
-]
+from ..system.items import unwrapped
+from ..system.rows import DistinctRows
+from ..system.types import ArrayLike
 
 Array = Any  # ndarray, or a scipy sparse matrix of rows
 
@@ -242,7 +215,7 @@ class Precomputed(Kernel):
 
 @dataclass
 class Function(Kernel):
-    """A plain function k(X, Z) -> (m, r) matrix.
+    """A plain function k(X, Z) -> (m, r) matrix; of objects that are no rows of numbers it is given lists.
 
     Examples
     --------
@@ -254,7 +227,7 @@ class Function(Kernel):
     function: Callable[[Array, Array], np.ndarray]
 
     def __call__(self, X: Array, Z: Array) -> np.ndarray:
-        K = np.array(self.function(X, Z))
+        K = np.array(self.function(unwrapped(X), unwrapped(Z)))
         if K.shape != (X.shape[0], Z.shape[0]):
             expected = (X.shape[0], Z.shape[0])
             raise ValueError(

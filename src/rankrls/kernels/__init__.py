@@ -1,0 +1,61 @@
+"""Kernels as objects: `kernel(X, Z)` is the (m, r) matrix of k(x, z).
+
+A kernel is a small dataclass of its parameters. `gamma="scale"` is 1 / (n_features * variance of X), fixed by
+`kernel.fitted(X)` when an estimator is fitted; `gamma="auto"` leaves the choice among `kernel.candidates(X)` to
+hold-out; a kernel with numbers only is ready to be called.
+
+Examples
+--------
+>>> import numpy as np
+>>> from rankrls import RankRLS, kernels
+>>> kernels.Gaussian(gamma=0.5)(np.zeros((1, 2)), np.ones((1, 2))).round(3)
+array([[0.368]])
+>>> model = RankRLS(1.0, kernel=kernels.Polynomial(degree=2, gamma=1.0), scale=None)
+>>> model.fit([[1.0], [2.0], [3.0]], [0, 1, 0]).kernel_
+Polynomial(degree=2, gamma=1.0, coef0=1.0)
+"""
+
+from .columns import (
+    MEDIAN_ROWS,
+    SHORTHANDS,
+    WIDTHS,
+    Cosine,
+    Function,
+    Gaussian,
+    Kernel,
+    KernelLike,
+    Laplacian,
+    Linear,
+    Moments,
+    Polynomial,
+    Precomputed,
+    Scaled,
+    as_kernel,
+    divided,
+    is_precomputed,
+)
+from .objects import ObjectKernel, Spectrum, Walks, parse_graph
+
+__all__ = [
+    "MEDIAN_ROWS",
+    "SHORTHANDS",
+    "WIDTHS",
+    "Cosine",
+    "Function",
+    "Gaussian",
+    "Kernel",
+    "KernelLike",
+    "Laplacian",
+    "Linear",
+    "Moments",
+    "ObjectKernel",
+    "Polynomial",
+    "Precomputed",
+    "Scaled",
+    "Spectrum",
+    "Walks",
+    "as_kernel",
+    "divided",
+    "is_precomputed",
+    "parse_graph",
+]

@@ -1,0 +1,73 @@
+"""Items of any kind in place of rows of numbers: strings, sequences, graphs, whatever a kernel can compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+
+class Items:
+    """m objects with the shape of rows of one column, so that they are picked like rows.
+
+    Examples
+    --------
+    >>> items = Items(["a", "b", "c"])
+    >>> items.shape, items[np.array([2, 0])].tolist()
+    ((3, 1), ['c', 'a'])
+    """
+
+    ndim = 2
+    dtype = np.dtype(np.float64)  # of what is computed from them
+
+    def __init__(self, items: Iterable[Any]):
+        given = list(items)
+        self.items = np.empty(len(given), dtype=object)
+        for i, item in enumerate(given):  # one by one: NumPy would look inside sequences
+            self.items[i] = item
+
+    @classmethod
+    def _of(cls, items: np.ndarray) -> Items:
+        found = cls.__new__(cls)
+        found.items = items
+        return found
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.items), 1
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, rows: Any) -> Items:
+        """Some of the items; they have no columns to choose from."""
+        return Items._of(np.atleast_1d(self.items[rows[0] if isinstance(rows, tuple) else rows]))
+
+    def astype(self, dtype: Any, copy: bool = True) -> Items:
+        return self
+
+    def copy(self) -> Items:
+        return Items._of(self.items.copy())
+
+    def tolist(self) -> list[Any]:
+        return list(self.items)
+
+
+def unwrapped(X: Any) -> Any:
+    """The list behind items; rows as they are."""
+    return X.tolist() if isinstance(X, Items) else X
+
+
+def is_list_of_objects(X: Any) -> bool:
+    """Whether X is a list (or a column) of something other than numbers or equally long lists of numbers."""
+    if isinstance(X, Items):
+        return True
+    if not isinstance(X, list | tuple | np.ndarray) and not hasattr(X, "to_list"):
+        return False
+    if getattr(X, "ndim", 1) != 1 or not len(X):
+        return False
+    try:
+        return np.asarray(X, dtype=np.float64).ndim > 2
+    except (TypeError, ValueError):
+        return True
