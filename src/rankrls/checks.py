@@ -415,6 +415,27 @@ def check_forgettable(after: Statistics, before: Statistics, alpha: float) -> No
         )
 
 
+def check_kernel_values(K: np.ndarray, basis: object = None) -> None:
+    """Kernel values of all rows with all rows, or with the points of a basis alone: never more than is needed."""
+    if isinstance(basis, np.ndarray) and basis.ndim == 2:  # of the points, with all columns
+        if basis.shape[0] == K.shape[1]:
+            check_kernel_matrix(basis)
+        return
+    m, r = K.shape
+    if basis is None or np.ndim(basis) != 1 or m == r:  # type: ignore[arg-type]
+        check_kernel_matrix(K)
+        return
+    numbers = np.asarray(basis)
+    if len(np.unique(numbers)) != r:
+        raise ValueError(
+            f"a precomputed kernel of {m} rows and {r} columns needs basis= the row number of each column, {r} "
+            f"different ones; got {len(np.unique(numbers))}"
+        )
+    if np.any((numbers < -m) | (numbers >= m)):
+        raise ValueError(f"basis names rows outside 0 to {m - 1}")
+    check_kernel_matrix(K[numbers])
+
+
 def check_kernel_matrix(K: np.ndarray) -> None:
     """Square and symmetric to rounding."""
     if K.shape[0] != K.shape[1]:

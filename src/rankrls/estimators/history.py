@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
 
 from ..core.queries import Queries
 from ..system.limits import limits
@@ -25,7 +24,10 @@ class History:
 
     def with_rows(self, data: Training) -> History | None:
         """More queries; None if there are more rows than are kept."""
-        if sparse.issparse(data.X) or data.X.nbytes + sum(part.X.nbytes for part in self.parts) > limits.kept_bytes:
+        if (
+            not isinstance(data.X, np.ndarray)
+            or data.X.nbytes + sum(part.X.nbytes for part in self.parts) > limits.kept_bytes
+        ):
             return None
         own = replace(data, X=data.X.copy(), given=None, kept=None, n_given=0, kernel=None, points=None)
         return History((*self.parts, own))

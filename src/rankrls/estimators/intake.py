@@ -57,7 +57,7 @@ def _training(
         mind_one_query(targets, qid)
     queries, weights = checks.check_queries(qid, m), checks.check_weights(sample_weight, m)
     if model.__sklearn_tags__().input_tags.pairwise and fresh:
-        checks.check_kernel_matrix(rows)
+        checks.check_kernel_values(rows, model.basis)
     signs = checks.check_signs(model.positive, n, getattr(model, "feature_names_in_", None))
     kind = {"n_given": m, "flat": targets.ndim == 1, "signs": signs, "scaled": model.scale is not None}
     y = checks.check_targets(targets, tied_pairs=model.tied_pairs)

@@ -115,7 +115,7 @@ class PairFit(RidgeRanker):
         with self._attempt():
             X = self._rows(as_frame(X), reset=True, at_least=2)
             if self.__sklearn_tags__().input_tags.pairwise:
-                checks.check_kernel_matrix(X)
+                checks.check_kernel_values(X, self.basis)
             self.__dict__.pop("_history", None)
             self._store(*fit_preferences(self, X, *_checked_pairs(X, pairs, margins, weights)))
             if self.statistics_ is not None and self._auto:

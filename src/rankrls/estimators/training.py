@@ -94,7 +94,7 @@ class Training:
             return [self]
         kernel, seed = as_kernel(kernel), seed_of(random_state)
         if isinstance(kernel, Precomputed):
-            return [self._precomputed(basis, seed)]
+            return [self._precomputed(kernel, basis, seed)]
         return [
             replace(self, kernel=k, points=bases.points(basis, self.X, k, seed, self.weights, numbered=self.given))
             for k in self._candidates(kernel)
@@ -107,8 +107,14 @@ class Training:
         scale = Moments.of(self.X, self.weights).deviation
         return [Scaled(k, scale) for k in kernel.candidates(divided(self.X, scale), self.weights)]
 
-    def _precomputed(self, basis: bases.BasisLike | None, seed: int) -> Training:
-        """Points of a precomputed kernel are rows and columns of the caller's matrix, by number."""
+    def _precomputed(self, kernel: Precomputed, basis: bases.BasisLike | None, seed: int) -> Training:
+        """Points of a precomputed kernel are rows and columns of the caller's matrix, by number.
+
+        A matrix of fewer columns than rows has a column for each point; their own kernel values are in their rows, or
+        given as the basis.
+        """
+        if isinstance(basis, np.ndarray) and basis.ndim == 2:
+            return replace(self, kernel=kernel, points=basis)
         kept = np.arange(self.X.shape[0]) if self.kept is None else self.kept
         if basis is None:
             X = self.X if self.kept is None else np.ascontiguousarray(self.X[:, self.kept])
@@ -117,6 +123,8 @@ class Training:
         if not drawn and not bases.are_numbers(basis):
             raise ValueError("the basis of a precomputed kernel is a number of rows to draw, or row numbers")
         K = self.X if self.given is None else self.given
+        if K.shape[1] != K.shape[0]:
+            return replace(self, kernel=Precomputed(), points=K[bases.row_numbers(basis, K.shape[0])])
         numbers, lookup = np.arange(K.shape[0])[:, None], Function(partial(_looked_up, K))
         columns = bases.points(basis, kept[:, None], lookup, seed, self.weights, numbered=numbers)[:, 0]
         return replace(self, kernel=Precomputed(columns), points=K[columns])

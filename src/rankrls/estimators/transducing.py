@@ -125,9 +125,7 @@ def fit_transduction(model: TransductiveParameters, rows: PartlyScored) -> Trans
 def inductive(model: TransductiveParameters, data: Training, y: np.ndarray, scored: np.ndarray) -> Inductive:
     """RankRLS of the scored rows under the kernel that is best where there are several to choose from."""
     if is_precomputed(model.kernel):
-        checks.check_kernel_matrix(data.X)
-        if model.basis is not None:
-            raise ValueError("a precomputed kernel takes no basis here: pass the points and a kernel instead")
+        checks.check_kernel_values(data.X, model.basis)
     options = data.with_kernels(model.kernel, model.basis, model.random_state)
     alpha, alphas = model.alpha, model.alphas
     if len(options) > 1 and not isinstance(alpha, str):
@@ -219,7 +217,7 @@ def ranker_of_rows(
     )
     everything = len(rows) == data.X.shape[0]
     X = data.X if everything else data.X[rows]
-    if isinstance(data.kernel, Precomputed) and not everything:
+    if isinstance(data.kernel, Precomputed) and data.points is None and not everything:
         X = X[:, rows]
     return ranker.fit(X, y[rows], qid=data.queries.codes[rows])
 
@@ -245,4 +243,5 @@ def check_whole_queries(queries: Queries, y: np.ndarray) -> np.ndarray:
 
 def _predict(ranker: RankRLS, data: Training, rows: np.ndarray) -> np.ndarray:
     """Scores of all rows by a model trained on some of them."""
-    return ranker.predict(data.X[:, rows] if isinstance(data.kernel, Precomputed) else data.X)
+    full = isinstance(data.kernel, Precomputed) and data.points is None
+    return ranker.predict(data.X[:, rows] if full else data.X)
