@@ -31,9 +31,8 @@ def results(axis, data, orders, shown):
 
 def main():
     data, new = make_search(n_queries=100, random_state=0), make_search(n_queries=20, random_state=1)
-    scale = data.X.std(axis=0)
-    ranker = RankRLS(scoring="ndcg@10").fit(data.X / scale, data.y, qid=data.qid)
-    scores, bm25 = ranker.predict(new.X / scale), new.X[:, new.feature_names.index("bm25_title")]
+    ranker = RankRLS(scoring="ndcg@10").fit(data.X, data.y, qid=data.qid)
+    scores, bm25 = ranker.predict(new.X), new.X[:, new.feature_names.index("bm25_title")]
     gain = metrics.per_query("ndcg@10", new.y, scores, new.qid) - metrics.per_query("ndcg@10", new.y, bm25, new.qid)
     order = np.argsort(gain)[: np.isfinite(gain).sum()]
     middle = np.unique(new.qid)[order[len(order) // 3 : 2 * len(order) // 3]]  # typical queries, not the best ones

@@ -79,7 +79,8 @@ def test_demo_shows_the_comparison_and_a_ranking(capsys, monkeypatch, tmp_path):
         "ndcg@10",
         "the ranking of query",
         "why the first is above",
-        "digits never seen",
+        "that no model has seen",
+        "after learning what makes two images the same digit",
     ):
         assert words in printed
     assert (tmp_path / "demo-digits.png").read_bytes().startswith(b"\x89PNG")
