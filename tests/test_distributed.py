@@ -218,7 +218,7 @@ def test_dask_views_that_draw_their_points(client):
     frame = unscored_rows().drop(columns="w")
     model = dask_fit(CoRankRLS(1.0, 0.1, basis=10, random_state=0), dask_frame(frame))
     assert [view.points.shape for view in model.views_] == [(10, N), (10, N)]
-    with pytest.raises(ValueError, match="view 0: a kernel on a cluster"):
+    with pytest.raises(ValueError, match="view 0: a kernel of rows in blocks"):
         dask_fit(CoRankRLS(views=[View(kernel="rbf")]), dask_frame(frame))
     with pytest.warns(UserWarning, match="nothing to agree on"):
         dask_fit(CoRankRLS(1.0, 0.1, views=VIEWS), dask_frame(frame[frame["y"].notna()]))

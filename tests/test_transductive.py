@@ -363,7 +363,6 @@ def errors():
         "alpha": ({"alpha": -1.0}, X, y, qid, "alpha must be a positive number"),
         "weighting": ({"weighting": "item"}, X, y, qid, "did you mean 'items'"),
         "basis": ({"basis": 5}, X, y, qid, "basis needs a kernel"),
-        "precomputed basis": ({"kernel": "precomputed", "basis": 5}, X @ X.T, y, qid, "takes no basis"),
         "not square": ({"kernel": "precomputed"}, X, y, qid, "must be square"),
         "too wide": ({"alpha": 1.0}, wide, half, many, "use a basis"),
     }

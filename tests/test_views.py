@@ -184,3 +184,51 @@ def test_defaults_work_for_twenty_rows():
     y = np.where(qid < 3, np.arange(20) % 3, np.nan)
     model = CoRankRLS(random_state=0).fit(X, y, qid=qid)
     assert np.isfinite(model.predict(X)).all() and model.alpha_ > 0
+
+
+# ---------------------------------------------------------------- rows that come and go, and rows in blocks
+
+
+@pytest.mark.parametrize("params", [{}, {"regression": 0.3}, {"agree_on": "all"}, {"tied_pairs": True}], ids=str)
+def test_rows_that_come_later_and_go_again_are_as_if_always_there(params):
+    X, y, qid = partly_scored()
+    points = [View([0, 1, 2], Gaussian(0.1), X[[0, 7, 30], :3]), View([3, 4, 5])]
+    whole = CoRankRLS(0.7, 0.3, views=points, **params).fit(X, y, qid=qid)
+    model = CoRankRLS(0.7, 0.3, views=points, **params)
+    for part in (qid < 5, qid >= 5):
+        model.partial_fit(X[part], y[part], qid=qid[part])
+    assert_allclose(model.predict(X), whole.predict(X), atol=1e-8)
+    assert_allclose(model.disagreement_, whole.disagreement_)
+    assert (model.n_queries_, model.n_pairs_, model.n_unscored_) == (
+        whole.n_queries_,
+        whole.n_pairs_,
+        whole.n_unscored_,
+    )
+    extra = np.vstack([X[:4] + 1, X[:3] - 1])
+    model.partial_fit(extra, None, qid=[0] * 4 + [1] * 3)  # unscored
+    model.forget(extra, None, qid=[0] * 4 + [1] * 3)
+    model.forget(X[qid >= 5], y[qid >= 5], qid=qid[qid >= 5])
+    early = CoRankRLS(0.7, 0.3, views=points, **params).fit(X[qid < 5], y[qid < 5], qid=qid[qid < 5])
+    assert_allclose(model.predict(X), early.predict(X), atol=1e-7)
+
+
+def test_rows_in_files_and_blocks_are_rows_in_memory(tmp_path):
+    pd, pl, duckdb = (pytest.importorskip(name) for name in ("pandas", "polars", "duckdb"))
+    X, y, qid = partly_scored()
+    table = pd.DataFrame(X, columns=list("abcdef")).assign(y=y, qid=qid)
+    table.to_parquet(tmp_path / "rows.parquet")
+    ordered = table.sort_values("qid")
+    views = [View(list("abc")), View(list("def"), Gaussian(0.1), 5)]
+    expected = CoRankRLS(views=views, alphas=[0.1, 1.0], nus=[0.0, 0.1], random_state=0).fit(
+        table[list("abcdef")], y, qid=qid
+    )
+    for source in (
+        tmp_path / "rows.parquet",
+        pl.scan_parquet(tmp_path / "rows.parquet"),
+        duckdb.sql(f"select * from '{tmp_path / 'rows.parquet'}'"),
+        lambda: iter([ordered[:25], ordered[25:]]),
+    ):
+        model = CoRankRLS(views=views, alphas=[0.1, 1.0], nus=[0.0, 0.1], random_state=0).fit(source, "y", "qid")
+        assert_allclose(model.predict(table[list("abcdef")]), expected.predict(table[list("abcdef")]), atol=1e-6)
+        assert_allclose(model.cv_scores_, expected.cv_scores_, atol=1e-9)
+        assert model.n_unscored_ == expected.n_unscored_

@@ -265,7 +265,7 @@ def check_penalised(alpha: float) -> None:
         )
 
 
-def check_scores(y: np.ndarray, m: int) -> np.ndarray:
+def check_scores(y: np.ndarray, m: int, *, some: bool = True) -> np.ndarray:
     """(m,) or (m, t) finite numbers, NaN where a row is unscored."""
     if len(y) != m:
         raise ValueError(f"y must hold one number per row, NaN where unscored: got {len(y)} for {m} rows")
@@ -282,7 +282,7 @@ def check_scores(y: np.ndarray, m: int) -> np.ndarray:
             f"y must not be infinite: row {int(np.argmax(infinite))} is ({infinite.sum()} such rows); "
             "mark unscored rows by NaN"
         )
-    if np.isnan(y).all():
+    if some and np.isnan(y).all():
         raise ValueError(f"none of the {m} rows is scored, y is NaN for all: score some")
     return y
 

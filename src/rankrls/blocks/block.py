@@ -20,6 +20,12 @@ class Block:
     y: np.ndarray  # (k, t)
     qid: np.ndarray  # (k,)
     weights: np.ndarray | None = None  # (k,)
+    where: str = ""  # starts the messages of errors
+
+    @property
+    def unscored(self) -> np.ndarray:
+        """(k,) which rows have no score."""
+        return np.isnan(self.y).any(axis=1)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -29,7 +35,8 @@ class Block:
         if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
             rows = slice(int(rows[0]), int(rows[-1]) + 1)  # type: ignore[assignment]
         X = None if self.X is None else self.X[rows]
-        return Block(X, self.y[rows], self.qid[rows], None if self.weights is None else self.weights[rows])
+        weights = None if self.weights is None else self.weights[rows]
+        return Block(X, self.y[rows], self.qid[rows], weights, self.where)
 
     @classmethod
     def join(cls, blocks: Sequence[Block]) -> Block:

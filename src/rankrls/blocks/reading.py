@@ -36,10 +36,11 @@ T = TypeVar("T")
 class SourceRows:
     """The rows of a source, summed block by block."""
 
-    def __init__(self, source: Source, checkpoint: Checkpoint | None = None):
+    def __init__(self, source: Source, checkpoint: Checkpoint | None = None, rows: str = "labelled"):
+        """`rows` says that every one must have a label, or which ones are read: "scored", "unscored", or "any"."""
         if source.n_columns == 0:
             raise ValueError(f"the rows that were read have 0 feature(s). {NO_FEATURES}")
-        self.source, self.checkpoint = source, checkpoint or Checkpoint()
+        self.source, self.checkpoint, self.rows = source, checkpoint or Checkpoint(), rows
         self.n_columns, self.names, self.dtype = source.n_columns, source.names, source.dtype
         self.n_targets, self.whole, self.once = source.n_targets, source.whole, source.once
         self.stable = False
@@ -61,10 +62,38 @@ class SourceRows:
         """Rows drawn by their content in one pass, all of them if there are fewer."""
         sums = TreeSum[Sample]()
         for batch in self._batches():
-            block = self.source.block(batch)
+            block = self._block(batch)
             if len(block):
                 sums.add(draw(block))
         return sums.total()
+
+    def only(self, rows: str) -> SourceRows:
+        """The same source with some of its rows."""
+        return SourceRows(self.source, rows=rows)
+
+    def n_rows(self) -> int:
+        """How many there are."""
+        return sum(len(self._block(batch)) for batch in self._batches(labels=True))
+
+    def collect(self) -> Block | None:
+        """All rows, in memory."""
+        found = [block for block in map(self._block, self._batches()) if len(block)]
+        return Block.join(found) if found else None
+
+    def _block(self, batch: Any) -> Block:
+        block = self.source.block(batch)
+        if self.rows == "any":
+            return replace(block, y=np.zeros_like(block.y))
+        unscored = block.unscored
+        if self.rows == "labelled":
+            if unscored.any():
+                i = int(np.argmax(unscored))
+                raise ValueError(
+                    f"{block.where}: y must be finite: row {i} has {block.y[i]} ({unscored.sum()} such rows)"
+                )
+            return block
+        part = block.take(np.flatnonzero(unscored == (self.rows == "unscored")))
+        return replace(part, y=np.zeros_like(part.y)) if self.rows == "unscored" else part
 
     def _batches(self, *, labels: bool = False) -> Iterator[Any]:
         if self.source.once and self._read:
@@ -89,7 +118,7 @@ class SourceRows:
             waiting.add(state.waiting)
 
         def work(batch: pa.RecordBatch) -> tuple[int, Any, Any]:
-            block = self.source.block(batch)
+            block = self._block(batch)
             rows = len(block)
             rest = None
             if waiting is not None and rows:

@@ -499,12 +499,13 @@ def checked(
     where: str,
     columns: Sequence[str] | None,
 ) -> Block:
-    """Finite numbers with one label, query id and weight per row; rows of weight zero are left out."""
+    """Finite numbers with one label (NaN for none), query id and weight per row; rows of weight zero are left out."""
     m = len(y) if X is None else X.shape[0]
     try:
         if y is None:
             raise ValueError("y is missing")
-        y = check_numbers("y", y, m, flat=False)
+        y = np.asarray(y, dtype=np.float64)
+        check_numbers("y", np.where(np.isnan(y), 0.0, y), m, flat=False)
         if weights is not None and np.any(np.asarray(weights)):
             weights = check_weights(weights, m)
     except ValueError as error:
@@ -517,7 +518,7 @@ def checked(
         raise ValueError(f"{where}: {len(qid) - missing.sum()} query ids for {m} rows: every row needs one")
     if X is not None:
         _check_finite(X, where, columns)
-    block = Block(X, y.reshape(m, -1), qid, weights)
+    block = Block(X, y.reshape(m, -1), qid, weights, where)
     return block if weights is None or np.all(weights) else block.take(np.flatnonzero(weights))
 
 

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..bases import CANDIDATES, Basis, Draw, is_count
-from ..blocks.totals import Loss
-from ..core.means import Read
-from ..core.queries import Queries
-from ..core.views import FittedView, View, as_views, fitted_views
 from ..estimators import CoRankRLS, RankRLS
-from ..estimators.coregularising import JointRows, Unscored
-from ..estimators.from_blocks import BlockSetup, CountedRows
-from ..estimators.results import Seen
-from ..estimators.training import Training
-from ..problems.coregularised import Stack
-from ..system.seeds import seed_of
-from ..system.types import Matrix
+from ..estimators.joint_blocks import JointBlocks
 from .partitions import Partitions, is_encoded
 
 
@@ -39,74 +25,4 @@ def fit(estimator: BaseEstimator, parts: Partitions) -> Any:
         )
     if isinstance(estimator, RankRLS):
         return estimator.fit(parts)
-    return estimator.fit(JointPartitions(parts), None)
-
-
-@dataclass(frozen=True)
-class JointPartitions:
-    """Partitions for CoRankRLS: scored rows come here; of the unscored ones S = Z'G'G Z does."""
-
-    parts: Partitions
-
-    def joint_rows(self, model: CoRankRLS) -> tuple[Seen, JointRows]:
-        scored = self.parts.only("scored").collect()
-        if scored is None:
-            raise ValueError("no row is scored (y is missing, or weighs nothing, in all of them): score some")
-        stack = Stack.of(_views(model, self.parts), scored.X)
-        unscored = _agreement(model, self.parts.only("unscored"), stack)
-        m = len(scored)
-        data = Training(scored.X, scored.y, Queries.of(scored.qid), scored.weights, n_given=m)
-        seen = Seen.of(self.parts.n_columns, self.parts.names)
-        return seen, JointRows(data, np.arange(m), stack, unscored)
-
-
-def _views(model: CoRankRLS, parts: Partitions) -> list[FittedView]:
-    """Views with everything fixed, from rows drawn at random where they need some."""
-    views = as_views(model.views, model.kernel, model.basis)
-    for number, view in enumerate(views):
-        if view.kernel is not None and not _has_points(view) and not _draws_points(view):
-            raise ValueError(
-                f"view {number}: a kernel on a cluster is expanded in a few points: pass basis= a number, an object of "
-                f"rankrls.bases or the points themselves; got {view.basis!r}"
-            )
-    X: Any = np.empty((1, parts.n_columns), dtype=parts.dtype)
-    weights, seed = None, seed_of(model.random_state)
-    if any(_draws_points(view) or isinstance(getattr(view.kernel, "gamma", view.kernel), str) for view in views):
-        sizes = [view.basis if is_count(view.basis) else getattr(view.basis, "size", 0) for view in views]
-        rows = parts.only("any").sample(Draw(max(CANDIDATES, int(np.sum(sizes))), seed)).rows
-        X, weights = rows.X, rows.weights
-    return fitted_views(views, X, parts.names, weights, seed)
-
-
-def _draws_points(view: View) -> bool:
-    return is_count(view.basis) or isinstance(view.basis, Basis)
-
-
-def _has_points(view: View) -> bool:
-    return view.basis is not None and np.ndim(view.basis) == 2
-
-
-def _agreement(model: CoRankRLS, unscored: Partitions, stack: Stack) -> Unscored:
-    n = stack.n_columns
-    if not unscored.n_rows():
-        return Unscored(np.zeros((n, n)), 0, 0)
-    none = np.empty(0, dtype=np.intp)
-    nothing = Training(np.empty((0, unscored.n_columns)), np.empty((0, 1)), Queries(none, none))
-    loss = Loss(model.weighting, 0.0, True)
-    sums = BlockSetup(CountedRows(unscored), nothing, StackFeatures(stack), loss, None).sums
-    return Unscored(sums.gram, sums.n_rows, sums.n_pairs)
-
-
-@dataclass(frozen=True)
-class StackFeatures:
-    """The columns of all views side by side, as features."""
-
-    stack: Stack
-    W = None
-
-    @property
-    def n_columns(self) -> int:
-        return self.stack.n_columns
-
-    def reader(self, X: Matrix) -> Callable[[], Read]:
-        return self.stack.reader(X, np.arange(X.shape[0]))
+    return estimator.fit(JointBlocks(parts), None)

@@ -11,17 +11,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..bases import BasisLike
+from ..blocks.reading import SourceRows
+from ..blocks.sources import source_of
 from ..core.queries import BATCH_ROWS
 from ..core.views import as_views
 from ..core.weighting import WEIGHTINGS
 from ..metrics import get_metric
-from ..system.types import ArrayLike, Ids, MatrixLike, Seed
+from ..system.types import ArrayLike, FitInput, Ids, MatrixLike, Seed
 from .coregularising import JointSource, fit_joint, joint_rows, values
 from .intake import PartlyScored
-from .view_paths import ViewPaths
+from .joint_blocks import JointBlocks
+from .view_updates import ViewUpdates
 
 
-class CoRankRLS(ViewPaths):
+class CoRankRLS(ViewUpdates):
     """Learning to rank from few scored and many unscored rows: rankers of several views that agree on the unscored.
 
     Minimises, over functions f_1 .. f_M of M views, ::
@@ -170,8 +173,8 @@ class CoRankRLS(ViewPaths):
 
     def fit(
         self,
-        X: MatrixLike | JointSource,
-        y: ArrayLike | str | None,
+        X: FitInput | JointSource,
+        y: ArrayLike | str | None = None,
         qid: Ids | str = None,
         sample_weight: ArrayLike | str | None = None,
     ) -> Self:
@@ -192,9 +195,18 @@ class CoRankRLS(ViewPaths):
         Returns
         -------
         self
+
+        Notes
+        -----
+        Rows that are not in memory are read in blocks as by `RankRLS.fit`: Parquet, LETOR, a polars LazyFrame, a DuckDB
+        relation, or a function that returns an iterator over blocks; missing y are unscored. The scored rows come into
+        memory, the unscored ones are added up; views are linear, or have a number of points or given ones.
         """
         self._check_params()
         with self._attempt():
+            source = source_of(X, y, qid, sample_weight)
+            if source is not None:
+                X = JointBlocks(SourceRows(source))
             if isinstance(X, JointSource):
                 seen, joint = X.joint_rows(self)
                 return self._store(seen, replace(fit_joint(self, iter([joint])), cv_predictions=None))  # in no order

@@ -80,23 +80,34 @@ class PartlyScored:
 
     @classmethod
     def of(
-        cls, model: Any, X: Any, y: Any, qid: Any, sample_weight: Any = None, *, several: bool = False
+        cls,
+        model: Any,
+        X: Any,
+        y: Any,
+        qid: Any,
+        sample_weight: Any = None,
+        *,
+        several: bool = False,
+        fresh: bool = True,
     ) -> PartlyScored:
         """Rows as the caller gives them: y, qid and sample_weight may be names of columns of X.
 
-        `several` lets y have a column for each of several targets.
+        `several` lets y have a column for each of several targets. Unless `fresh`, these are further rows for a model
+        that is fitted already, and none of them need have a score.
         """
         X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
         checks.check_content(y=y, qid=qid, sample_weight=sample_weight)
         X, qid = checks.split_qid_column(X, qid)
         mind_columns(X, qid)
-        X = model._rows(X, reset=True, at_least=2)
+        X = model._rows(X, reset=fresh, at_least=2 if fresh else 1)
         m = X.shape[0]
         several = several and np.ndim(y) == 2 and np.shape(y)[1] > 1
-        y = checks.check_scores(np.asarray(as_column(y), dtype=np.float64) if several else scores_of(y), m)
+        if y is None and not fresh:
+            y = np.full(m, np.nan)
+        y = checks.check_scores(np.asarray(as_column(y), dtype=np.float64) if several else scores_of(y), m, some=fresh)
         mind_one_query(y, qid)
         rows = cls(X, y, checks.check_queries(qid, m), checks.check_weights(sample_weight, m))
-        if not len(rows.scored):
+        if fresh and not len(rows.scored):
             raise ValueError(f"none of the {m} rows is scored (y is NaN, or weighs nothing): score some")
         return rows
 

@@ -124,7 +124,7 @@ class Training:
             raise ValueError("the basis of a precomputed kernel is a number of rows to draw, or row numbers")
         K = self.X if self.given is None else self.given
         if K.shape[1] != K.shape[0]:
-            return replace(self, kernel=Precomputed(), points=K[bases.row_numbers(basis, K.shape[0])])
+            return replace(self, kernel=Precomputed(), points=K[bases.row_numbers(np.asarray(basis), K.shape[0])])
         numbers, lookup = np.arange(K.shape[0])[:, None], Function(partial(_looked_up, K))
         columns = bases.points(basis, kept[:, None], lookup, seed, self.weights, numbered=numbers)[:, 0]
         return replace(self, kernel=Precomputed(columns), points=K[columns])
