@@ -75,6 +75,12 @@ class Browser:
         taken = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(taken["data"]))
 
+    def tab(self, handle=None):
+        """Go to a tab, or to a new one; returns the handle of the tab left."""
+        left = self._call("/window")
+        self._call("/window", {"handle": handle or self._call("/window/new", {"type": "tab"})["handle"]})
+        return left
+
     def close(self):
         self._call("", method="DELETE")
 

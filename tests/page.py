@@ -36,6 +36,7 @@ class Page:
         )
 
     def centre(self, selector):
+        self.until("document.getAnimations().every((one) => one.playState !== 'running')")  # rows have arrived
         box = self.ask(
             f"(() => {{ const r = document.querySelector({json.dumps(selector)}).getBoundingClientRect();"
             " return [r.left, r.top, r.width, r.height]; })()"
@@ -58,8 +59,8 @@ class Page:
         self.mouse("mouseReleased", *end, clickCount=1)
 
     def press(self, key, **more):
-        text = {"text": key} if len(key) == 1 else {}
-        codes = {"ArrowUp": 38, "ArrowDown": 40, "Enter": 13, "Escape": 27}
+        text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
+        codes = {"ArrowUp": 38, "ArrowDown": 40, "ArrowRight": 39, "Enter": 13, "Escape": 27, "Tab": 9, "F9": 120}
         code = {"windowsVirtualKeyCode": codes.get(key, ord(key[0].upper()))}
         self.browser.command("Input.dispatchKeyEvent", type="keyDown", key=key, **text, **code, **more)
         self.browser.command("Input.dispatchKeyEvent", type="keyUp", key=key, **code, **more)

@@ -13,6 +13,7 @@ import pytest
 
 from browser import chromium
 from page import Page
+from rankrls import RankRLS
 from rankrls.app.demo import demo
 from rankrls.app.documents import documents
 from rankrls.app.session import Session
@@ -155,9 +156,20 @@ def test_queries_are_found_sorted_and_unlearned(page):
     assert page.session.state.forgotten == {query}
 
 
-def test_a_second_tab_follows(page, browser):
-    page.session.do({"do": "grade", "row": page.rows()[0], "grade": 1})
-    page.until("document.querySelector('.wb').workbench.state.undo === 'graded 1'")
+def test_two_tabs_follow_each_other(page, browser):
+    undo = "document.querySelector('.wb').workbench.state.undo"
+    first = browser.tab()
+    other = Page(browser, page.url)
+    other.press("3")
+    other.until(f"{undo} === 'graded 3'")
+    second = browser.tab(first)
+    page.until(f"{undo} === 'graded 3'")
+    page.press("u")
+    page.until(f"{undo} === null")
+    browser.tab(second)
+    other.until(f"{undo} === null")
+    browser._call("/window", method="DELETE")
+    browser._call("/window", {"handle": first})
 
 
 def test_odd_names_are_text(browser, tmp_path, monkeypatch):
@@ -195,16 +207,173 @@ def test_every_width_fits(browser, tmp_path, monkeypatch, width):
         page.clean()
 
 
-def test_many_queries_draw_few_rows(browser, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def random_rows(m, n, queries, labels=True):
     rng = np.random.default_rng(0)
-    m = 20_000
-    data = RankingData(rng.normal(size=(m, 3)), rng.integers(0, 3, m).astype(float), np.repeat(np.arange(m // 2), 2))
-    with served(documents(data)) as server:
-        page = Page(browser, server.url)
+    y = rng.integers(0, 3, m).astype(float) if labels else np.full(m, np.nan)
+    return documents(RankingData(rng.normal(size=(m, n)), y, np.arange(m) * queries // m))
+
+
+def test_a_hundred_thousand_queries(browser, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with served(random_rows(200_000, 3, 100_000)) as server:
+        page = Page(browser, server.url, ready="document.querySelector('.wb')?.workbench?.queries?.ids")
+        assert page.app("queries.ids.length") == 100_000
         assert page.ask("document.querySelectorAll('.wb-query').length") < 60
-        assert page.app("queries.ids.length") == m // 2
+        page.type_into(".wb-search input", "9999", "input")
+        assert page.app("queryList.shown.length") == 19
+        page.type_into(".wb-search input", "", "input")
+        page.ask("document.querySelector('.wb-query-box').scrollTo(0, 3000000)")
+        page.until("Number(document.querySelector('.wb-query').dataset.query) > 40000")
+        page.press("j")
+        page.until("document.querySelector('.wb').workbench.list.query === 1")
         page.clean()
+
+
+@pytest.mark.parametrize("shape", [(60, 10, 1), (60, 5000, 6)])
+def test_one_query_or_five_thousand_features(browser, tmp_path, monkeypatch, shape):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with served(random_rows(*shape)) as server:
+        page = Page(
+            browser, server.url, ready="document.querySelector('.wb-doc') && document.querySelector('.wb-feature')"
+        )
+        assert page.ask("document.querySelectorAll('.wb-feature').length") < 40
+        rows = page.rows()
+        page.drag(page.centre(f"[data-row='{rows[4]}'] .wb-grip"), page.centre(f"[data-row='{rows[1]}'] .wb-grip"))
+        page.until("document.querySelector('.wb').workbench.state.preferences.length === 1")
+        now = page.rows()
+        assert now.index(rows[4]) < now.index(rows[1])
+        page.ask("document.querySelector('.wb-feature .wb-switch').click()")
+        page.until("document.querySelector('.wb').workbench.state.off.length === 1")
+        page.clean()
+
+
+def test_judging_from_nothing(browser, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with served(random_rows(40, 4, 4, labels=False)) as server:
+        page = Page(browser, server.url)
+        assert page.ask("document.querySelectorAll('.wb-grade-none').length") > 5
+        for number, key in enumerate("301204"):
+            page.press(key)
+            page.until(f"document.querySelector('.wb').workbench.state.judged === {number + 1}")
+        page.press("j")
+        page.until("document.querySelector('.wb').workbench.list.query === 1")
+        rows = page.rows()
+        page.drag(page.centre(f"[data-row='{rows[3]}'] .wb-grip"), page.centre(f"[data-row='{rows[0]}'] .wb-grip"))
+        page.until("document.querySelector('.wb').workbench.state.preferences.length === 1")
+        assert len(server.session.state.grades) == 6 and np.abs(server.session.coef(server.session.state)).max() > 0
+        page.until("document.querySelector('.wb').workbench.state.headline.metrics[0].mean !== null")
+        page.clean()
+
+
+def test_a_kernel_model_is_dragged_and_explained(browser, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    data = make_search(30, random_state=0)
+    model = RankRLS(0.5, kernel="rbf", basis=20, random_state=0).fit(data.X, data.y, qid=data.qid)
+    with served(documents(data), model=model) as server:
+        page = Page(browser, server.url)
+        rows = page.rows()
+        page.drag(page.centre(f"[data-row='{rows[3]}'] .wb-grip"), page.centre(f"[data-row='{rows[1]}'] .wb-grip"))
+        page.until("document.querySelector('.wb').workbench.state.preferences.length === 1")
+        a, b = page.rows()[:2]
+        page.click(f"[data-row='{a}'] .wb-cell-text")
+        page.click(f"[data-row='{b}'] .wb-cell-text")
+        page.until("document.querySelectorAll('.wb-why-bars li').length > 3")
+        assert page.ask("[...document.querySelectorAll('.wb-section')].filter((e) => !e.hidden).length") == 4
+        page.clean()
+
+
+CONTRAST = """(() => {
+  const parse = (text) => {
+    const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number);
+    return text.startsWith("color(") ? [255 * r, 255 * g, 255 * b, a] : [r, g, b, a];
+  };
+  const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  const light = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
+  const behind = (element) => {
+    for (let e = element; e; e = e.parentElement) {
+      const color = parse(getComputedStyle(e).backgroundColor);
+      if (color[3] > 0.99) return color;
+    }
+    return [255, 255, 255, 1];
+  };
+  const found = [];
+  for (const e of document.querySelectorAll(".wb *")) {
+    const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    const shown = e.checkVisibility({ visibilityProperty: true });
+    if (!own || !shown || e.closest(":disabled, .wb-live, canvas, option")) continue;
+    const [a, b] = [light(parse(getComputedStyle(e).color)), light(behind(e))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < 4.5) found.push(`${e.className} ${e.textContent.slice(0, 20)} ${ratio.toFixed(2)}`);
+  }
+  return found;
+})()"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_contrast_and_controls_have_names(page, browser, scheme):
+    browser.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    a, b = page.rows()[:2]
+    page.session.do({"do": "prefer", "above": b, "below": a})
+    page.session.do({"do": "grade", "row": a, "grade": 1})
+    page.session.do({"do": "forget", "queries": [1]})
+    page.until("document.querySelector('.wb').workbench.state.forgotten.length === 1")
+    page.click(f"[data-row='{a}'] .wb-cell-text")
+    page.click(f"[data-row='{b}'] .wb-cell-text")
+    page.until("document.querySelectorAll('.wb-why-bars li').length > 3")
+    ground = page.ask("getComputedStyle(document.querySelector('.wb')).backgroundColor")
+    assert (max(int(v) for v in ground[4:-1].split(",")) < 60) == (scheme == "dark")
+    assert not page.ask(CONTRAST)
+    page.press("c")
+    page.until("document.querySelector('.wb-pair .wb-lines li')")
+    assert not page.ask(CONTRAST)
+    page.press("Escape")
+    controls = {
+        "button",
+        "slider",
+        "checkbox",
+        "switch",
+        "radio",
+        "combobox",
+        "searchbox",
+        "spinbutton",
+        "row",
+        "option",
+    }
+    nodes = browser.command("Accessibility.getFullAXTree")["nodes"]
+    seen = [(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n["ignored"] and "role" in n]
+    assert [role for role, name in seen if role in controls and not name.strip()] == []
+    assert {"main", "grid", "listbox", "radiogroup", "slider", "switch"} <= {role for role, _ in seen}
+    browser.command("Emulation.setEmulatedMedia", features=[])
+
+
+def test_the_keyboard_alone_is_enough(page):
+    """From the list to a snapshot without a pointer; focus is always to be seen."""
+    page.ask("document.querySelector('.wb').workbench.documents.go(0)")
+    page.press("ArrowDown")
+    page.press("2")
+    page.until("document.querySelector('.wb').workbench.state.undo === 'graded 2'")
+    page.press("s")
+    page.until("document.querySelector('dialog[open] form input')")
+    page.press("Enter")
+    page.until("document.querySelector('.wb').workbench.state.snapshots.length === 2")
+    reached = set()
+    for _ in range(60):
+        page.press("Tab")
+        outline = page.ask(
+            "(() => { const e = document.activeElement; const s = getComputedStyle(e.closest('.wb-search') ?? e);"
+            " return [e.getAttribute('aria-label') ?? e.textContent, s.outlineStyle]; })()"
+        )
+        reached.add(outline[0])
+        assert outline[1] != "none" or page.ask("document.activeElement === document.body"), outline
+    assert {"Regularisation alpha", "Share of regression", "Rename Start"} <= reached
+    page.ask("document.querySelector('.wb [data-setting=\"gain:linear\"]').focus()")
+    page.press("ArrowRight")
+    page.until("document.querySelector('.wb').workbench.state.settings.gain === 'exp2'")
+    assert page.ask("document.activeElement.dataset.setting") == "gain:exp2"
+    page.press("/")
+    assert page.ask("document.activeElement.getAttribute('aria-label')") == "Find a query"
+    page.press("Tab")
+    assert page.ask("document.activeElement.getAttribute('aria-label')") == "Sort queries"
 
 
 def start(folder, *words):

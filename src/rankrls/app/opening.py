@@ -102,6 +102,12 @@ class Workbench:
                 "text/html": f'<a href="{self.url}" target="_blank">Open the workbench</a>',
             }
 
+    def _display_(self) -> Any:
+        """What marimo shows where the workbench is the last expression of a cell."""
+        import marimo
+
+        return marimo.ui.anywidget(self.widget())
+
     def __repr__(self) -> str:
         where = "" if self._server is None else f" at {self._server.url}"
         return f"<workbench on {self.documents.name}: {len(self.documents.queries):,} queries{where}>"
@@ -165,6 +171,8 @@ def workbench(
 
 
 def _in_notebook() -> bool:
+    if "marimo" in sys.modules and sys.modules["marimo"].running_in_notebook():
+        return True
     shell = sys.modules.get("IPython")
     running = None if shell is None else shell.get_ipython()
     return running is not None and type(running).__name__ != "TerminalInteractiveShell"

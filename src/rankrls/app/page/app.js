@@ -84,9 +84,10 @@ export class App {
 
   applyTheme(theme) {
     this.theme = theme;
-    const target = this.root.classList.contains("wb-in-notebook") ? this.root : document.documentElement;
-    if (theme === "system") delete target.dataset.theme;
-    else target.dataset.theme = theme;
+    for (const target of [this.root, this.root.closest(".wb-page")]) {
+      if (target && theme === "system") delete target.dataset.theme;
+      else if (target) target.dataset.theme = theme;
+    }
     this.root.dispatchEvent(new Event("theme"));
   }
 

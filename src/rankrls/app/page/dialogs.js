@@ -161,7 +161,7 @@ export function openMetrics(app) {
 
 export function openHelp(app) {
   const { body } = dialog(app, "Keyboard");
-  const keys = [["j  k", "next, previous query"], ["/", "find a query"], ["↑  ↓", "move through documents"], ["0 … 9", "grade the document, go to the next"], ["−", "remove the judgment"],
+  const keys = [["j  k", "next, previous query"], ["/", "find a query"], ["↑  ↓", "move through documents"], ["0 … 9", "grade the document, go to the next one without a grade"], ["−", "remove the judgment"],
     ["alt + ↑  ↓", "prefer the document to the one above, or below"], ["enter", "choose a document; two explain each other"], ["u  shift + u", "undo, redo"], ["s", "take a snapshot"], ["c", "compare snapshots"],
     ["e", "import and export"], ["x", "un-learn the query, or learn it again"], ["h", "hide scores while judging"], ["ctrl + click", "select several queries"], ["?", "this list"]];
   replace(body, h("dl", { class: "wb-keys" }, keys.map(([key, text]) => [h("dt", {}, key.split("  ").map((one) => h("kbd", {}, one))), h("dd", {}, text)])));

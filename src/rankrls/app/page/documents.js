@@ -272,12 +272,18 @@ export class DocumentList {
     if (row === undefined) return;
     if (grade === null) return this.menu(row);
     const place = this.placeOf(row);
-    const inList = this.box.contains(document.activeElement) || this.element.getRootNode().activeElement === document.body;
+    const fresh = this.app.list.documents.find((doc) => doc.row === row)?.grade === null;
+    const { activeElement } = this.element.getRootNode(); // also inside of a shadow tree, as in marimo
+    const inList = !activeElement || activeElement === document.body || this.box.contains(activeElement);
     if (await this.app.grade(row, grade)) {
-      // on to the next place, whatever has moved there
-      if (inList && this.app.view.only === "all") this.go(Math.min(place + 1, this.order.length - 1));
-      else if (inList) this.go(place);
+      if (inList) this.go(fresh ? this.nextUnjudged(place) : Math.min(place + 1, this.order.length - 1));
     }
+  }
+
+  // The list has moved under the judge: the next document without a grade from a place on, then from the top.
+  nextUnjudged(place) {
+    const open = this.order.flatMap((index, at) => (this.app.list.documents[index].grade === null ? [at] : []));
+    return open.find((at) => at >= place) ?? open[0] ?? Math.min(place + 1, this.order.length - 1);
   }
 
   menu(row) {
@@ -300,7 +306,7 @@ export class DocumentList {
       document.removeEventListener("pointerdown", outside, true);
     };
     const outside = (event) => {
-      if (!menu.contains(event.target)) close();
+      if (!event.composedPath().includes(menu)) close();
     };
     menu.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;

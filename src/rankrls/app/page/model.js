@@ -254,9 +254,9 @@ export class ModelPanel {
     const set = (name, value) => this.app.do({ do: "set", name, value });
     const choice = (name, label, options) => h("div", { class: "wb-choice", role: "radiogroup", "aria-label": label },
       h("span", { class: "wb-choice-label" }, label),
-      h("span", { class: "wb-segments" }, options.map(([value, text, title]) => {
+      h("span", { class: "wb-segments", onkeydown: arrows }, options.map(([value, text, title]) => {
         const on = state.settings[name] === value;
-        return h("button", { type: "button", role: "radio", title, "aria-checked": String(on), disabled: state.read_only, "data-setting": `${name}:${value}`,
+        return h("button", { type: "button", role: "radio", title, "aria-checked": String(on), tabIndex: on ? 0 : -1, disabled: state.read_only, "data-setting": `${name}:${value}`,
           onclick: () => this.app.state.settings[name] === value || set(name, value) }, text);
       })));
     const share = h("input", { type: "range", min: 0, max: 20, step: 1, value: Math.round(20 * state.settings.regression), class: "wb-slider", "aria-label": "Share of regression", disabled: state.read_only, "data-setting": "regression",
@@ -273,8 +273,11 @@ export class ModelPanel {
   updateSwitches(state) {
     for (const element of this.switches.querySelectorAll("[data-setting]")) {
       const [name, value] = element.dataset.setting.split(":");
-      if (value !== undefined) element.setAttribute("aria-checked", String(String(state.settings[name]) === value));
-      else {
+      const on = String(state.settings[name]) === value;
+      if (value !== undefined) {
+        element.setAttribute("aria-checked", String(on));
+        element.tabIndex = on ? 0 : -1;
+      } else {
         element.value = Math.round(20 * state.settings[name]);
         setText(element.nextSibling, fixed(state.settings[name], 2));
       }
@@ -377,6 +380,18 @@ export class ModelPanel {
       kept.outside || state.read_only ? null : h("button", { type: "button", class: "wb-small", disabled: kept.current, onclick: () => this.app.do({ do: "restore", snapshot: kept.id }, { say: `Restored ${kept.name}` }) }, "Restore"),
       kept.id > 2 && !kept.outside && !state.read_only ? button(`Delete ${kept.name}`, { name: "close", class: "wb-ghost wb-tiny", onclick: () => this.app.do({ do: "discard", snapshot: kept.id }) }) : null)));
   }
+}
+
+// Arrows go through the choices of a group, as radio buttons do.
+function arrows(event) {
+  const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+  if (!step || event.altKey) return;
+  const options = [...event.currentTarget.children];
+  const next = options[(options.indexOf(event.target) + step + options.length) % options.length];
+  next.focus();
+  next.click();
+  event.preventDefault();
+  event.stopPropagation();
 }
 
 // Two or three round numbers within a range.
