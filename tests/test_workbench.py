@@ -259,6 +259,33 @@ def test_undo_and_redo_of_everything(session):
         assert session.step == step
 
 
+@pytest.mark.parametrize("stored", [True, False])
+def test_undo_goes_back_further_than_memory(tmp_path, stored):
+    path = tmp_path / "long.jsonl" if stored else None
+    session = open_session(DATA, journal=path)
+    session.history.kept, steps = 10, [session.step]
+    for row in range(75):
+        session.do({"do": "grade", "row": row, "grade": row % 5})
+        steps.append(session.step)
+    assert len(session.history.steps) < 35
+    for step in reversed(steps[:-1]):
+        session.do({"do": "undo"})
+        assert session.step == step
+    assert session.history.undoes is None
+    for step in steps[1:60]:
+        session.do({"do": "redo"})
+        assert session.step == step
+    session.do({"do": "grade", "row": 3, "grade": 1})
+    assert session.history.redoes is None
+    session.do({"do": "undo"})
+    assert session.step == steps[59]
+    session.close()
+    if stored:
+        again = open_session(DATA, journal=path)
+        assert again.step == steps[59]
+        again.close()
+
+
 def test_killing_the_process_loses_nothing(tmp_path):
     path = tmp_path / "killed.jsonl"
     program = (
@@ -321,10 +348,10 @@ def test_two_sessions_cannot_write_one_journal(tmp_path):
     ],
 )
 def test_a_bad_action_changes_nothing(session, action):
-    before, count = session.step, len(session.journal.actions)
+    before, count = session.step, len(session.journal)
     with pytest.raises(ActionError):
         session.do(action)
-    assert session.step == before and len(session.journal.actions) == count
+    assert session.step == before and len(session.journal) == count
 
 
 def test_read_only_refuses_every_change():

@@ -68,8 +68,9 @@ class Api:
     def _state(self) -> dict[str, Any]:
         session = self.session
         with session._lock:
-            step, version, position = session.step, session.version, session.position
-            labels = list(session.labels_of)
+            step, version, history = session.step, session.version, session.history
+            undo, redo, before = history.undoes, history.redoes, self._before()
+            recent = history.labels[max(0, history.position - RECENT) : history.position]
         state, data = step.state, session.documents
         levels, alphas = session.levels(state), session.fit(state).alphas()
         return {
@@ -94,11 +95,10 @@ class Api:
             "snapshots": [self._snapshot(kept, state) for kept in step.snapshots],
             "headline": self._headline(state),
             "available_metrics": _metric_names(),
-            "undo": labels[position - 1] if position else None,
-            "redo": labels[position] if position < len(labels) else None,
-            "history": labels[max(0, position - RECENT) : position],
-            "position": position,
-            "before": self._before(position),
+            "undo": undo,
+            "redo": redo,
+            "history": recent,
+            "before": before,
             "exports": list(OUTPUTS),
         }
 
@@ -318,16 +318,17 @@ class Api:
             shown.append(one)
         return {"metrics": shown, "done": 0.0 if point is None else point.done}
 
-    def _before(self, position: int) -> dict[str, Any] | None:
+    def _before(self) -> dict[str, Any] | None:
         """The first metric before the last action, where it is known: what that action was worth."""
-        session = self.session
-        if not position:
+        session, history = self.session, self.session.history
+        if not history.position:
             return None
         metric = session.state.metrics[0]
-        point, _ = session.known(replace(session.history[position - 1].state, metrics=session.state.metrics))
+        last = history.steps[history.position - 1].state
+        point, _ = session.known(replace(last, metrics=session.state.metrics))
         if point is None or point.done < 1:
             return None
-        return {"action": session.labels_of[position - 1], "mean": float(point.mean(metric)[0])}
+        return {"action": history.undoes, "mean": float(point.mean(metric)[0])}
 
     def _snapshot(self, kept: Snapshot, state: State) -> dict[str, Any]:
         record: dict[str, Any] = {"id": kept.id, "name": kept.name, "outside": kept.state is None}

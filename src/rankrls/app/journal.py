@@ -7,11 +7,12 @@ dropped when the journal is opened again: its action was never confirmed.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -40,7 +41,8 @@ class Journal:
 
     def __init__(self, path: str | os.PathLike | None, header: Mapping[str, Any], *, read_only: bool = False):
         self.path = None if path is None else Path(path)
-        self.actions: list[dict[str, Any]] = []
+        self._lines: list[bytes] = []  # of actions that are on no disk
+        self._count = 0
         self.header: dict[str, Any] = {"rankrls_workbench": VERSION, **header}
         self._file: Any = None
         self._lock = threading.Lock()
@@ -68,8 +70,23 @@ class Journal:
         with self._lock:
             if self._file is not None:
                 self._write(stamped)
-            self.actions.append(stamped)
+            elif self.path is None:
+                self._lines.append(_line(stamped))
+            self._count += 1
         return stamped
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def actions(self) -> Iterator[dict[str, Any]]:
+        """All actions, read from where they are stored."""
+        if self._lines or self.path is None or not self.path.exists():
+            yield from map(json.loads, list(self._lines))
+            return
+        with open(self.path, "rb") as file:
+            next(file, None)
+            yield from map(json.loads, itertools.islice(file, self._count))
 
     def close(self) -> None:
         """Close the file; actions can no longer be stored."""
@@ -79,7 +96,7 @@ class Journal:
                 self._file = None
 
     def _write(self, record: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+        self._file.write(_line(record))
         self._file.flush()
         os.fsync(self._file.fileno())
 
@@ -104,8 +121,12 @@ class Journal:
                 f"{path} is the journal of other data (or the data have changed since): move it away, or give another "
                 "--journal"
             )
-        self.header, self.actions = records[0], records[1:]
+        self.header, self._count = records[0], len(records) - 1
         return len(whole)
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def _lock(file: BinaryIO, path: Path) -> None:

@@ -16,6 +16,7 @@ import secrets
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ from .wire import Answer, as_json
 try:
     import uvicorn
     from starlette.applications import Starlette
-    from starlette.concurrency import run_in_threadpool
     from starlette.requests import Request
     from starlette.responses import PlainTextResponse, Response, StreamingResponse
     from starlette.routing import Route
@@ -49,6 +49,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+WORKERS = 8  # threads that answer; more would only wait for each other
 HEARTBEAT = 10.0  # seconds between signs of life to a page that waits
 LOOK = 0.2  # seconds after which a stream notices that the server ends
 
@@ -96,7 +97,7 @@ class Guard:
 
 def application(session: Session, token: str, port: int, closing: Callable[[], bool] = lambda: False) -> Any:
     """The ASGI application of a session; streams end when `closing()` is true."""
-    api = Api(session)
+    api, workers = Api(session), ThreadPoolExecutor(WORKERS, thread_name_prefix="workbench answers")
     files = {
         path.relative_to(PAGE).as_posix(): path for path in PAGE.rglob("*") if path.is_file() and path.suffix in KINDS
     }
@@ -110,7 +111,8 @@ def application(session: Session, token: str, port: int, closing: Callable[[], b
                 if len(body) > most:
                     return _response(as_json({"error": f"a request here has at most {most:,} bytes"}, 413))
         path, params = request.path_params["path"], dict(request.query_params)
-        return _response(await run_in_threadpool(api.answer, request.method, path, params, body))
+        loop = asyncio.get_running_loop()
+        return _response(await loop.run_in_executor(workers, api.answer, request.method, path, params, body))
 
     async def page(request: Request) -> Response:
         path = files.get(request.path_params.get("path") or "index.html")

@@ -8,6 +8,7 @@ it is. All methods may be called from several threads.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -24,10 +25,11 @@ from ..estimators.pipelines import predicted, ranker_of, scaled, scalers_of
 from ..metrics import get_metric
 from .documents import Documents
 from .fit import DIRECT, Fit, fitted, scales
+from .history import History
 from .holdout import Judge, Quality
 from .journal import Journal, fingerprint
 from .recent import Recent
-from .state import ActionError, Limits, Snapshot, State, Step, change, check_setting, describe
+from .state import ActionError, Limits, Snapshot, State, Step, check_setting
 from .sums import KEYS, Sums
 from .why import line_integral
 
@@ -87,10 +89,10 @@ class Session:
         self._wake, self._closed = threading.Event(), False
         self.version = 0
         self.journal = Journal(journal, self._header(start), read_only=read_only)
-        self.history, self.position = [self._first(self.journal.header["start"])], 0
-        self.labels_of: list[str] = []  # of the actions that led to history[1:]
+        self.history = History(self._first(self.journal.header["start"]), self.limits, self._restart)
+        self._started = model is not None  # alpha has been chosen
         self._replay()
-        if len(self.history) == 1 and not self.journal.actions and model is None:
+        if not self._started and not self.history.undoes and not self.history.redoes:
             self._choose_alpha()
         self._worker = threading.Thread(target=self._work, name="workbench hold-out", daemon=True)
         self._worker.start()
@@ -100,7 +102,7 @@ class Session:
     @property
     def step(self) -> Step:
         """The current point of the history."""
-        return self.history[self.position]
+        return self.history.step
 
     @property
     def state(self) -> State:
@@ -112,38 +114,35 @@ class Session:
         with self._lock:
             if self.read_only:
                 raise ReadOnlyError("this workbench was opened with --read-only: nothing can be changed")
-            resolved = self._resolved(dict(action))
-            history, position, labels = self._after(resolved)
-            self.journal.append(resolved)
-            self.history, self.position, self.labels_of = history, position, labels
+            self._go(self._resolved(dict(action)))
             self.version += 1
         self._wake.set()
         self._tell({"type": "changed", "version": self.version})
         return self.version
 
-    def _after(self, action: Mapping[str, Any]) -> tuple[list[Step], int, list[str]]:
-        kind, position = action.get("do"), self.position
-        if kind == "undo":
-            if position == 0:
-                raise ActionError("there is nothing to undo")
-            return self.history, position - 1, self.labels_of
-        if kind == "redo":
-            if position + 1 == len(self.history):
-                raise ActionError("there is nothing to redo")
-            return self.history, position + 1, self.labels_of
-        if kind == "start":  # the first alpha, once it has been chosen
-            start = {**self.history[0].state.settings(), "alpha": check_setting("alpha", action.get("alpha"))}
-            return [self._first(start), *self.history[1:]], position, self.labels_of
-        following = change(self.step, action, self.limits)
-        kept, labels = self.history[: position + 1], self.labels_of[:position]
-        return [*kept, following], position + 1, [*labels, describe(action)]
+    def _go(self, action: Mapping[str, Any]) -> None:
+        """Take the step of an action, on disk before anything changes."""
+        if self.history.beyond(action):
+            self.history.recover(self._first(self.journal.header["start"]), self.journal.actions)
+        following = self.history.following(action)
+        self.journal.append(action)
+        self.history.go(action, following)
+        self._started |= action.get("do") == "start"
 
     def _replay(self) -> None:
         for number, action in enumerate(self.journal.actions, start=2):
             try:
-                self.history, self.position, self.labels_of = self._after(action)
+                if self.history.beyond(action):
+                    before = itertools.islice(self.journal.actions, number - 2)
+                    self.history.recover(self._first(self.journal.header["start"]), before)
+                self.history.go(action, self.history.following(action))
             except ActionError as error:
                 raise ValueError(f"{self.journal.path}, line {number}: {error}") from None
+            self._started |= action.get("do") == "start"
+
+    def _restart(self, action: Mapping[str, Any]) -> Step:
+        settings = self._first(self.journal.header["start"]).state.settings()
+        return self._first({**settings, "alpha": check_setting("alpha", action.get("alpha"))})
 
     def _resolved(self, action: dict[str, Any]) -> dict[str, Any]:
         """The action with everything that depends on the present model written out."""
@@ -178,14 +177,15 @@ class Session:
 
     def _adopt(self, grid: Quality) -> None:
         best = best_alpha(grid, self.state.metrics[0])
-        if best is not None and not self.read_only:
-            with self._lock:
-                action = {"do": "start", "alpha": best}
-                self.history, self.position, self.labels_of = self._after(action)
-                self.journal.append(action)
+        if best is None:
+            return
+        action = {"do": "start", "alpha": best}
+        with self._lock:
+            if self.read_only:
+                self.history.go(action, self.history.following(action))
+            else:
+                self._go(action)
                 self.version += 1
-        elif best is not None:
-            self.history, self.position, self.labels_of = self._after({"do": "start", "alpha": best})
 
     # ---------------------------------------------------------------- models
 
@@ -401,8 +401,9 @@ class Session:
             self.point(state, report("point"))
         if current():
             grid = self.grid(state, report("curve"))
-            fresh = len(self.history) == 1 and not any(a["do"] == "start" for a in self.journal.actions)
-            if current() and fresh and self.model is None and grid.done >= 1:
+            fresh = not self._started and self.history.undoes is None and self.history.redoes is None
+            if current() and fresh and grid.done >= 1:
+                self._started = True
                 self._adopt(grid)
                 self._tell({"type": "changed", "version": self.version})
                 self._wake.set()

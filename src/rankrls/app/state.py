@@ -26,7 +26,7 @@ class ActionError(ValueError):
     """An action that cannot be carried out; nothing has changed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Preference:
     """Document `above` should score `margin` more than document `below` (row numbers), with a weight in the loss."""
 
@@ -37,7 +37,7 @@ class Preference:
     margin: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class State:
     """Everything that determines the model, and the metrics to show (the first one draws the curve)."""
 
@@ -78,7 +78,7 @@ class Snapshot:
     state: State | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Step:
     """A point in the history of a session."""
 

@@ -37,8 +37,8 @@ def run(args: Namespace) -> None:
     else:
         rows, queries, features = len(data.y), len(data.queries), data.X.shape[1]
         print(f"{data.name}: {rows:,} documents, {queries:,} queries, {features:,} features")
-        if session.labels_of:
-            print(f"went on from {record['journal']}, {len(session.journal.actions):,} lines")
+        if session.history.undoes:
+            print(f"went on from {record['journal']}, {len(session.journal):,} lines")
         print(server.url, flush=True)
         remark(args, "Ctrl+C ends it; every change is in the journal already")
     if not args.no_browser:
