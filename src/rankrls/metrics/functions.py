@@ -84,7 +84,7 @@ def disagreement_error(
     Parameters
     ----------
     convention : {"papers"}, optional
-        "papers" averages |sign(y_i - y_j) - sign(s_i - s_j)| / 2 over all pairs of a query, also those with equal
+        "papers" averages `|sign(y_i - y_j) - sign(s_i - s_j)| / 2` over all pairs of a query, also those with equal
         labels, as equation 1 of [Pahikkala07] and [Tsivtsivadze10] do: telling apart two items with equal labels is
         half an error. Queries with a single label then count, those with a single row do not.
 

@@ -24,6 +24,7 @@ from ..core.pairs import PairPreferences
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..metrics import Metric, standard_error
+from ..system.progress import numbered
 from ..system.warnings import warn
 from .base import Fold
 from .dual import Dual
@@ -134,7 +135,7 @@ def choose(candidates: Iterable[Any], folds: object, metric: Metric) -> Choice:
     sign = 1 if metric.greater_is_better else -1
     found: Choice | None = None
     hopeless = False
-    for candidate in candidates:
+    for candidate in numbered(candidates, "setting"):
         judged = _judged_beyond(candidate, candidate.judge(folds, metric), folds, metric, sign)
         winner = best(sign * judged.scores, [setting.strength for setting in judged.settings])
         if found is None or exceeds(sign * judged.scores[winner], sign * found.scores[found.best]):

@@ -28,6 +28,7 @@ from ..core.statistics import (
     targets,
 )
 from ..system.parallel import Scratch, share
+from ..system.progress import numbered
 from ..system.types import ArrayLike, DTypeLike, MatrixLike
 from .base import Fold, Model, careful, heavy_queries, tied_where_equal, without_rounding
 from .cut_query import CutQuery
@@ -213,7 +214,7 @@ class Primal:
         cut = None
         if isinstance(self.F, QueryPreferences) and CutQuery.pays(self.F, folds, self.features.n_columns + 1):
             cut = CutQuery.of(self.F, self._reader, self.y, folds, total)
-        for number, fold in enumerate(folds):
+        for number, fold in enumerate(numbered(folds, "fold")):
             if cut is not None:
                 sums = cut.without(number, fold)
             elif fold.whole:

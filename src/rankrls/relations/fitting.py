@@ -13,6 +13,7 @@ from ..metrics import Metric
 from ..problems import choice
 from ..system.memory import check_memory
 from ..system.parallel import threads_for
+from ..system.progress import numbered
 from . import stopping
 from .edges import Pairwise
 from .folds import RelationKFold
@@ -101,7 +102,7 @@ def _product(candidate: Candidate, edges: EdgeSet) -> float:
 
 def _best(candidates: Sequence[Candidate], edges: EdgeSet, search: Search) -> Fitted:
     best: tuple[Candidate, Problem, HoldOut | None] | None = None
-    for candidate in candidates:
+    for candidate in numbered(candidates, "setting"):
         problem = problem_of(candidate, edges, search)
         found = None
         if search.alpha is None:
@@ -223,7 +224,7 @@ def _stopped_early(candidates: Sequence[Candidate], edges: EdgeSet, search: Sear
     """The number of iterations that hold-out prefers, for the candidate that it prefers."""
     assert search.alpha is not None
     sign, best = 1 if search.metric.greater_is_better else -1, None
-    for candidate in candidates:
+    for candidate in numbered(candidates, "setting"):
         problem = problem_of(candidate, edges, search)
         assert isinstance(problem, EdgeProblem)
         held = held_out_by(search.cv, problem, candidate)

@@ -22,7 +22,7 @@ from scipy import sparse
 from ..core.krylov import Solution, warn_if_stopped_early
 from ..core.queries import Queries
 from ..metrics import Metric
-from ..system.progress import counted
+from ..system.progress import counted, numbered
 from .complete import Kronecker, Mirrored
 from .edges import Graph, Pairwise
 from .folds import Part, RelationKFold
@@ -242,7 +242,8 @@ class EdgeProblem:
 
     def _folds(self, held: RelationKFold) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         edges = self.graph.edges
-        for train, test in counted(list(held.split_edges(edges.rows, edges.columns, edges.shape)), "folds"):
+        folds = list(held.split_edges(edges.rows, edges.columns, edges.shape))
+        for train, test in numbered(folds, "fold"):
             if train.any() and test.any():
                 yield train, test
 

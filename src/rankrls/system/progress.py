@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -152,11 +152,15 @@ def phase(label: str) -> Iterator[None]:
         _phases.reset(token)
 
 
-def phases(labels: Iterable[str]) -> Iterator[str]:
-    """The labels one by one, each the phase of what its round of the loop does."""
-    for label in labels:
-        with phase(label):
-            yield label
+def numbered(items: Iterable[T], what: str) -> Iterator[T]:
+    """The items one by one, each in a phase of its own: `fold 2 of 5`; a single one needs none."""
+    total = len(items) if isinstance(items, Sized) else None
+    for number, item in enumerate(items, start=1):
+        if total == 1 or (total is None and number == 1):
+            yield item
+            continue
+        with phase(f"{what} {number}" + ("" if total is None else f" of {total}")):
+            yield item
 
 
 def reported() -> bool:

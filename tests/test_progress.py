@@ -1,0 +1,86 @@
+"""One line of progress for every fit: phase, setting, fold, share done, time left; in logs, terminals, notebooks."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+from rankrls import (
+    AutoRanker,
+    ConditionalRankRLS,
+    CoRankRLS,
+    RankingPursuit,
+    RankRLS,
+    TransductiveRankRLS,
+    TwoStepRLS,
+)
+from rankrls.datasets import make_search
+from rankrls.system.limits import limited
+
+DATA = make_search(12, mean_documents=8, random_state=0)
+HALF = np.where(DATA.qid < "q0006", DATA.y, np.nan)
+A = np.random.default_rng(0).normal(size=(12, 3))
+SOME = np.where(np.random.default_rng(1).random((12, 12)) < 0.3, np.nan, A @ A.T)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Notebook(io.StringIO):
+    pass
+
+
+Notebook.__module__ = "ipykernel.iostream"
+
+FITS = {
+    "linear": lambda: RankRLS(verbose=True).fit(DATA.X, DATA.y, qid=DATA.qid),
+    "kernel": lambda: RankRLS(verbose=True, kernel="rbf").fit(DATA.X, DATA.y, qid=DATA.qid),
+    "sparse": lambda: RankRLS(verbose=True, kernel="rbf", basis=10).fit(DATA.X, DATA.y, qid=DATA.qid),
+    "folds": lambda: RankRLS(verbose=True, cv=3).fit(DATA.X, DATA.y, qid=DATA.qid),
+    "settings": lambda: RankRLS(verbose=True, tied_pairs="auto").fit(DATA.X, DATA.y, qid=DATA.qid),
+    "co": lambda: CoRankRLS(verbose=True, basis=5).fit(DATA.X, HALF, qid=DATA.qid),
+    "transductive": lambda: TransductiveRankRLS(verbose=True).fit(DATA.X, HALF, qid=DATA.qid),
+    "pursuit": lambda: RankingPursuit(verbose=True, max_basis=3).fit(DATA.X, DATA.y, qid=DATA.qid),
+    "auto": lambda: AutoRanker(verbose=True, effort="fast").fit(DATA.X, DATA.y, qid=DATA.qid),
+    "relation": lambda: ConditionalRankRLS(verbose=True).fit(A, A @ A.T),
+    "edges": lambda: ConditionalRankRLS(verbose=True, kernel="rbf").fit(A, SOME),
+    "two-step": lambda: TwoStepRLS(verbose=True).fit(A, A @ A.T, A),
+}
+
+
+def printed(name, stream, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", stream)
+    with limited(silent_seconds=-1.0):
+        FITS[name]()
+    return stream.getvalue()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", FITS)
+def test_every_fit_tells_how_far_it_is(name, monkeypatch):
+    text = printed(name, io.StringIO(), monkeypatch)
+    assert " %" in text and "\r" not in text and "\x1b" not in text
+    assert all(":" in line for line in text.splitlines())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_settings_and_folds_are_named_and_time_is_estimated(monkeypatch):
+    assert "setting 2, " in printed("settings", io.StringIO(), monkeypatch)
+    text = printed("edges", io.StringIO(), monkeypatch)
+    assert "fold 2 of 5, " in text and " left" in text
+    assert "fold" not in printed("linear", io.StringIO(), monkeypatch)
+
+
+@pytest.mark.parametrize("stream", [Terminal, Notebook])
+def test_terminals_and_notebooks_rewrite_one_line(stream, monkeypatch):
+    assert "\r" in printed("linear", stream(), monkeypatch)
+
+
+def test_short_fits_and_quiet_ones_say_nothing(capsys):
+    RankRLS(verbose=True).fit(DATA.X, DATA.y, qid=DATA.qid)
+    with limited(silent_seconds=-1.0):
+        RankRLS().fit(DATA.X, DATA.y, qid=DATA.qid)
+    assert capsys.readouterr().err == ""
