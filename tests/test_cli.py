@@ -135,7 +135,10 @@ def test_every_parameter_of_every_estimator_is_an_option():
         (["train", "zero.txt", "-o", "m"], "pass --zero-based"),
         (["train", "null.txt", "-o", "m"], "2 values of features are missing (NULL or empty): --missing 0"),
         (["train", "unscored.txt", "-o", "m"], "1 of 3 rows have no label, the first is row 2"),
-        (["train", "t.csv", "-o", "m"], "t.csv, line 3: 'x' in column 'b' is not a number; --exclude b leaves it out"),
+        (
+            ["train", "t.csv", "-o", "m", "--encode", "no"],
+            "t.csv, line 3: 'x' in column 'b' is not a number; --exclude b leaves it out",
+        ),
         (["train", "t.csv", "-o", "m", "--label", "z"], "t.csv has no column 'z'; it has label, qid, a, b"),
         (["train", "short.csv", "-o", "m"], "short.csv, line 3: 1 values, but the header names 3"),
         (["train", "nolabel.csv", "-o", "m"], "nolabel.csv has no column 'label' or 'y': name it by --label"),

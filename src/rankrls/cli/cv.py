@@ -13,7 +13,7 @@ from ..estimators.pipelines import ranker_of
 from ..plotting import HoldOutDisplay, PursuitPathDisplay
 from ..plotting.style import check_matplotlib
 from . import learning
-from .data import mind_groups, read
+from .data import mind_groups, read_to_learn
 from .text import bars, check_target, number, say, sparkline, table, target
 
 
@@ -21,7 +21,7 @@ def run(args: Namespace) -> None:
     check_target(args.plot)
     if args.plot:
         check_matplotlib()  # say now if that cannot be
-    data = read(args.data, args)
+    data = read_to_learn(args)
     mind_groups(data, args)
     with learning.stopwatch() as seconds:
         model = learning.fit(learning.make(args, data), data)

@@ -16,8 +16,9 @@ from ..checks import qid_from_group
 from ..datasets import RankingData, dump_letor, iter_letor, load_letor
 from ..datasets.scaling import fill_with_minimum
 from ..system.warnings import warn
+from ..tables import PlainTable
 from .options import FORMATS
-from .tables import Columns, columns_of, read_csv, read_parquet, write_csv, write_parquet
+from .tables import Columns, NotNumbersError, columns_of, read_csv, read_parquet, write_csv, write_parquet
 from .text import plural, remark, source, target
 
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
@@ -48,24 +49,47 @@ def read(
     names: Sequence[str] | None = None,
     n_features: int | None = None,
     label: bool = True,
+    kinds: dict[str, str] | None = None,
 ) -> Any:
-    """All rows of one or several files; `names` and `n_features` are those of a model."""
+    """All rows of one or several files; `names`, `n_features` and `kinds` of columns are those of a model."""
     if list(paths).count("-") > 1:
         raise ValueError("standard input (-) can be read only once")
-    parts = [_read_one(path, args, names, n_features, label) for path in paths]
+    parts = [_read_one(path, args, names, n_features, label, kinds) for path in paths]
     data = _grouped(parts[0] if len(parts) == 1 else _joined(parts, paths, args), args)
+    if isinstance(data.X, PlainTable):
+        data = replace(data, X=data.X.read(kinds))
     if data.skipped:
         remark(args, f"left out {plural(data.skipped, 'unreadable line')}")
     return data
 
 
+def read_to_learn(args: Namespace) -> Any:
+    """All rows; of tables with text, dates or missing values in a form to be encoded, unless options say otherwise."""
+    tables = all(kind(path, args.input_format) != "letor" for path in args.data)
+    if args.encode == "yes" and not tables:
+        raise ValueError("--encode yes is for tables (CSV, TSV, Parquet): LETOR text holds numbers")
+    if args.encode == "yes":
+        return read(args.data, args, kinds={})
+    again = args.encode == "auto" and tables and args.missing is None and "-" not in args.data
+    try:
+        data = read(args.data, args)
+        if not (again and np.isnan(data.X).any()):
+            return data
+    except NotNumbersError:
+        if not again:
+            raise
+    return read(args.data, args, kinds={})
+
+
 def _read_one(
-    path: str, args: Namespace, names: Sequence[str] | None, n_features: int | None, label: bool
+    path: str, args: Namespace, names: Any, n_features: int | None, label: bool, kinds: dict[str, str] | None
 ) -> RankingData:
     if kind(path, args.input_format) == "letor":
         with source(path, args.quiet) as file:
             return _named(load_letor(file, n_features=n_features, **_letor_options(args)), args)
-    data = _concatenated(list(_tables(path, args, names, label)))
+    data = _concatenated(list(_tables(path, args, names, label, anything=kinds is not None)))
+    if isinstance(data.X, PlainTable):
+        return data
     return replace(data, X=_filled(data.X, data.qid, args.missing))
 
 
@@ -77,11 +101,16 @@ def blocks(
     whole_queries: bool,
     names: Sequence[str] | None = None,
     n_features: int | None,
+    kinds: dict[str, str] | None = None,
 ) -> Any:
     """Rows for prediction, block after block; whole queries if they must be."""
     table = kind(path, args.input_format) != "letor"
     if rows <= 0 or args.group or (table and (whole_queries or args.missing == "minimum")):
-        yield read([path], args, names=names, n_features=n_features, label=False)
+        yield read([path], args, names=names, n_features=n_features, label=False, kinds=kinds)
+        return
+    if table and kinds is not None:
+        for block in _tables(path, args, names, False, anything=True):
+            yield replace(block, X=block.X.read(kinds))
         return
     if table:
         for block in _tables(path, args, names, False):
@@ -150,6 +179,8 @@ def mind_width(path: str, args: Namespace, given: int, n: int) -> None:
 
 def last_column(X: Any) -> int:
     """The number of columns up to the last that has any value but 0."""
+    if isinstance(X, PlainTable):
+        return X.shape[1]
     if sparse.issparse(X):
         return int(X.tocsr().indices.max(initial=-1)) + 1
     j = X.shape[1]
@@ -160,12 +191,15 @@ def last_column(X: Any) -> int:
 
 def complete(data: RankingData) -> RankingData:
     """The data, if no value is missing."""
+    if isinstance(data.X, PlainTable):
+        return data  # what is missing is encoded
     values = data.X.data if sparse.issparse(data.X) else data.X
     holes = np.isnan(values)
     if holes.any():
         raise ValueError(
             f"{int(holes.sum())} values of features are missing (NULL or empty): "
-            "--missing 0 or another number fills them in, --missing minimum takes the smallest of the query"
+            "--missing 0 or another number fills them in, --missing minimum takes the smallest of the query, and "
+            "tables are encoded with what is missing by --encode yes"
         )
     return data
 
@@ -185,7 +219,9 @@ def _letor_options(args: Namespace) -> dict[str, Any]:
     return {"zero_based": bool(args.zero_based), "sparse": bool(args.sparse), "missing": missing, "errors": errors}
 
 
-def _tables(path: str, args: Namespace, names: Iterable[str] | None, label: bool) -> Iterator[RankingData]:
+def _tables(
+    path: str, args: Namespace, names: Iterable[str] | None, label: bool, *, anything: bool = False
+) -> Iterator[RankingData]:
     form = kind(path, args.input_format)
     features = None if names is None else list(names)
     if args.columns is not None and features != []:
@@ -201,6 +237,7 @@ def _tables(path: str, args: Namespace, names: Iterable[str] | None, label: bool
         args.exclude or (),
         needs_label=label,
         needs_queries=not remembered & {"qid", "docid"},
+        anything=anything,
     )
     with source(path, args.quiet) as file:
         if form == "parquet":
@@ -252,6 +289,7 @@ def _concatenated(parts: list[RankingData]) -> RankingData:
         return parts[0]
     first = parts[0]
     stack = sparse.vstack if sparse.issparse(first.X) else np.vstack
+    stack = PlainTable.join if isinstance(first.X, PlainTable) else stack
     X = stack([part.X for part in parts])
     y = np.concatenate([part.y for part in parts])
     qid = None if first.qid is None else np.concatenate([part.qid for part in parts])

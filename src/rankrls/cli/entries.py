@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from ..checks import check_queries
 from ..core.queries import Queries
 from ..datasets import RankingData
+from ..estimators.pipelines import ranker_of, scaled
 from . import learning, predict
 from .data import labels, last_column, mind_width, read
 from .memory import recalled
@@ -49,16 +50,19 @@ def entries_of(args: Namespace, paths: list[str], *, features: bool = True) -> t
     models = {path: predict.load(path) if learning.is_model(path) else None for path in paths}
     args = recalled(args, next((model for model in models.values() if model is not None), None))
     kinds = {path: predict.features(model) for path, model in models.items() if model is not None}
+    held = {path: predict.kinds_of(model) for path, model in models.items() if model is not None}
     known: dict[Any, RankingData] = {}
 
     def data_for(path: str | None) -> RankingData:
         names, n = kinds.get(path, (None, None)) if path else (None, None)
-        key = (None if names is None else tuple(names), n)
+        key = (None if names is None else tuple(names), n, str(held.get(path) if path else None))
         if key not in known:
             if args.data == "-" and known:
                 raise ValueError("the models take different columns: data on standard input can be read only once")
             known[key] = (
-                read([args.data], args, names=names, n_features=n) if kinds or features else labels(args.data, args)
+                read([args.data], args, names=names, n_features=n, kinds=held.get(path) if path else None)
+                if kinds or features
+                else labels(args.data, args)
             )
         return known[key]
 
@@ -70,8 +74,16 @@ def entries_of(args: Namespace, paths: list[str], *, features: bool = True) -> t
         model = models[path]
         data = first if model is None else data_for(path)
         scores = read_scores(path, data, args) if model is None else _predicted(path, model, data, args)
-        entries.append(Entry(path, title, model, data, scores[rows]))
+        entries.append(Entry(path, title, *_after_encoding(model, data), scores[rows]))
     return entries, judged
+
+
+def _after_encoding(model: Any, data: RankingData) -> tuple[Any, RankingData]:
+    """What comes after an encoder of tables, and the data as it sees them: with columns of numbers."""
+    if model is None or predict.kinds_of(model) is None:
+        return model, data
+    names = model[0].get_feature_names_out().tolist()
+    return ranker_of(model), replace(data, X=scaled(model, data.X, data.qid), feature_names=names)
 
 
 def _check(args: Namespace, paths: list[str]) -> None:

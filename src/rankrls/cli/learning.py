@@ -29,6 +29,7 @@ from ..kernels import as_kernel
 from ..system.limits import limits
 from ..system.progress import working
 from ..system.warnings import warn
+from ..tables import PlainTable, TableEncoder
 from .data import complete
 from .options import METHODS, PARAMETERS
 from .text import is_stream, plural, source, target
@@ -72,8 +73,10 @@ def make(args: Namespace, data: RankingData) -> Any:
     if "scale" in known and args.scale != "auto":
         given["scale"] = None
     ranker = cls(**given, verbose=not args.quiet)
+    steps = [TableEncoder()] if isinstance(data.X, PlainTable) else []
     scaler = _scaler(args.scale, sparse.issparse(data.X))
-    return ranker if scaler is None else make_pipeline(scaler, ranker)
+    steps += [] if scaler is None else [scaler]
+    return make_pipeline(*steps, ranker) if steps else ranker
 
 
 def kernel(name: Any, options: dict[str, Any]) -> Any:
@@ -136,7 +139,7 @@ def fit(model: BaseEstimator, data: RankingData) -> Any:
     with working("fitting", not ranker.verbose):
         learned(model, data.X, data.y, data.qid)
     ranker.verbose = False  # in the model file, too
-    if data.feature_names is not None:
+    if data.feature_names is not None and not isinstance(data.X, PlainTable):  # an encoder has noted them itself
         names = np.array(data.feature_names, dtype=object)
         for step in [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]:
             step.feature_names_in_ = names
@@ -145,7 +148,7 @@ def fit(model: BaseEstimator, data: RankingData) -> Any:
 
 def _mind(model: BaseEstimator, data: RankingData) -> None:
     """Say what looks like a mistake, or like hours of work."""
-    if not sparse.issparse(data.X) and data.feature_names is not None:
+    if isinstance(data.X, np.ndarray) and data.feature_names is not None:
         places = {name: j for j, name in enumerate(data.feature_names)}
         found = query_column(places, lambda name: data.X[:, places[name]], given=data.qid is not None)
         if found is not None:

@@ -15,6 +15,7 @@ from ..datasets import RankingData, trec
 from ..estimators import ConditionalRankRLS
 from ..estimators.pipelines import needs_queries, predicted, ranker_of, scalers_of
 from ..system.progress import Progress
+from ..tables import TableEncoder
 from . import learning, relations
 from .data import DELIMITERS, blocks, complete, doc_ids, kind, last_column, mind_width
 from .memory import recalled
@@ -73,7 +74,7 @@ def _scored(model: BaseEstimator, args: Namespace, tally: dict[str, int]) -> Ite
     progress = Progress("scoring", unit="rows", quiet=args.quiet or args.data != "-")  # reading a file has its own
     whole = needs_queries(model) or args.format == "trec"
     rows = min(args.rows, _rows_at_a_time(model))
-    for block in blocks(args.data, args, rows, whole_queries=whole, names=names, n_features=n):
+    for block in blocks(args.data, args, rows, whole_queries=whole, names=names, n_features=n, kinds=kinds_of(model)):
         scores = scores_of(model, block, args.data)
         qid = np.full(len(block), "1", dtype=object) if block.qid is None else block.qid
         yield Scored(qid, doc_ids(block, tally["rows"] + 1), scores)
@@ -97,6 +98,12 @@ def features(model: BaseEstimator) -> tuple[Any, int]:
     """Names of the features a model takes, if it knows them, and their number."""
     first = [*scalers_of(model), ranker_of(model)][0]
     return getattr(first, "feature_names_in_", None), first.n_features_in_
+
+
+def kinds_of(model: BaseEstimator) -> dict[str, str] | None:
+    """What the columns of a table hold that a model encodes; None if it takes numbers."""
+    first = [*scalers_of(model), ranker_of(model)][0]
+    return first.kinds_ if isinstance(first, TableEncoder) else None
 
 
 def scores_of(model: BaseEstimator, data: RankingData, path: str) -> np.ndarray:

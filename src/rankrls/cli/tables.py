@@ -14,6 +14,7 @@ from scipy import sparse
 from ..checks import is_query_name
 from ..datasets import RankingData
 from ..system.files import lines, name_of, opened
+from ..tables import PlainTable
 from .options.parser import did_you_mean
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 BLOCK_ROWS = 10_000
 LABELS, QIDS, DOCIDS, COMMENT = ("label", "y"), ("qid",), ("docid", "doc_id"), "comment"
 MISSING = {"", "null", "na", "none", "nan"}
+
+
+class NotNumbersError(ValueError):
+    """A column of features holds something else."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class Columns:
     exclude: Sequence[str] = ()
     needs_label: bool = True
     needs_queries: bool = True  # a named column of queries or documents that is not there is an error
+    anything: bool = False  # features may hold text, dates and missing values
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,7 @@ class Layout:
     docid: str | None
     comment: str | None
     features: list[str]
+    anything: bool = False
 
     @classmethod
     def of(cls, names: list[str], columns: Columns, file: str) -> Layout:
@@ -72,14 +79,19 @@ class Layout:
             _known(name, names, file)
         if not features and columns.features is None:
             raise ValueError(f"{file} has no column of features; it has {_listed(names)}")
-        return cls(label, qid, docid, comment, features)
+        return cls(label, qid, docid, comment, features, columns.anything)
 
-    def data(self, column: Callable[[str], Any], floats: Callable[[str], np.ndarray], m: int, skipped: int) -> Any:
-        """Rows from columns as text and as numbers."""
+    def data(
+        self, column: Callable[[str], Any], floats: Callable[[str], np.ndarray], m: int, skipped: int, *, written: bool
+    ) -> Any:
+        """Rows from columns as text and as numbers; `written` if cells are those of a file of text."""
         texts = lambda name: np.array([_text(value) for value in column(name)], dtype=object)
         comments = None if self.comment is None else texts(self.comment)
         documents = None if self.docid is None else texts(self.docid)
-        X = np.column_stack([floats(name) for name in self.features]) if self.features else np.empty((m, 0))
+        if self.anything:
+            X: Any = PlainTable.of({name: column(name) for name in self.features}, written=written)
+        else:
+            X = np.column_stack([floats(name) for name in self.features]) if self.features else np.empty((m, 0))
         y = np.full(m, np.nan) if self.label is None else floats(self.label)
         qid = None if self.qid is None else texts(self.qid)
         return RankingData(X, y, qid, list(self.features), comments, skipped, documents)
@@ -132,7 +144,7 @@ class _Cells:
         self.rows: list[list[str]] = []
         self.lines: list[int] = []
         self.skipped = 0
-        numeric = [*layout.features, *([] if layout.label is None else [layout.label])]
+        numeric = [*([] if layout.anything else layout.features), *([] if layout.label is None else [layout.label])]
         self.wanted = [names.index(name) for name in numeric]
 
     def add(self, row: list[str], line: int) -> None:
@@ -151,7 +163,7 @@ class _Cells:
             raise ValueError(f"{self.name} has no rows that can be read")
         cells = dict(zip(self.names, zip(*self.rows, strict=True), strict=True))
         floats = lambda name: self._floats(name, cells[name])
-        return self.layout.data(cells.__getitem__, floats, len(self.rows), self.skipped)
+        return self.layout.data(cells.__getitem__, floats, len(self.rows), self.skipped, written=True)
 
     def _floats(self, name: str, cells: tuple[str, ...]) -> np.ndarray:
         try:
@@ -160,7 +172,7 @@ class _Cells:
             values = [_float(cell) for cell in cells]
         if None in values:
             i = values.index(None)
-            raise ValueError(
+            raise NotNumbersError(
                 f"{self.name}, line {self.lines[i]}: {cells[i]!r} in column {name!r} is not a number; {_remedy(name)}"
             )
         return np.array(values, dtype=np.float64)
@@ -176,7 +188,7 @@ def read_parquet(file: BinaryIO, columns: Columns) -> Iterator[RankingData]:
         wanted = [name for name in (layout.label, layout.qid, layout.docid, layout.comment) if name is not None]
         for batch in table.iter_batches(batch_size=BLOCK_ROWS, columns=[*wanted, *layout.features]):
             if batch.num_rows:
-                yield layout.data(*_of_batch(batch, name_of(file)), batch.num_rows, 0)
+                yield layout.data(*_of_batch(batch, name_of(file)), batch.num_rows, 0, written=False)
 
 
 def read_columns(file: BinaryIO, delimiter: str | None) -> dict[str, list[Any]]:
@@ -197,7 +209,7 @@ def _of_batch(batch: pa.RecordBatch, file: str) -> tuple[Callable[[str], Any], C
         try:
             return np.asarray(batch.column(name).to_numpy(zero_copy_only=False), dtype=np.float64)
         except (TypeError, ValueError):
-            raise ValueError(
+            raise NotNumbersError(
                 f"{file}: column {name!r} holds {_words(batch.schema.field(name).type)}, not numbers; {_remedy(name)}"
             ) from None
 

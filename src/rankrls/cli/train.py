@@ -8,9 +8,10 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from ..estimators.curve import Curve, curve_of
-from ..estimators.pipelines import ranker_of
+from ..estimators.pipelines import ranker_of, scalers_of
+from ..tables import TableEncoder
 from . import learning, relations
-from .data import mind_groups, read
+from .data import mind_groups, read_to_learn
 from .memory import remember
 from .text import check_target, plural, say
 
@@ -48,11 +49,24 @@ def run(args: Namespace) -> None:
     lines = [
         f"read     {rows}, {plural(size['features'], 'feature')} "
         + ("in blocks" if args.stream else f"in {seconds['reading']:.2f} s"),
+        *_encoded(model),
         f"fitted   {type(ranker).__name__} in {seconds['fitting']:.2f} s: {learning.settled(record['chosen'])}",
         _held_out(ranker, curve),
         f"wrote    {args.output}",
     ]
     say(args, record, "\n".join(lines), file=learning.out(args.output))
+
+
+def _encoded(model: BaseEstimator) -> list[str]:
+    """What became of the columns of a table, in a line."""
+    first = scalers_of(model)[0] if scalers_of(model) else None
+    if not isinstance(first, TableEncoder):
+        return []
+    by_kind: dict[str, list[str]] = {}
+    for name, kind in first.kinds_.items():
+        by_kind.setdefault(kind, []).append(name)
+    words = [f"{kind} {', '.join(names[:5])}{' ...' if len(names) > 5 else ''}" for kind, names in by_kind.items()]
+    return [f"encoded  {len(first.kinds_)} columns as {len(first.get_feature_names_out())}: {'; '.join(words)}"]
 
 
 def _held_out(ranker: BaseEstimator, curve: Curve | None) -> str:
@@ -69,7 +83,7 @@ def _held_out(ranker: BaseEstimator, curve: Curve | None) -> str:
 def _in_memory(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
     """A model, the size of the data, and the time it took."""
     with learning.stopwatch() as reading:
-        data = read(args.data, args)
+        data = read_to_learn(args)
     mind_groups(data, args)
     with learning.stopwatch() as fitting:
         model = learning.fit(learning.make(args, data), data)

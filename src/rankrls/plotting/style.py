@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..estimators.pipelines import scalers_of
+from ..tables import TableEncoder
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -93,6 +96,8 @@ def plain(text: object) -> str:
 
 def names_of(estimator: BaseEstimator, n: int, names: Sequence[str] | None = None) -> list[str]:
     """Names of features: as given, as fitted with, or f1, f2, ..."""
+    if names is None and any(isinstance(step, TableEncoder) for step in scalers_of(estimator)):
+        names = estimator[:-1].get_feature_names_out()
     if names is None:
         names = getattr(estimator, "feature_names_in_", None)
     if names is None:

@@ -2,5 +2,6 @@
 
 from .columns import ColumnMaps
 from .encoder import TableEncoder
+from .plain import PlainTable
 
-__all__ = ["ColumnMaps", "TableEncoder"]
+__all__ = ["ColumnMaps", "PlainTable", "TableEncoder"]

@@ -332,6 +332,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             table = table if hasattr(table, "__array__") or sparse.issparse(table) else np.array(table, dtype=object)
             return validate_data(self, table, dtype=None, ensure_all_finite=False, reset=reset)
         validate_data(self, table, skip_check_array=True, reset=reset)
+        if reset and not hasattr(self, "feature_names_in_"):  # a table that scikit-learn does not know
+            self.feature_names_in_ = np.array(frames.names(table), dtype=object)
         if not reading.n_rows(table):
             raise ValueError(f"Found array with 0 sample(s) (shape={tuple(table.shape)}): there are no rows to encode")
         return table

@@ -41,6 +41,8 @@ def read_column(table: Any, j: int) -> Column:
     if not frames.names(table):
         return _of_array(np.asarray(table)[:, j])
     name = frames.names(table)[j]
+    if isinstance(table[name], np.ndarray):
+        return _of_array(table[name])
     if hasattr(table, "iloc"):
         return _of_pandas(table.iloc[:, j])
     return _of_arrow(table[name]) if hasattr(table, "column_names") else _of_polars(table[name])

@@ -96,6 +96,12 @@ def learning(made: Parser) -> None:
         default="auto",
         help="auto: the penalty in units of each column's spread; none: columns as they are; others scale them first",
     )
+    group.add_argument(
+        "--encode",
+        choices=("auto", "yes", "no"),
+        default="auto",
+        help="columns of tables as TableEncoder makes them; auto: where some hold text, dates or missing values",
+    )
     for one in PARAMETERS:
         group.add_argument(
             f"--{one.name.replace('_', '-')}",
