@@ -517,3 +517,18 @@ def test_spark_tables(session, tmp_path):
     assert_allclose(pipe[-1].coef_, here.coef_, rtol=1e-8, atol=1e-10)
     scored = rankrls.distributed.spark.predict(pipe, sdf).toArrow().to_pandas()
     assert_allclose(scored["score"], here.predict(encoder.transform(scored[table.columns])), rtol=1e-8)
+
+
+def test_edges_of_a_relation_are_summed_by_spark(session, tmp_path):
+    rng = np.random.default_rng(0)
+    users, items = rng.normal(size=(12, 3)), rng.normal(size=(9, 2))
+    edges = pd.DataFrame({"user": rng.integers(12, size=150), "item": rng.integers(9, size=150)})
+    edges["stars"] = rng.normal(size=150) + users[edges["user"], 0]
+    columns = {"source": "user", "target": "item"}
+    frame = spark_frame(session, tmp_path / "edges", edges)
+    found = rankrls.distributed.spark.fit_edges(
+        rankrls.ConditionalRankRLS(0.7), users, frame, "stars", items, **columns
+    )
+    local = rankrls.ConditionalRankRLS(0.7).fit_edges(users, iter([edges]), "stars", items, **columns)
+    assert_allclose(found.coef_, local.coef_, atol=1e-10)
+    assert found.n_edges_ == 150

@@ -29,11 +29,12 @@ from ..blocks.block import Block
 from ..blocks.totals import QueryTotals
 from ..system.parallel import one_thread_each
 from ..system.types import ArrayLike, Matrix, Predictor
+from .edges import DaskEdges
 from .fitting import fit as fit_partitions
 from .partitions import Partitions, Reader, Task, added, columns_of, is_encoded, some_rows, table_of
 from .scoring import check_model, model_features, rows_for, score_array, score_frame
 
-__all__ = ["fit", "predict"]
+__all__ = ["fit", "fit_edges", "predict"]
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -100,6 +101,46 @@ def fit(
     (True, True)
     """
     return fit_partitions(estimator, _parts_of(frame, y, qid, features, sample_weight, encoded=is_encoded(estimator)))
+
+
+def fit_edges(
+    estimator: E, X: Matrix, edges: dd.DataFrame, y: str | None = None, Z: Matrix | None = None, *, source: str,
+    target: str, sample_weight: str | None = None,
+) -> E:  # fmt: skip
+    """Fit a `ConditionalRankRLS` to the edges of a Dask data frame; objects are here, edges there.
+
+    Parameters
+    ----------
+    estimator : ConditionalRankRLS
+        Linear, or with a `basis`: the sums of partitions add up.
+    X, Z : array-like or data frame
+        The objects at both ends, as in `ConditionalRankRLS.fit_edges`.
+    edges : dask.dataframe.DataFrame
+        A row for each edge, in any partitions.
+    y, source, target, sample_weight : str
+        Columns of values, of both ends and of weights.
+
+    Returns
+    -------
+    estimator
+        The one given, fitted.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from rankrls import ConditionalRankRLS
+    >>> from rankrls.distributed import dask
+    >>> users, items = np.random.default_rng(0).normal(size=(2, 20, 3))
+    >>> edges = pd.DataFrame({"user": np.arange(60) % 20, "item": np.arange(60) * 7 % 20})
+    >>> edges["stars"] = np.einsum("ij,ij->i", users[edges["user"]], items[edges["item"]])
+    >>> frame, columns = dd.from_pandas(edges, npartitions=2), {"source": "user", "target": "item"}
+    >>> model = dask.fit_edges(ConditionalRankRLS(0.1), users, frame, "stars", items, **columns)
+    >>> model.n_edges_
+    60
+    """
+    return estimator.fit_edges(X, DaskEdges(edges), y, Z, source=source, target=target, sample_weight=sample_weight)
 
 
 def predict(model: Predictor, frame: dd.DataFrame | da.Array, features: str | Sequence[str] | None = None) -> Any:

@@ -20,12 +20,13 @@ from sklearn.base import BaseEstimator
 from ..blocks.block import Block
 from ..blocks.totals import QueryTotals
 from ..system.limits import limits
-from ..system.types import Predictor
+from ..system.types import Matrix, Predictor
+from .edges import SparkEdges
 from .fitting import fit as fit_partitions
 from .partitions import Partitions, Reader, Task, added, columns_of, is_encoded, some_rows, table_of
 from .scoring import model_features, score_frame, side_by_side
 
-__all__ = ["fit", "predict"]
+__all__ = ["fit", "fit_edges", "predict"]
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,6 +80,39 @@ def fit(
     >>> model = spark.fit(RankRLS(), frame, y="grade", qid="query")  # doctest: +SKIP
     """
     return fit_partitions(estimator, _parts_of(frame, y, qid, features, sample_weight, encoded=is_encoded(estimator)))
+
+
+def fit_edges(
+    estimator: E, X: Matrix, edges: DataFrame, y: str | None = None, Z: Matrix | None = None, *, source: str,
+    target: str, sample_weight: str | None = None,
+) -> E:  # fmt: skip
+    """Fit a `ConditionalRankRLS` to the edges of a Spark data frame; objects are here, edges there.
+
+    Parameters
+    ----------
+    estimator : ConditionalRankRLS
+        Linear, or with a `basis`: the sums of partitions add up.
+    X, Z : array-like or data frame
+        The objects at both ends, as in `ConditionalRankRLS.fit_edges`.
+    edges : pyspark.sql.DataFrame
+        A row for each edge, in any partitions.
+    y, source, target, sample_weight : str
+        Columns of values, of both ends and of weights.
+
+    Returns
+    -------
+    estimator
+        The one given, fitted.
+
+    Examples
+    --------
+    >>> from rankrls import ConditionalRankRLS
+    >>> from rankrls.distributed import spark
+    >>> model = spark.fit_edges(  # doctest: +SKIP
+    ...     ConditionalRankRLS(1.0), users, frame, "stars", items, source="user", target="item"
+    ... )
+    """
+    return estimator.fit_edges(X, SparkEdges(edges), y, Z, source=source, target=target, sample_weight=sample_weight)
 
 
 def predict(

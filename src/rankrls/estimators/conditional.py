@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
+from ..blocks.edges import is_stream
 from ..kernels import is_precomputed
 from ..relations import checks as relation_checks
 from ..relations import fitting, names
@@ -15,6 +16,7 @@ from ..relations.games import EdgeList
 from ..relations.relation import EdgeSet
 from ..system.progress import reporting
 from ..system.types import Matrix
+from .edge_stream import fit_stream, refuse_in_streams
 from .iterates import Iterate
 from .judging import Evaluation, Judge
 from .rankings import Ranking
@@ -246,7 +248,10 @@ class ConditionalRankRLS(RelationModel):
             but the ids in `edges`, as of teams in a league (with pairwise="sum").
         edges : array-like of shape (n_edges, 2), or data frame
             Source and target of each edge: ids where X and Z are pandas frames with an index of their own, else row
-            numbers. A symmetric or reciprocal relation takes each edge from both of its ends.
+            numbers. A symmetric or reciprocal relation takes each edge from both of its ends. Edges that do not fit in
+            memory may be the path of a Parquet file or folder or of a CSV file, a polars LazyFrame, an Arrow Dataset
+            or reader, a DuckDB relation, or an iterator of data frames: for linear features or a `basis`, with named
+            columns. alpha="auto" is then chosen by the loss of five folds of conditioning objects.
         y : array-like of shape (n_edges,) or str, default=None
             The value of each edge, or the column that holds it. None makes each edge a 1: of a reciprocal relation,
             the source beat the target; with missing="zero", all other edges are 0.
@@ -280,6 +285,13 @@ class ConditionalRankRLS(RelationModel):
         ['celta', 'bari', 'ajax']
         """
         relation_checks.check_options(self)
+        if is_stream(edges):
+            columns = {"source": source, "target": target, "y": y, "sample_weight": sample_weight}
+            refuse_in_streams(self, X, columns, {"date": date, "half_life": half_life, "home": home})
+            with reporting(self.verbose):
+                self._store(fit_stream(self, *self._sides(X, Z), edges, columns, parity_of_edges(self, y, Z)))
+                self._store_columns(columns)
+            return self
         X, Z = objects_of(self, X, Z, edges, source, target)
         with reporting(self.verbose):
             sides = self._sides(X, Z)

@@ -63,7 +63,7 @@ def _values(graph: Graph, side: str, kernel: Any, points: Any, coef: np.ndarray,
 
 
 def _columns(model: ConditionalRankRLS) -> int:
-    objects = getattr(model, "target_objects_", model.Z_fit_)
+    objects: Any = getattr(model, "target_objects_", model.Z_fit_)
     return int(objects.shape[1])
 
 
