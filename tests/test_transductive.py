@@ -59,6 +59,14 @@ def objective(K, y, qid, V, alpha, gamma, weighting):
     return J, f
 
 
+def unit(qid, weighting):
+    """The mean weight of a row in the loss, in which fidelity is measured."""
+    size = np.array([np.sum(qid == q) for q in qid], dtype=float)
+    return {"items": 1.0, "pairs": size.mean(), "queries": np.mean(np.where(size > 1, 2 / np.maximum(size - 1, 1), 0))}[
+        weighting
+    ]
+
+
 def theorem_2(K, y, qid, V, alpha, gamma, weighting):
     """The theorem letter by letter, with R = LK + lambda I and the second factor of G being P_{Ubar,U}."""
     m, ix = len(y), np.ix_
@@ -133,7 +141,7 @@ def test_equals_theorem_2(form, weighting):
     }[form]
     model = TransductiveRankRLS(ALPHA, FIDELITY, weighting=weighting, **params)
     model.fit(K if form == "precomputed" else X, y, qid=qid)
-    expected = theorem_2(K, y, qid, V, ALPHA, FIDELITY, weighting)
+    expected = theorem_2(K, y, qid, V, ALPHA, FIDELITY * unit(qid, weighting), weighting)
     tolerance = 1e-6 if form.startswith("every") else 1e-9
     assert_allclose(model.transduction_[V], expected, atol=tolerance * np.abs(expected).max())
     assert_array_equal(model.transduction_[~V], y[~V])
@@ -274,7 +282,7 @@ def test_default_grid_of_fidelities_goes_with_the_loss(weighting):
     model = TransductiveRankRLS(ALPHA, "auto", weighting=weighting, cv=2, scoring="disagreement_error")
     model.fit(X, y, qid=qid)
     trace = np.trace(oracles.laplacian(np.zeros(40), qid, weighting=weighting))
-    assert 0.3 < model.fidelities_[2] / (trace / 40) < 3
+    assert 0.3 < model.fidelities_[2] * unit(qid, weighting) / (trace / 40) < 3
     assert model.cv_scores_[model.fidelities_ == model.fidelity_] == model.cv_scores_.min()
 
 
@@ -327,14 +335,11 @@ def test_nothing_to_transduce_is_said():
 
 def errors():
     X, y, qid, _ = partly_scored()
-    part, names = y.copy(), np.array([f"query {q}" for q in qid])
-    part[np.flatnonzero(qid == 3)[0]] = np.nan
     ties = np.where(np.isin(qid, (5, 6)), problem()[1], np.nan)  # all labels of query 6 are equal
     wide = sparse.random_array((5000, 4001), density=1e-4, rng=0, format="csr")
     many = np.arange(5000) // 10
     half = np.where(many % 2, np.arange(5000.0), np.nan)
     return {
-        "partly scored": ({}, X, part, names, "'query 3' is partly scored: y is NaN for 1 of its"),
         "none scored": ({}, X, np.full(40, np.nan), qid, "none of the 40 rows is scored"),
         "no queries": ({}, X, y, None, "needs qid"),
         "infinite": (
@@ -373,3 +378,91 @@ def test_errors_say_what_was_found(case):
     params, X, y, qid, message = errors()[case]
     with pytest.raises(ValueError, match=message):
         TransductiveRankRLS(**params).fit(X, y, qid=qid)
+
+
+# ---------------------------------------------------------------- any folds, weights, ties and regression
+
+
+def held_out_costs(K, v, levels, qid, folds, alpha, u, **loss):
+    """The sum over folds of the loss of v there under the model of all other rows, scored v."""
+    total = 0.0
+    for fold in folds:
+        rest = np.setdiff1d(np.arange(len(v)), fold)
+        L = oracles.laplacian(levels[rest], qid[rest], u=u[rest], **loss)
+        a, _ = oracles.kernel_ridge(K[np.ix_(rest, rest)], v[rest], L, alpha, intercept=loss["beta"] > 0)
+        f, one = K[np.ix_(fold, rest)] @ a, np.ones(len(rest))
+        if loss["beta"] > 0:
+            f = f + one @ L @ (v[rest] - K[np.ix_(rest, rest)] @ a) / (one @ L @ one)
+        r = v[fold] - f
+        total += r @ oracles.laplacian(levels[fold], qid[fold], u=u[fold], **loss) @ r
+    return total
+
+
+CASES = {
+    "folds": {"folds": True},
+    "weights": {"weights": True},
+    "ties": {"tied_pairs": False},
+    "regression": {"regression": 0.4},
+    "partly scored": {"cut": True},
+    "everything": {"folds": True, "weights": True, "tied_pairs": False, "regression": 0.4, "cut": True},
+}
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@pytest.mark.parametrize("case", CASES)
+def test_any_folds_minimise_the_held_out_cost(case, weighting):
+    options = dict(CASES[case])
+    X, y, qid, _ = partly_scored()
+    y = y.copy()
+    if options.pop("cut", False):
+        y[np.flatnonzero(qid == qid[~np.isnan(y)][0])[:2]] = np.nan
+    u = 1.0 + np.arange(40) % 3 if options.pop("weights", False) else np.ones(40)
+    labels = np.unique(qid, return_inverse=True)[1]
+    groups = labels // 2 if options.pop("folds", False) else labels
+    folds = [np.flatnonzero(groups == g) for g in np.unique(groups)]
+    V, K = np.isnan(y), X @ X.T
+    tied, beta = options.get("tied_pairs", True), options.get("regression", 0.0)
+    levels = np.where(V, 1000.0 + np.arange(40), y)
+    loss = {"tied": tied, "weighting": weighting, "beta": beta}
+    model = TransductiveRankRLS(
+        ALPHA, FIDELITY, weighting=weighting, folds=groups if "folds" in CASES[case] else None, **options
+    )
+    model.fit(X, y, qid=qid, sample_weight=None if np.all(u == 1) else u)
+    p = np.where(V, model.inductive_.predict(X), y)
+    S = np.array([u[qid == q].sum() for q in qid])
+    mass = np.array([_mass(levels[qid == q], u[qid == q], tied) for q in qid])
+    cS = {"items": np.ones(40), "pairs": S, "queries": np.where(mass > 0, S / np.where(mass > 0, mass, 1), 0)}[
+        weighting
+    ]
+    scale = np.average(beta + (1 - beta) * cS, weights=u)
+
+    def J(x):
+        v = y.copy()
+        v[V] = x
+        own = scale * FIDELITY * np.sum(u[V] * (x - p[V]) ** 2)
+        return held_out_costs(K, v, levels, qid, folds, ALPHA, u, **loss) + own
+
+    n, E = int(V.sum()), np.eye(int(V.sum()))
+    x, found = model.transduction_[V], J(model.transduction_[V])
+    gradient = np.array([(J(x + e) - J(x - e)) / 2 for e in E])
+    curvature = np.array([J(x + e) + J(x - e) - 2 * found for e in E])
+    assert n and np.all(np.abs(gradient) <= 1e-6 * np.maximum(1, np.abs(curvature)))
+
+
+def _mass(levels, u, tied):
+    if tied:
+        return u.sum() * (u.sum() - 1) / 2
+    return sum(u[i] * u[j] for i in range(len(u)) for j in range(i) if levels[i] != levels[j])
+
+
+def test_folds_are_unions_of_queries():
+    X, y, qid, _ = partly_scored()
+    with pytest.raises(ValueError, match="folds cut query"):
+        TransductiveRankRLS(1.0, folds=np.arange(40) % 2).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="at least two folds"):
+        TransductiveRankRLS(1.0, folds=np.zeros(40)).fit(X, y, qid=qid)
+    same = TransductiveRankRLS(1.0, folds=qid).fit(X, y, qid=qid)
+    assert_allclose(same.transduction_, TransductiveRankRLS(1.0).fit(X, y, qid=qid).transduction_, atol=1e-8)
+    auto = TransductiveRankRLS(1.0, "auto", folds=qid, cv=3).fit(X, y, qid=qid)
+    assert auto.fidelity_ in auto.fidelities_
+    assert auto.predict_path(X, [1.0, 2.0]).shape == (40, 2)

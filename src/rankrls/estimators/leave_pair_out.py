@@ -23,7 +23,7 @@ def leave_pair_out(
 ) -> Judged:
     """The share of pairs in the right order, for every alpha; `scale` are the units of the columns."""
     _check(data, metric)
-    features, K = _items(data, scale)
+    features, K = items_of(data, scale)
     tied, relevant = F.y is None, 1.0 if metric.name == "auc" else None
     right = [OneQuery(features, K, y, F.weighting.kind, F.beta, tied).accuracy(alphas, relevant) for y in data.y.T]
     scores = np.mean(right, axis=0)
@@ -49,7 +49,7 @@ def _check(data: Training, metric: Metric) -> None:
         raise ValueError('cv="leave-pair-out" does not go with positive=: use a number of folds')
 
 
-def _items(data: Training, scale: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+def items_of(data: Training, scale: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Features whose penalty is ||w||^2, or the kernel matrix where there are fewer items than features."""
     m = data.X.shape[0]
     memory.check_memory(8 * 8 * m**2, f"all pairs of {m} items", "use cv=10")

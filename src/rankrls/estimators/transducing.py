@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.model_selection import GroupKFold
@@ -19,10 +19,11 @@ from ..metrics import Metric, get_metric
 from ..problems import choice
 from ..problems.choice import Judged, Setting
 from ..problems.iterative import Iterative
-from ..problems.transduction import Completion, completion
+from ..problems.transduction import AnyFolds, Completion, completion
 from ..system.types import ArrayLike, Seed
 from ..system.warnings import warn
 from .intake import PartlyScored
+from .leave_pair_out import items_of
 from .rankrls import RankRLS
 from .training import Training
 
@@ -73,6 +74,9 @@ class TransductiveParameters(Protocol):
     kernel: KernelLike | None
     basis: BasisLike | None
     weighting: str
+    tied_pairs: bool
+    regression: float
+    folds: ArrayLike | None
     alphas: ArrayLike | None
     fidelities: ArrayLike | None
     scoring: str | Callable[..., float]
@@ -98,9 +102,12 @@ class TransductiveFit:
 def fit_transduction(model: TransductiveParameters, rows: PartlyScored) -> TransductiveFit:
     """Complete the scores and fit a ranker to all of them; `model` has the parameters."""
     y, queries = rows.y.copy(), rows.queries
-    unscored = check_whole_queries(queries, y)
+    check_several_queries(queries, model.folds)
+    unscored = np.isnan(y)
+    if rows.weights is not None and not np.all(rows.weights):
+        raise ValueError(f"sample_weight is zero for {int(np.sum(rows.weights == 0))} rows: leave these rows out")
     targets = np.where(unscored, 0.0, y)[:, None]
-    data = Training(rows.X, targets, queries, n_given=rows.X.shape[0])
+    data = Training(rows.X, targets, queries, rows.weights, n_given=rows.X.shape[0])
     best = inductive(model, data, y, np.flatnonzero(~unscored))
     found = TransductiveFit(
         transduction=y,
@@ -109,12 +116,12 @@ def fit_transduction(model: TransductiveParameters, rows: PartlyScored) -> Trans
         alpha=best.model.alpha_,
         fidelity=np.nan if isinstance(model.fidelity, str) else float(model.fidelity),
         n_queries=len(queries),
-        n_unscored_queries=len(queries) - best.model.n_queries_,
+        n_unscored_queries=int(np.sum(queries.sum(unscored) == queries.sizes)),
     )
     if not unscored.any():
         warn(
-            "every row has a score, so there is nothing to transduce and this is RankRLS(tied_pairs=True); "
-            "set y to NaN for the queries without scores",
+            "every row has a score, so there is nothing to transduce and this is "
+            f"RankRLS(tied_pairs={model.tied_pairs}); set y to NaN for the queries without scores",
         )
         return found
     found = transduced(model, found, best.data, y, unscored)
@@ -142,32 +149,69 @@ def transduced(
     model: TransductiveParameters, found: TransductiveFit, data: Training, y: np.ndarray, unscored: np.ndarray
 ) -> TransductiveFit:
     """With completed scores, and the fidelity chosen where none is given."""
-    F = QueryPreferences(data.queries, weighting=model.weighting)
-    problem = data.problem(F)
-    if isinstance(problem, Iterative):
-        raise ValueError(
-            f"transduction of {data.X.shape[0]} rows with {data.X.shape[1]} sparse features has no low-rank form: "
-            'use a basis, e.g. kernel="linear", basis=1000, or fewer features'
-        )
-    solver = completion(problem, found.alpha)
+    solver, unit = _solver(model, data, y, found.alpha)
     if isinstance(model.fidelity, str):
         grid = model.fidelities
         if grid is None:
-            grid = np.mean(F.between[data.queries.codes] ** 2) * np.logspace(*FIDELITY_RANGE, N_FIDELITIES)
+            grid = np.logspace(*FIDELITY_RANGE, N_FIDELITIES)
         grid = checks.check_grid("fidelities", grid)
-        held = partial(held_out, model, found, solver, data, y, unscored)
+        held = partial(held_out, model, found, solver, unit, data, y, unscored)
         trial = Hidden(grid, held, y, ~unscored, data.queries)
         chosen = choice.choose([trial], model.cv, get_metric(model.scoring))
         found = replace(found, fidelity=chosen.setting.fidelity, fidelities=grid, cv_scores=chosen.scores)
     prior = np.where(unscored, _predict(found.inductive, data, np.flatnonzero(~unscored)), y)
-    prior[unscored] = solver.scores(prior, unscored, np.array([found.fidelity]))[:, 0]
+    prior[unscored] = solver.scores(prior, unscored, np.array([unit * found.fidelity]))[:, 0]
     return replace(found, transduction=prior)
+
+
+def _solver(model: TransductiveParameters, data: Training, y: np.ndarray, alpha: float) -> tuple[Completion, float]:
+    """What completes scores, and the unit of fidelity: the mean weight of a row in the loss, 1 for "items"."""
+    levels = None
+    if not model.tied_pairs:  # rows without a score tie with no other
+        known = ~np.isnan(y)
+        levels = np.where(known, np.unique(np.nan_to_num(y), return_inverse=True)[1], -1 - np.arange(len(y)))
+    loss: dict[str, Any] = {"weighting": model.weighting, "regression": float(model.regression)}
+    F = QueryPreferences(data.queries, levels, weights=data.weights, **loss)
+    unit = float(np.average(F.between[data.queries.codes] ** 2, weights=data.weights))
+    n_missing = data.queries.sum(np.isnan(y))
+    cut = np.any((n_missing > 0) & (n_missing < data.queries.sizes))
+    if model.folds is None and model.tied_pairs and not (model.regression or cut) and data.weights is None:
+        problem = data.problem(F)
+        if isinstance(problem, Iterative):
+            raise ValueError(
+                f"transduction of {data.X.shape[0]} rows with {data.X.shape[1]} sparse features has no low-rank form: "
+                'use a basis, e.g. kernel="linear", basis=1000, or fewer features'
+            )
+        return completion(problem, alpha), unit
+    features, K = items_of(data, None)
+    if features is not None:
+        K = features @ features.T
+    assert K is not None
+    return AnyFolds(F, K, _folds(model.folds, data.queries), alpha), unit
+
+
+def _folds(folds: ArrayLike | None, queries: Queries) -> list[np.ndarray]:
+    """The rows that are held out together: each query, or unions of whole queries by the label of each row."""
+    if folds is None:
+        return [queries.rows(q) for q in range(len(queries))]
+    parts = checks.check_queries(folds, queries.n_rows)
+    for q in range(len(queries)):
+        labels = np.unique(parts.codes[queries.rows(q)])
+        if len(labels) > 1:
+            raise ValueError(
+                f"folds cut query {queries.labels.tolist()[q]!r}: it has rows in {len(labels)} folds, and a fold is a "
+                "union of whole queries"
+            )
+    if len(parts) < 2:
+        raise ValueError("folds holds out every row at once: give at least two folds")
+    return [parts.rows(q) for q in range(len(parts))]
 
 
 def held_out(
     model: TransductiveParameters,
     found: TransductiveFit,
     solver: Completion,
+    unit: float,
     data: Training,
     y: np.ndarray,
     unscored: np.ndarray,
@@ -192,7 +236,7 @@ def held_out(
         except ValueError as error:  # nothing to compare in the queries that stay
             raise ValueError(f'fidelity="auto" with cv={cv}: {error}; pass fidelity as a number') from None
         prior = np.where(hidden, _predict(ranker, data, scored[stay]), y)
-        held[hidden] = solver.scores(prior, hidden, fidelities)
+        held[hidden] = solver.scores(prior, hidden, unit * fidelities)
     return held
 
 
@@ -210,7 +254,8 @@ def ranker_of_rows(
         kernel=data.kernel,
         basis=data.points,
         weighting=model.weighting,
-        tied_pairs=True,
+        tied_pairs=model.tied_pairs,
+        regression=model.regression,
         alphas=alphas,
         scoring=model.scoring,
         scale=None,
@@ -219,26 +264,17 @@ def ranker_of_rows(
     X = data.X if everything else data.X[rows]
     if isinstance(data.kernel, Precomputed) and data.points is None and not everything:
         X = X[:, rows]
-    return ranker.fit(X, y[rows], qid=data.queries.codes[rows])
+    weights = None if data.weights is None else data.weights[rows]
+    return ranker.fit(X, y[rows], qid=data.queries.codes[rows], sample_weight=weights)
 
 
-def check_whole_queries(queries: Queries, y: np.ndarray) -> np.ndarray:
-    """(m,) which rows have no score: all rows of a query, or no row of it."""
-    if len(queries) == 1:
+def check_several_queries(queries: Queries, folds: ArrayLike | None) -> None:
+    """Something must be left to learn from when a query is held out."""
+    if len(queries) == 1 and folds is None:
         raise ValueError(
             "transduction needs qid, to tell the queries with scores from those without: all rows in one query "
             "(qid=None) cannot be both"
         )
-    missing = np.isnan(y)
-    n_missing = queries.sum(missing)
-    cut = (n_missing > 0) & (n_missing < queries.sizes)
-    if cut.any():
-        q = int(np.argmax(cut))
-        raise ValueError(
-            f"query {queries.labels.tolist()[q]!r} is partly scored: y is NaN for {int(n_missing[q])} of its "
-            f"{queries.sizes[q]} rows ({cut.sum()} such queries); score all or none of them, or drop those without"
-        )
-    return missing
 
 
 def _predict(ranker: RankRLS, data: Training, rows: np.ndarray) -> np.ndarray:

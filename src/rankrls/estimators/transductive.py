@@ -37,17 +37,24 @@ class TransductiveRankRLS(Ranker):
     alpha : float or "auto", default="auto"
         Regularisation. "auto" is chosen by exact leave-query-out of RankRLS on the scored queries.
     fidelity : float or "auto", default=1.0
-        The paper's gamma: how strongly scores are held to those of the inductive model; the larger, the closer. "auto"
+        The paper's gamma, in units of the mean weight of a row in the loss so that it means the same under every
+        weighting: how strongly scores are held to those of the inductive model; the larger, the closer. "auto"
         takes the value of `fidelities` with the best `scoring` when parts of the scored queries are treated as
         unscored, which costs `cv` more inductive fits and transductions, each of all values at once.
     kernel, basis, weighting
-        As in `RankRLS`; kernel parameters and a random basis are fixed on all rows, scored or not. Tied pairs are
-        included, since the learned scores have none.
+        As in `RankRLS`; kernel parameters and a random basis are fixed on all rows, scored or not.
+    tied_pairs : bool, default=True
+        Whether scored pairs with equal y ask for equal scores, as in `RankRLS`; learned scores do not tie.
+    regression : float in [0, 1], default=0.0
+        Share of the plain squared error in the loss, as in `RankRLS`.
+    folds : array-like of shape (n_samples,), default=None
+        What is held out together: the label of a fold for each row, unions of whole queries, scored or not. None holds
+        out each query. With folds, weights, tied_pairs=False, regression or queries that are partly scored, the kernel
+        matrix of all rows is formed.
     alphas : array-like of float, default=None
         Values for alpha="auto", as in `RankRLS`.
     fidelities : array-like of float, default=None
-        Values for fidelity="auto". None takes 5 values from 0.01 to 100 times the mean weight of a row in the loss
-        (which is 1 for weighting="items").
+        Values for fidelity="auto". None takes 5 values from 0.01 to 100.
     scoring : str or callable, default="pairwise_accuracy"
         A metric as in `RankRLS`: it chooses alpha and fidelity, and is what `score` returns.
     cv : int, default=5
@@ -110,6 +117,9 @@ class TransductiveRankRLS(Ranker):
         kernel: KernelLike | None = None,
         basis: BasisLike | None = None,
         weighting: str = "items",
+        tied_pairs: bool = True,
+        regression: float = 0.0,
+        folds: ArrayLike | None = None,
         alphas: ArrayLike | None = None,
         fidelities: ArrayLike | None = None,
         scoring: str | Callable[..., float] = "pairwise_accuracy",
@@ -122,6 +132,9 @@ class TransductiveRankRLS(Ranker):
         self.kernel = kernel
         self.basis = basis
         self.weighting = weighting
+        self.tied_pairs = tied_pairs
+        self.regression = regression
+        self.folds = folds
         self.alphas = alphas
         self.fidelities = fidelities
         self.scoring = scoring
@@ -129,7 +142,13 @@ class TransductiveRankRLS(Ranker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: MatrixLike, y: ArrayLike | str | None, qid: Ids | str = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | str | None,
+        qid: Ids | str = None,
+        sample_weight: ArrayLike | str | None = None,
+    ) -> Self:
         """Learn from scored and unscored queries.
 
         Parameters
@@ -138,9 +157,11 @@ class TransductiveRankRLS(Ranker):
             Items. A data frame may hold the query ids in a column named "qid". With kernel="precomputed", the
             (n_samples, n_samples) kernel matrix.
         y : array-like of shape (n_samples,)
-            Relevance, larger is better; NaN for every row of a query without scores.
+            Relevance, larger is better; NaN for a row without a score.
         qid : array-like of shape (n_samples,)
             Query of each row: any labels in any order.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Copies each row counts for, in the loss and in the fidelity.
 
         Returns
         -------
@@ -148,7 +169,7 @@ class TransductiveRankRLS(Ranker):
         """
         self._check_params()
         with self._attempt():
-            return self._store(fit_transduction(self, PartlyScored.of(self, X, y, qid)))
+            return self._store(fit_transduction(self, PartlyScored.of(self, X, y, qid, sample_weight)))
 
     # ---------------------------------------------------------------- using
 
@@ -170,6 +191,22 @@ class TransductiveRankRLS(Ranker):
         X = self._rows(X)
         return self.ranker_.predict(X)
 
+    def coef_path(self, alphas: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """`RankRLS.coef_path` of `ranker_`: the completed scores stay as they are."""
+        check_is_fitted(self, "ranker_")
+        return self.ranker_.coef_path(alphas)
+
+    def dual_coef_path(self, alphas: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """`RankRLS.dual_coef_path` of `ranker_`: the completed scores stay as they are."""
+        check_is_fitted(self, "ranker_")
+        return self.ranker_.dual_coef_path(alphas)
+
+    def predict_path(self, X: MatrixLike, alphas: ArrayLike | None = None) -> np.ndarray:
+        """`RankRLS.predict_path` of `ranker_`: the completed scores stay as they are."""
+        check_is_fitted(self, "ranker_")
+        X, _ = checks.split_qid_column(X, None)
+        return self.ranker_.predict_path(self._rows(X), alphas)
+
     # ---------------------------------------------------------------- inside
 
     def _check_params(self) -> None:
@@ -180,6 +217,8 @@ class TransductiveRankRLS(Ranker):
             raise ValueError(f"cv must be a number of parts of the scored queries, got {self.cv!r}")
         if not isinstance(self.alpha, str):
             checks.check_number("alpha", self.alpha)
+        checks.check_choice("tied_pairs", self.tied_pairs, (True, False))
+        checks.check_share("regression", self.regression)
         if isinstance(self.fidelity, str):
             checks.check_choice("fidelity", self.fidelity, ("auto",))
         else:

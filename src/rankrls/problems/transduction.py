@@ -84,6 +84,41 @@ class Dense:
 
 
 @dataclass(frozen=True)
+class AnyFolds:
+    """From the kernel matrix of all rows, for any loss, weights and folds of whole queries, scored and unscored mixed.
+
+    With an intercept, N is restricted to what is orthogonal to F 1, along which nothing is penalised. Fidelity counts
+    a row as often as its weight says.
+    """
+
+    F: QueryPreferences
+    K: np.ndarray
+    folds: Sequence[np.ndarray]
+    alpha: float
+
+    @cached_property
+    def MF(self) -> np.ndarray:
+        """(m, m) from the scores of all rows to their held-out residuals F_U (v_U - f_{-U})."""
+        F, m = self.F, self.F.shape[0]
+        FKF = F @ (F @ self.K).T
+        N = linalg.solve(FKF + self.alpha * np.eye(m), np.eye(m), assume_a="pos")
+        if F.beta > 0:
+            one = (F @ np.ones((m, 1)))[:, 0]
+            N -= np.outer(N @ one, N @ one) / (one @ N @ one)
+        M = np.empty_like(N)
+        for rows in self.folds:
+            M[rows] = np.linalg.solve(N[np.ix_(rows, rows)], N[rows])
+        return (F.T @ M.T).T
+
+    def scores(self, p: np.ndarray, unscored: np.ndarray, gammas: np.ndarray) -> np.ndarray:
+        J = self.MF[:, unscored]
+        gram, gradient = J.T @ J, J.T @ (self.MF @ p)
+        u = np.ones(J.shape[1]) if self.F.u is None else self.F.u[unscored]
+        steps = [linalg.solve(gram + gamma * np.diag(u), gradient, assume_a="pos") for gamma in gammas]
+        return p[unscored, None] - np.column_stack(steps)
+
+
+@dataclass(frozen=True)
 class LowRank:
     """From rows B = F Phi basis with H = B B', read in batches of whole queries."""
 
