@@ -185,6 +185,16 @@ def test_files_and_functions_stay_small(path):
             assert node.end_lineno - first <= 50, f"{node.name} is long: which noun is missing?"
 
 
+def test_class_names_are_unique_and_plain():
+    defined = {}
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                other = defined.setdefault(node.name, name_of(path))
+                assert other == name_of(path), f"{node.name} is defined in {other} and {name_of(path)}"
+    assert not defined.keys() & {"Held", "Kept", "Gathered", "Census"}
+
+
 def test_the_idea_fits_in_two_short_files():
     text = [(SOURCE / "core" / name).read_text() for name in ("preferences.py", "ridge.py")]
     assert sum(len(part.splitlines()) for part in text) < 300

@@ -12,9 +12,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankrls import AutoRanker, ColumnMaps, PairScreen, RankRLS, export, kernels, load, save
 from rankrls.auto.candidates import Common, linear
-from rankrls.auto.crossfit import CrossFit, Folds, Judge
+from rankrls.auto.crossfit import CrossFit, CrossFitJudge, Folds
 from rankrls.auto.effort import EFFORTS
-from rankrls.auto.rows import ALPHAS, Rows, solve, unit
+from rankrls.auto.rows import ALPHAS, AutoRows, solve, unit
 from rankrls.auto.screen import best_pairs, pair_lift
 from rankrls.auto.stack import stack
 from rankrls.cli import main
@@ -113,10 +113,10 @@ def test_the_stack_is_non_negative_ridge_regression_on_pairs():
 def test_sums_of_a_split_are_those_of_its_training_rows():
     X, y, qid = interactions(12, documents=7)
     N = ColumnMaps().fit_transform(X, qid=qid).astype(np.float32)
-    rows = Rows(N, y, Queries.of(qid))
+    rows = AutoRows(N, y, Queries.of(qid))
     folds = Folds.deal(rows.queries, 3, np.random.default_rng(0))
     common = Common(rows, np.arange(16) % 8, EFFORTS["fast"], 0, 50, [folds.rows(f) for f in range(3)])
-    study = CrossFit(common, folds, Judge(get_metric("ndcg@10"), y, folds))
+    study = CrossFit(common, folds, CrossFitJudge(get_metric("ndcg@10"), y, folds))
     for split in study.splits:
         found, refitted = linear(split).sums, split.rows.sums(split.rows.N)
         assert_allclose(found.gram, refitted.gram, rtol=1e-4, atol=1e-4 * np.abs(refitted.gram).max())

@@ -56,11 +56,11 @@ def test_positions_drop_out_exactly():
     rows = log.document.astype(int)
     P = 100.0 * (log.position[:, None] == np.arange(1, 11))
     weights = log.impressions / log.impressions.mean()
-    spread = np.where(model.ranker_.scale_ > 0, model.ranker_.scale_, np.inf)  # of columns; positions cost nothing
+    deviation = np.where(model.ranker_.scale_ > 0, model.ranker_.scale_, np.inf)  # of columns; positions cost nothing
     both = RankRLS(2.0, tied_pairs=True, scale=None).fit(
-        np.hstack([data.X[rows] / spread, P]), log.rate, qid=log.query, sample_weight=weights
+        np.hstack([data.X[rows] / deviation, P]), log.rate, qid=log.query, sample_weight=weights
     )
-    assert_allclose(model.ranker_.coef_, both.coef_[:-10] / spread, rtol=1e-6, atol=1e-9)
+    assert_allclose(model.ranker_.coef_, both.coef_[:-10] / deviation, rtol=1e-6, atol=1e-9)
     assert_allclose(model.position_effects_, 100 * (both.coef_[-10:] - both.coef_[-10]), atol=1e-9)
 
 

@@ -17,7 +17,7 @@ from rankrls.kernels import Gaussian, Linear
 from rankrls.relations import edges
 from rankrls.relations.complete import Kronecker, Mirrored
 from rankrls.relations.folds import RelationKFold
-from rankrls.relations.problems import CompleteProblem, Loss
+from rankrls.relations.problems import CompleteProblem, RelationLoss
 from rankrls.relations.relation import Domain, EdgeSet, part
 
 ALPHA = 0.3
@@ -194,9 +194,9 @@ def test_alpha_is_chosen_by_leaving_out_conditioning_objects():
 def test_single_precision_chooses_as_double_does():
     X, Z = objects(30, 5, 0), objects(40, 5, 3, twins=False)  # the order of twins is rounding in any precision
     problem = CompleteProblem(
-        Domain(Gaussian(0.1)(X, X)), Domain(Gaussian(0.1)(Z, Z)), EdgeSet((30, 40), relation(X, Z)), Loss()
+        Domain(Gaussian(0.1)(X, X)), Domain(Gaussian(0.1)(Z, Z)), EdgeSet((30, 40), relation(X, Z)), RelationLoss()
     )
-    alphas, metric = problem.spread * np.logspace(-5, 2, 15), metrics.get_metric("pairwise_accuracy")
+    alphas, metric = problem.mean_eigenvalue * np.logspace(-5, 2, 15), metrics.get_metric("pairwise_accuracy")
     single = replace(problem, single_precision=1)
     assert_allclose(
         single.scores(alphas, metric, "leave-row-out"), problem.scores(alphas, metric, "leave-row-out"), atol=2e-4

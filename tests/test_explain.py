@@ -28,8 +28,8 @@ def test_they_add_up_for_near_and_far_items(kernel, size):
     model = RankRLS(0.1, kernel=kernel, scale=None).fit(X, y, qid=qid)
     a, b = X[0], X[0] + size * (X[17] - X[0])
     f_a, f_b = model.predict(np.array([a, b]))
-    spread = np.abs(model.kernel_(np.array([a, b]), model.X_fit_) * model.dual_coef_).sum()
-    assert_allclose(model.explain(a, b).sum(), f_a - f_b, rtol=1e-9, atol=1e-12 * spread)
+    deviation = np.abs(model.kernel_(np.array([a, b]), model.X_fit_) * model.dual_coef_).sum()
+    assert_allclose(model.explain(a, b).sum(), f_a - f_b, rtol=1e-9, atol=1e-12 * deviation)
 
 
 def test_all_rows_as_points_and_equal_items():

@@ -17,7 +17,7 @@ from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
 from rankrls.datasets import dump_letor, make_search
 from rankrls.kernels import Gaussian
-from rankrls.problems.base import Fold
+from rankrls.problems.base import HeldOutFold
 from rankrls.problems.cut_query import CutQuery
 from rankrls.problems.primal import Primal
 
@@ -425,7 +425,7 @@ def test_sums_without_items_of_one_query_come_from_moments_of_levels(weighting, 
     F = QueryPreferences(Queries.single(m), y, weighting=weighting, regression=beta, weights=u)
     problem = Primal(F, Identity(4), X, y[:, None], np.float64)
     number = rng.integers(0, 5, m)
-    folds = [Fold(np.flatnonzero(number == k), whole=False) for k in range(4)]  # some rows are in no fold
+    folds = [HeldOutFold(np.flatnonzero(number == k), whole=False) for k in range(4)]  # some rows are in no fold
     cut = CutQuery.of(F, problem._reader, problem.y, folds, problem.sums)
     for k, fold in enumerate(folds):
         got, expected = cut.without(k, fold), problem.restrict(fold.rest(m)).sums

@@ -31,7 +31,7 @@ from rankrls import (
     kernels,
     persistence,
 )
-from rankrls.export.graph import Graph
+from rankrls.export.graph import OnnxGraph
 from rankrls.export.onnx import KERNELS
 
 onnx = pytest.importorskip("onnx")
@@ -233,7 +233,7 @@ def test_arguments_are_checked(monkeypatch):
     with pytest.raises(ValueError, match="not finite, or not in this dtype"):
         export.to_onnx(model, dtype="float32")
     with pytest.raises(ValueError, match="2 GiB"):
-        Graph(onnx, "float64", limit=1000).constant(np.zeros(1000))
+        OnnxGraph(onnx, "float64", limit=1000).constant(np.zeros(1000))
 
 
 def test_every_kernel_can_be_written_and_kept():

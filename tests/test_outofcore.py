@@ -446,7 +446,7 @@ def test_a_resumed_pass_does_not_begin_anew(tmp_path, monkeypatch, limit):
     X, y, qid, _ = rows(scattered=False)
     path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid)))
     limit(checkpoint_seconds=0, checkpoint_pause=0)
-    plain, read = sources.Table.block, []
+    plain, read = sources.TableSource.block, []
 
     def block(self, batch):
         read.append(batch[0])
@@ -454,7 +454,7 @@ def test_a_resumed_pass_does_not_begin_anew(tmp_path, monkeypatch, limit):
             raise KeyboardInterrupt
         return plain(self, batch)
 
-    monkeypatch.setattr(sources.Table, "block", block)
+    monkeypatch.setattr(sources.TableSource, "block", block)
     with pytest.raises(KeyboardInterrupt):
         RankRLS(1.0).fit(path, checkpoint=tmp_path / "state")
     first, read[:] = len(read), []

@@ -5,7 +5,7 @@ import pytest
 
 from rankrls import ConditionalRankRLS, TwoStepRLS
 from rankrls.datasets import make_relation
-from rankrls.estimators.judging import Judge
+from rankrls.estimators.judging import RelationJudge
 from rankrls.selection import RelationKFold
 
 
@@ -25,13 +25,13 @@ def test_all_settings_of_one_kind_of_objects(missing, condition):
 
 
 def test_alpha_is_chosen_for_the_setting_that_is_judged():
-    judge = Judge(ConditionalRankRLS(), 0, True, 5, 0)
+    judge = RelationJudge(ConditionalRankRLS(), 0, True, 5, 0)
     for setting in (1, 2, 3, 4):
         cv = judge.inner(setting, (20, 20), complete=False).cv
         assert isinstance(cv, RelationKFold) and cv.setting == setting and cv.same_objects == (setting in (1, 4))
     assert judge.inner(2, (20, 20), complete=True).cv == "auto"  # each row in turn
     own = RelationKFold(4, 3)
-    assert Judge(ConditionalRankRLS(cv=own), 0, True, 5, 0).inner(2, (20, 20)).cv.setting == 4
+    assert RelationJudge(ConditionalRankRLS(cv=own), 0, True, 5, 0).inner(2, (20, 20)).cv.setting == 4
 
 
 def test_two_values_have_an_area_under_the_curve():

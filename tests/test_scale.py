@@ -12,7 +12,7 @@ from rankrls.datasets import make_search
 UNITS = 10.0 ** np.arange(-6, 6)
 
 
-def spread(X, y, qid, weighting, tied):
+def deviation(X, y, qid, weighting, tied):
     """The root mean square of each column over the pairs that count, pair by pair."""
     total = np.zeros(X.shape[1])
     for q in np.unique(qid):
@@ -35,7 +35,7 @@ def test_it_is_the_plain_penalty_of_scaled_columns(weighting, tied, form):
     X, y, qid = rows()
     params = {"weighting": weighting, "tied_pairs": tied}
     model = RankRLS(2.0, scale="auto", **params).fit(form(X), y, qid=qid)
-    s = spread(X, y, qid, weighting, tied)
+    s = deviation(X, y, qid, weighting, tied)
     constant = s < 1e-9 * np.abs(X).max(axis=0)  # query_length and query_popularity
     assert constant.sum() == 2 and np.all(model.scale_[constant] == 0) and np.all(model.coef_[constant] == 0)
     assert_allclose(model.scale_[~constant], s[~constant], rtol=1e-6)
@@ -73,7 +73,7 @@ def test_more_columns_than_rows(form, qid):
     X = np.hstack([X, rng.normal(size=(len(X), 200)) * 10.0 ** rng.integers(-5, 5, 200)])
     q = q if qid else np.zeros(len(X))
     model = RankRLS(1.0, scale="auto").fit(form(X), y, qid=q)
-    s = spread(X, y, q, "items", False)
+    s = deviation(X, y, q, "items", False)
     keep = model.scale_ > 0
     assert_allclose(model.scale_[keep], s[keep], rtol=1e-6)
     plain = RankRLS(1.0, scale=None).fit(X[:, keep] / s[keep], y, qid=q)
@@ -85,7 +85,7 @@ def test_one_query_and_its_sums(weighting):
     X, y, _ = rows(4)
     y = y + np.random.default_rng(0).random(len(y))  # no ties: the short way through ridge regression
     model = RankRLS(1.0, scale="auto", weighting=weighting, tied_pairs=True).fit(X, y)
-    s = spread(X, y, np.zeros(len(y)), weighting, True)
+    s = deviation(X, y, np.zeros(len(y)), weighting, True)
     assert_allclose(model.scale_, s, rtol=1e-8)
     added = RankRLS(1.0, scale="auto", weighting=weighting, tied_pairs=True).partial_fit(X, y)
     assert_allclose(added.coef_, model.coef_, rtol=1e-6)

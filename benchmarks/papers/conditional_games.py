@@ -264,8 +264,8 @@ def within(test: Season, there: np.ndarray, back: np.ndarray) -> float:
 
 def report(name: str, train: Season, test: Season) -> None:
     """Models learned from one season, with features of the years before it, in the next, likewise."""
-    mean, spread = train.X.mean(), train.X.std()
-    X, Z = ((s.X - mean) / spread for s in (train, test))
+    mean, deviation = train.X.mean(), train.X.std()
+    X, Z = ((s.X - mean) / deviation for s in (train, test))
     X, Z = (np.column_stack([A, np.ones(len(A))]) for A in (X, Z))  # the ones let each end have effects of its own
     used, edges = np.unique(train.edges, return_inverse=True)  # those who did not play teach nothing
     edges, y = edges.reshape(-1, 2), np.append(train.y, -train.y)

@@ -113,9 +113,9 @@ def chosen_alpha(train: Documents, held: Documents, loss: str, relation: str | N
     both = ranking and parity
     path = Mirrored(K, train.relation, 1) if both else Kronecker(K, K, train.relation, ranking=ranking, parity=parity)
     across, Y = (held.X @ train.X.T).toarray(), held.relation[::3]
-    errors = [error(Y, path.coef(unit * path.spread).between(across[::3].T, across.T)) for unit in UNITS]
+    errors = [error(Y, path.coef(unit * path.mean_eigenvalue).between(across[::3].T, across.T)) for unit in UNITS]
     best = int(np.argmin(errors))
-    return UNITS[best] * path.spread, UNITS[best]
+    return UNITS[best] * path.mean_eigenvalue, UNITS[best]
 
 
 def cost(call: Callable[[], object]) -> tuple[float, float]:

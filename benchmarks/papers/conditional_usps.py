@@ -98,7 +98,7 @@ def study(data: Objects, loss: str, relation: str | None) -> dict[str, tuple[flo
     K, Y = data.K[np.ix_(train, train)], data.Y[np.ix_(train, train)]
     domain = Domain(K)
     path = complete_graph(domain, domain, Y, ranking=loss == "ranking", parity=int(relation == "symmetric"))
-    alphas = default_alphas(path.spread)
+    alphas = default_alphas(path.mean_eigenvalue)
     model = ConditionalRankRLS(kernel="precomputed", loss=loss, relation=relation, alphas=alphas)
     chosen = {"objects": RelationKFold(4, same_objects=True)} | ({} if relation else {"rows": "auto"})
     at = {name: int(model.set_params(cv=cv).fit(K, Y).cv_scores_.argmax()) for name, cv in chosen.items()}

@@ -201,9 +201,9 @@ class Kernel:
     def _bound(self, K):
         """Of kernel rows (k, m)."""
         K = ld(K)
-        spread = np.sqrt(np.sum((K @ self.D.T) ** 2, axis=1))
+        deviation = np.sqrt(np.sum((K @ self.D.T) ** 2, axis=1))
         rest = SLACK * (self.eK + self.eps * np.abs(K).max(axis=1)) * np.abs(self.a).sum(axis=0).max()
-        return spread * self.dv + rest
+        return deviation * self.dv + rest
 
     def scores(self, K):
         return ld(K) @ self.a + self.b

@@ -128,9 +128,9 @@ def some_kernel(t, X):
         return name, name, {}
     C = X if name == "poly" else X - X.mean(axis=0)
     size = np.abs(C).sum(axis=1) if name == "laplacian" else np.sum(C * C, axis=1)
-    spread = float(size.max() if name == "poly" else size.mean())
+    deviation = float(size.max() if name == "poly" else size.mean())
     options = {
-        "gamma": float(t.power(-1.5, 0.7) / (spread if spread > 1e-20 * max(float(np.abs(X).max()), 1) else 1.0))
+        "gamma": float(t.power(-1.5, 0.7) / (deviation if deviation > 1e-20 * max(float(np.abs(X).max()), 1) else 1.0))
     }
     if name == "poly":
         options |= {"degree": t.number(1, 3), "coef0": t.pick(0.0, 1.0, 0.5)}

@@ -16,7 +16,7 @@ from .inputs import read_judgments
 from .outputs import OUTPUTS
 from .session import ReadOnlyError, Session, best_alpha
 from .state import GAINS, SCALES, WEIGHTINGS, ActionError, Snapshot, State
-from .wire import Answer, Part, as_json, bundle, cut
+from .wire import Answer, FormPart, as_json, bundle, cut
 
 MOST_SHOWN = 400  # documents of a query that are sent
 MOST_CELLS = 600_000  # numbers with which a page follows the slider by itself
@@ -134,7 +134,7 @@ class Api:
         found = self._list(params)
         return bundle(found.header, found.arrays)
 
-    def _list(self, params: Mapping[str, str]) -> Part:
+    def _list(self, params: Mapping[str, str]) -> FormPart:
         session, state = self.session, self.session.state
         query = _index(params, "query", session.limits.queries)
         alpha = float(params["alpha"]) if "alpha" in params else state.alpha
@@ -159,36 +159,36 @@ class Api:
         }
         if fit.has_path and fit.signs is None:
             B = phi[shown] @ fit.path.basis
-            arrays["spread"] = _spread(fit, B, alpha)
+            arrays["spread"] = _deviation(fit, B, alpha)
             if B.size <= MOST_CELLS:
                 free = fit.sums.n_rows - fit.sums.n_queries
                 header["path"] = {"square": float(fit.sums.square[0]), "free": free}
                 arrays |= {"B": B, "d": fit.path.d, "z": fit.path.z[:, 0]}
-        return Part(header, arrays)
+        return FormPart(header, arrays)
 
     def model(self, params: Mapping[str, str]) -> Answer:
         """The weights of the features, and their path where it is short."""
         found = self._weights({"names": "1", **params})
         return bundle(found.header, found.arrays)
 
-    def _weights(self, params: Mapping[str, str]) -> Part:
+    def _weights(self, params: Mapping[str, str]) -> FormPart:
         session, state = self.session, self.session.state
         fit = session.fit(state)
         header: dict[str, Any] = {"linear": session.features.W is None, "version": session.version}
         if params.get("names"):
             header["names"] = [cut(name) for name in session.documents.feature_names]
         if session.features.W is not None:
-            return Part(header, {})
+            return FormPart(header, {})
         alpha = float(params["alpha"]) if "alpha" in params else state.alpha
         coef, unit = fit.coef(alpha), np.sqrt(np.diag(fit.sums.gram).clip(min=0) / max(1, fit.sums.n_rows))
         arrays = {"coef": coef, "unit": unit}
         if fit.has_path and fit.signs is None and fit.path.basis.size <= MOST_CELLS:
             arrays |= {"basis": fit.path.basis, "d": fit.path.d, "z": fit.path.z[:, 0]}
-        return Part(header, arrays)
+        return FormPart(header, arrays)
 
     def view(self, params: Mapping[str, str]) -> Answer:
         """State, documents of a query and weights in one answer: what a change changes at once."""
-        parts = {"state": Part(self._state(), {}), "list": self._list(params), "weights": self._weights(params)}
+        parts = {"state": FormPart(self._state(), {}), "list": self._list(params), "weights": self._weights(params)}
         arrays = {f"{key}.{name}": array for key, part in parts.items() for name, array in part.arrays.items()}
         return bundle({key: part.header for key, part in parts.items()}, arrays)
 
@@ -359,7 +359,7 @@ class Api:
         ]
 
 
-def _spread(fit: Any, B: np.ndarray, alpha: float) -> np.ndarray:
+def _deviation(fit: Any, B: np.ndarray, alpha: float) -> np.ndarray:
     """The standard deviation of each score about the mean of its query, given the labels."""
     return fit.noise(alpha) * np.sqrt((B**2) @ (1 / (fit.path.d + alpha)))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..datasets import make_search
-from .documents import Documents, documents
+from .documents import DocumentTable, documents
 
 _KINDS = {  # what is searched for, and words that describe it
     "hiking boots": ("leather", "waterproof", "lightweight", "wide", "insulated", "ankle-high"),
@@ -26,7 +26,7 @@ _KINDS = {  # what is searched for, and words that describe it
 _OTHERS = ("gift card", "care kit", "spare part", "storage bag", "replacement strap", "travel case", "cleaning spray")
 
 
-def demo() -> Documents:
+def demo() -> DocumentTable:
     """120 queries of a shop with graded products, the same every time.
 
     Examples

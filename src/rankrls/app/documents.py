@@ -17,7 +17,7 @@ from ..system import memory
 
 
 @dataclass(frozen=True)
-class Documents:
+class DocumentTable:
     """Features, labels (NaN where nothing is judged), queries, and what to call them."""
 
     X: np.ndarray  # (m, n)
@@ -60,7 +60,7 @@ class Documents:
         return {(names[q], self.doc_id(row)): row for row, q in enumerate(self.queries.codes.tolist())}
 
 
-def documents(data: RankingData, *, doc_ids: Any = None, titles: Any = None, name: str = "data") -> Documents:
+def documents(data: RankingData, *, doc_ids: Any = None, titles: Any = None, name: str = "data") -> DocumentTable:
     """Rows of a data set, checked and ready for a session."""
     X = data.X
     if sparse.issparse(X):
@@ -88,7 +88,9 @@ def documents(data: RankingData, *, doc_ids: Any = None, titles: Any = None, nam
         queries = Queries(np.array(["all documents"], dtype=object), queries.codes)
     if doc_ids is None:
         doc_ids = data.doc_ids
-    return Documents(X, y, queries, _texts(doc_ids), _texts(data.comments if titles is None else titles), names, name)
+    return DocumentTable(
+        X, y, queries, _texts(doc_ids), _texts(data.comments if titles is None else titles), names, name
+    )
 
 
 def _texts(values: Sequence[Any] | None) -> np.ndarray | None:

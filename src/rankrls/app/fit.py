@@ -137,8 +137,8 @@ def scales(sums: Statistics, kind: str) -> np.ndarray:
     """
     if kind == "none":
         return np.ones(len(sums.gram))
-    spread = sums.spread
-    return np.where(spread > 0, spread, np.inf) if sums.n_rows else np.ones(len(spread))
+    deviation = sums.deviation
+    return np.where(deviation > 0, deviation, np.inf) if sums.n_rows else np.ones(len(deviation))
 
 
 def fitted(sums: Statistics, W: np.ndarray | None, off: Any, signs: Any, units: np.ndarray, rows: Any = None) -> Fit:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from .state import Action, ActionError, Limits, Step, change, describe
+from .state import Action, ActionError, SessionLimits, Step, change, describe
 
 KEPT = 300  # steps before and after the present that are in memory
 
 
-class History:
+class EditHistory:
     """Steps that can be undone and done again."""
 
-    def __init__(self, first: Step, limits: Limits, start: Callable[[Action], Step]):
+    def __init__(self, first: Step, limits: SessionLimits, start: Callable[[Action], Step]):
         self.limits, self._start, self.kept = limits, start, KEPT
         self.steps = [first]
         self.labels: list[str] = []  # labels[i] led from steps[i] to steps[i + 1]
@@ -83,7 +83,7 @@ class History:
 
     def recover(self, first: Step, actions: Iterable[Action]) -> None:
         """All steps again, from the first one and the journal; the window moves to the present."""
-        whole = History(first, self.limits, self._start)
+        whole = EditHistory(first, self.limits, self._start)
         for action in actions:
             whole._take(action, whole.following(action))
         self.steps, self.labels, self.position = whole.steps, whole.labels, whole.position

@@ -53,7 +53,7 @@ class Quality:
 
 
 @dataclass(frozen=True)
-class Judge:
+class HoldOutJudge:
     """All that hold-out needs, of one state: nothing here changes afterwards."""
 
     X: Any

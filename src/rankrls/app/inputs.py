@@ -16,14 +16,14 @@ from ..datasets import RankingData, load_letor
 from ..system import frames
 from ..system.files import lines, opened
 from ..system.types import Ids
-from .documents import Documents, documents
+from .documents import DocumentTable, documents
 from .state import ActionError
 from .tables import from_csv, from_frame, from_parquet
 
 RANK_CONSTANT = 60  # of reciprocal ranks: 1 / (60 + rank)
 
 
-def documents_of(data: object, name: str | None = None) -> Documents:
+def documents_of(data: object, name: str | None = None) -> DocumentTable:
     """Documents from whatever holds them.
 
     Parameters
@@ -35,7 +35,7 @@ def documents_of(data: object, name: str | None = None) -> Documents:
     name : str, default=None
         What to call the data.
     """
-    if isinstance(data, Documents):
+    if isinstance(data, DocumentTable):
         return data
     if isinstance(data, RankingData):
         return documents(data, name=name or "data")
@@ -58,7 +58,7 @@ def _ids(qid: Ids) -> Any:
     return None if qid is None else np.asarray(qid)
 
 
-def _from_path(path: Path, name: str | None) -> Documents:
+def _from_path(path: Path, name: str | None) -> DocumentTable:
     name = name or path.name
     suffixes = {suffix.lower() for suffix in path.suffixes}
     if path.is_dir() or suffixes & {".parquet", ".pq"}:
@@ -82,7 +82,7 @@ def is_run(path: str | os.PathLike) -> bool:
     return len(words) == 6 and words[1].upper() == b"Q0"
 
 
-def from_runs(runs: Sequence[str | os.PathLike], qrels: Any = None, *, name: str | None = None) -> Documents:
+def from_runs(runs: Sequence[str | os.PathLike], qrels: Any = None, *, name: str | None = None) -> DocumentTable:
     """Documents of TREC runs: of each run the score and the reciprocal rank are features; labels come from qrels.
 
     A document that a run does not list has the least score of the query there, and reciprocal rank 0.
@@ -110,7 +110,7 @@ def from_runs(runs: Sequence[str | os.PathLike], qrels: Any = None, *, name: str
     return documents(data, doc_ids=[key[1] for key in keys], name=name or ", ".join(stems))
 
 
-def with_qrels(data: Documents, qrels: str | os.PathLike) -> Documents:
+def with_qrels(data: DocumentTable, qrels: str | os.PathLike) -> DocumentTable:
     """The documents with the labels of a qrels file; those it does not judge have none."""
     judged = dict(_qrel_lines(qrels))
     names = data.query_ids

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from .documents import Documents
+from .documents import DocumentTable
 from .inputs import documents_of
 from .outputs import estimator
 from .session import Session
@@ -52,7 +52,7 @@ class Workbench:
         self._port = port
 
     @property
-    def documents(self) -> Documents:
+    def documents(self) -> DocumentTable:
         """The rows that are ranked."""
         return self.session.documents
 

@@ -23,13 +23,13 @@ from ..core.features import Features, Identity, Nystroem
 from ..estimators import RankRLS
 from ..estimators.pipelines import predicted, ranker_of, scaled, scalers_of
 from ..metrics import get_metric
-from .documents import Documents
+from .documents import DocumentTable
 from .fit import DIRECT, Fit, fitted, scales
-from .history import History
-from .holdout import Judge, Quality
+from .history import EditHistory
+from .holdout import HoldOutJudge, Quality
 from .journal import Journal, fingerprint
 from .recent import Recent
-from .state import ActionError, Limits, Snapshot, State, Step, check_setting
+from .state import ActionError, SessionLimits, Snapshot, State, Step, check_setting
 from .sums import KEYS, Sums
 from .why import line_integral
 
@@ -70,14 +70,19 @@ class Session:
     """
 
     def __init__(
-        self, documents: Documents, model: BaseEstimator | None = None, *, journal: Any = None, read_only: bool = False
+        self,
+        documents: DocumentTable,
+        model: BaseEstimator | None = None,
+        *,
+        journal: Any = None,
+        read_only: bool = False,
     ):
         self.documents, self.read_only = documents, read_only
         self.model = model
         self.X, features, start = _opening(documents, model)
         self.features: Features = features
         self.sums = Sums(self.X, features, documents.queries)
-        self.limits = Limits(len(self.X), documents.X.shape[1], len(documents.queries), documents.queries.codes)
+        self.limits = SessionLimits(len(self.X), documents.X.shape[1], len(documents.queries), documents.queries.codes)
         self.given = None if model is None else _given(documents, model)
         self._lock = threading.RLock()
         self._fits: Recent[Fit] = Recent(lambda fit: fit.nbytes, KEPT_BYTES)
@@ -89,7 +94,7 @@ class Session:
         self._wake, self._closed = threading.Event(), False
         self.version = 0
         self.journal = Journal(journal, self._header(start), read_only=read_only)
-        self.history = History(self._first(self.journal.header["start"]), self.limits, self._restart)
+        self.history = EditHistory(self._first(self.journal.header["start"]), self.limits, self._restart)
         self._started = model is not None  # alpha has been chosen
         self._replay()
         if not self._started and not self.history.undoes and not self.history.redoes:
@@ -296,7 +301,7 @@ class Session:
 
     # ---------------------------------------------------------------- quality
 
-    def judge(self, state: State) -> Judge:
+    def judge(self, state: State) -> HoldOutJudge:
         """Who holds out the queries of a state."""
         pairs: dict[int, list[Any]] = {}
         for preference in state.preferences:
@@ -304,7 +309,7 @@ class Session:
             if query not in state.forgotten:
                 pairs.setdefault(query, []).append(preference)
         fit, y = self.fit(state), self.learned_labels(state)
-        return Judge(self.X, self.features, self.documents.queries, fit, state, self.labels(state), y, pairs)
+        return HoldOutJudge(self.X, self.features, self.documents.queries, fit, state, self.labels(state), y, pairs)
 
     def point(self, state: State, report: object = None) -> Quality:
         """Held-out quality at the alpha of a state, by all metrics that are shown."""
@@ -424,12 +429,12 @@ def best_alpha(grid: Quality, metric: str) -> float | None:
     return float(grid.alphas[ties].max())
 
 
-def _given(documents: Documents, model: BaseEstimator) -> Given:
+def _given(documents: DocumentTable, model: BaseEstimator) -> Given:
     qid = documents.queries.codes
     return Given(model, "Model given", np.asarray(predicted(model, documents.X, qid), dtype=np.float64))
 
 
-def _opening(documents: Documents, model: BaseEstimator) -> tuple[Any, Features, dict[str, Any]]:
+def _opening(documents: DocumentTable, model: BaseEstimator) -> tuple[Any, Features, dict[str, Any]]:
     """Rows as the ranker sees them, its features, and the first settings."""
     X = documents.X
     state = State()

@@ -94,7 +94,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Limits:
+class SessionLimits:
     """How many rows, features and queries there are, and the query of each row."""
 
     rows: int
@@ -106,7 +106,7 @@ class Limits:
 Action = Mapping[str, Any]
 
 
-def change(step: Step, action: Action, limits: Limits) -> Step:
+def change(step: Step, action: Action, limits: SessionLimits) -> Step:
     """The step after an action.
 
     Examples
@@ -228,7 +228,7 @@ def check_setting(name: object, value: object) -> Any:
 # ---------------------------------------------------------------- changes
 
 
-def _set(step: Step, action: Action, limits: Limits) -> Step:
+def _set(step: Step, action: Action, limits: SessionLimits) -> Step:
     name = action.get("name")
     value = check_setting(name, action.get("value"))
     return replace(step, state=replace(step.state, **{str(name): value}))
@@ -242,18 +242,18 @@ def _grade_of(value: object) -> float | None:
     return None if value is None else _number(value, "grade")
 
 
-def _grade(step: Step, action: Action, limits: Limits) -> Step:
+def _grade(step: Step, action: Action, limits: SessionLimits) -> Step:
     return _graded(step, [(_whole(action, "row", limits.rows), _grade_of(action.get("grade")))])
 
 
-def _judgments(step: Step, action: Action, limits: Limits) -> Step:
+def _judgments(step: Step, action: Action, limits: SessionLimits) -> Step:
     rows = action.get("rows")
     if not isinstance(rows, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in rows):
         raise ActionError("rows must be a list of [row, grade]")
     return _graded(step, [(_whole({"row": r}, "row", limits.rows), _grade_of(g)) for r, g in rows])
 
 
-def _prefer(step: Step, action: Action, limits: Limits) -> Step:
+def _prefer(step: Step, action: Action, limits: SessionLimits) -> Step:
     above, below = (_whole(action, name, limits.rows) for name in ("above", "below"))
     if above == below:
         raise ActionError("a document cannot be preferred to itself")
@@ -267,7 +267,7 @@ def _prefer(step: Step, action: Action, limits: Limits) -> Step:
     return replace(step, state=replace(state, preferences=(*kept, made)))
 
 
-def _weigh(step: Step, action: Action, limits: Limits) -> Step:
+def _weigh(step: Step, action: Action, limits: SessionLimits) -> Step:
     found = _preference(step, action.get("id"))
     weight = _number(action.get("weight", found.weight), "weight", 0.0, strict=True)
     margin = _number(action.get("margin", found.margin), "margin")
@@ -276,7 +276,7 @@ def _weigh(step: Step, action: Action, limits: Limits) -> Step:
     return replace(step, state=replace(step.state, preferences=preferences))
 
 
-def _drop(step: Step, action: Action, limits: Limits) -> Step:
+def _drop(step: Step, action: Action, limits: SessionLimits) -> Step:
     found = _preference(step, action.get("id"))
     kept = tuple(p for p in step.state.preferences if p is not found)
     return replace(step, state=replace(step.state, preferences=kept))
@@ -289,7 +289,7 @@ def _preference(step: Step, number: object) -> Preference:
     return found[0]
 
 
-def _features(step: Step, action: Action, limits: Limits) -> Step:
+def _features(step: Step, action: Action, limits: SessionLimits) -> Step:
     off, on = (_wholes(action, name, limits.features) for name in ("off", "on"))
     left = (step.state.off | off) - on
     if len(left) == limits.features:
@@ -297,7 +297,7 @@ def _features(step: Step, action: Action, limits: Limits) -> Step:
     return replace(step, state=replace(step.state, off=left))
 
 
-def _sign(step: Step, action: Action, limits: Limits) -> Step:
+def _sign(step: Step, action: Action, limits: SessionLimits) -> Step:
     feature, sign = _whole(action, "feature", limits.features), action.get("sign")
     if sign not in (-1, 0, 1) or isinstance(sign, bool):
         raise ActionError(f"sign is 1 (not negative), -1 (not positive) or 0 (free), got {sign!r}")
@@ -305,12 +305,12 @@ def _sign(step: Step, action: Action, limits: Limits) -> Step:
     return replace(step, state=replace(step.state, signs=signs))
 
 
-def _forget(step: Step, action: Action, limits: Limits) -> Step:
+def _forget(step: Step, action: Action, limits: SessionLimits) -> Step:
     forgotten = step.state.forgotten | _wholes(action, "queries", limits.queries)
     return replace(step, state=replace(step.state, forgotten=forgotten))
 
 
-def _recall(step: Step, action: Action, limits: Limits) -> Step:
+def _recall(step: Step, action: Action, limits: SessionLimits) -> Step:
     forgotten = step.state.forgotten - _wholes(action, "queries", limits.queries)
     return replace(step, state=replace(step.state, forgotten=forgotten))
 
@@ -322,29 +322,29 @@ def _name(action: Action) -> str:
     return name
 
 
-def _snapshot(step: Step, action: Action, limits: Limits) -> Step:
+def _snapshot(step: Step, action: Action, limits: SessionLimits) -> Step:
     number = 1 + max((kept.id for kept in step.snapshots), default=0)
     return replace(step, snapshots=(*step.snapshots, Snapshot(number, _name(action), step.state)))
 
 
-def _rename(step: Step, action: Action, limits: Limits) -> Step:
+def _rename(step: Step, action: Action, limits: SessionLimits) -> Step:
     found, name = step.snapshot(action.get("snapshot")), _name(action)
     return replace(step, snapshots=tuple(replace(s, name=name) if s is found else s for s in step.snapshots))
 
 
-def _discard(step: Step, action: Action, limits: Limits) -> Step:
+def _discard(step: Step, action: Action, limits: SessionLimits) -> Step:
     found = step.snapshot(action.get("snapshot"))
     return replace(step, snapshots=tuple(s for s in step.snapshots if s is not found))
 
 
-def _restore(step: Step, action: Action, limits: Limits) -> Step:
+def _restore(step: Step, action: Action, limits: SessionLimits) -> Step:
     found = step.snapshot(action.get("snapshot"))
     if found.state is None:
         raise ActionError(f"{found.name!r} is a model from outside: it can be compared with, but not edited")
     return replace(step, state=found.state)
 
 
-_CHANGES: dict[str, Callable[[Step, Action, Limits], Step]] = {
+_CHANGES: dict[str, Callable[[Step, Action, SessionLimits], Step]] = {
     "set": _set,
     "grade": _grade,
     "judgments": _judgments,

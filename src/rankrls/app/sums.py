@@ -40,7 +40,7 @@ def gains(y: np.ndarray) -> np.ndarray:
 
 
 @dataclass
-class Kept:
+class KnownSums:
     """The sums of some labels; None where nothing is labelled."""
 
     y: np.ndarray
@@ -52,7 +52,7 @@ class Sums:
 
     def __init__(self, X: Matrix, features: Features, queries: Queries):
         self.X, self.features, self.queries = X, features, queries
-        self._kept: dict[Key, Kept] = {}
+        self._kept: dict[Key, KnownSums] = {}
         self._locks = {key: threading.Lock() for key in KEYS}
 
     def known(self, key: Key) -> bool:
@@ -65,10 +65,10 @@ class Sums:
             kept = self._kept.get(key)
             changed = self._changed(kept, y)
             if kept is None or changed is None:
-                kept = Kept(y, self._sum(key, y, np.flatnonzero(~np.isnan(y))))
+                kept = KnownSums(y, self._sum(key, y, np.flatnonzero(~np.isnan(y))))
             elif len(changed):
                 rows = np.concatenate([self.queries.rows(int(q)) for q in changed])
-                kept = Kept(y, self._corrected(key, kept, y, rows))
+                kept = KnownSums(y, self._corrected(key, kept, y, rows))
             self._kept[key] = kept
             return kept.sums
 
@@ -125,7 +125,7 @@ class Sums:
 
     # ---------------------------------------------------------------- inside
 
-    def _changed(self, kept: Kept | None, y: np.ndarray) -> np.ndarray | None:
+    def _changed(self, kept: KnownSums | None, y: np.ndarray) -> np.ndarray | None:
         """The queries whose labels differ; None where summing afresh is cheaper."""
         if kept is None:
             return None
@@ -135,7 +135,7 @@ class Sums:
         changed = np.unique(self.queries.codes[different])
         return None if 2 * self.queries.sizes[changed].sum() > len(y) else changed
 
-    def _corrected(self, key: Key, kept: Kept, y: np.ndarray, rows: np.ndarray) -> Statistics | None:
+    def _corrected(self, key: Key, kept: KnownSums, y: np.ndarray, rows: np.ndarray) -> Statistics | None:
         before, after = (self._sum(key, labels, rows[~np.isnan(labels[rows])]) for labels in (kept.y, y))
         total = kept.sums
         if before is not None and total is not None:

@@ -21,7 +21,7 @@ from ..datasets import RankingData
 from ..datasets.scaling import fill_with_minimum
 from ..system import frames
 from ..system.files import opened
-from .documents import Documents, documents
+from .documents import DocumentTable, documents
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +47,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Layout:
+class DocumentLayout:
     """Which column is what."""
 
     qid: str | None
@@ -57,7 +57,7 @@ class Layout:
     features: list[str]
 
     @classmethod
-    def of(cls, names: Sequence[str], numeric: Iterable[str], chosen: Chosen, what: str) -> Layout:
+    def of(cls, names: Sequence[str], numeric: Iterable[str], chosen: Chosen, what: str) -> DocumentLayout:
         """The layout of a table with these columns, or an error that says which there are."""
         known, listed = set(names), ", ".join(list(names)[:20])
         for name in (chosen.label, chosen.qid, chosen.docid, *(chosen.features or ()), *chosen.exclude):
@@ -86,14 +86,14 @@ class Layout:
         return [name for name in (self.qid, self.label, self.docid, self.title) if name is not None]
 
 
-def from_frame(frame: Any, name: str, chosen: Chosen | None = None) -> Documents:
+def from_frame(frame: Any, name: str, chosen: Chosen | None = None) -> DocumentTable:
     """Documents of a data frame of any library."""
     columns = {str(column): column for column in frames.names(frame)}
     values = {text: np.asarray(frame[column]) for text, column in columns.items()}
     return _from_columns(values, name, chosen or Chosen(), "the data frame")
 
 
-def from_csv(source: object, name: str, chosen: Chosen | None = None, delimiter: str = ",") -> Documents:
+def from_csv(source: object, name: str, chosen: Chosen | None = None, delimiter: str = ",") -> DocumentTable:
     """Documents of a CSV file with a header, or of an open binary file; compressed or not."""
     with opened(source) as plain:
         text = io.TextIOWrapper(plain, encoding="utf-8-sig", newline="")
@@ -123,14 +123,14 @@ def from_csv(source: object, name: str, chosen: Chosen | None = None, delimiter:
     return _from_columns(values, name, chosen or Chosen(), name)
 
 
-def from_parquet(path: str | os.PathLike, name: str, chosen: Chosen | None = None) -> Documents:
+def from_parquet(path: str | os.PathLike, name: str, chosen: Chosen | None = None) -> DocumentTable:
     """Documents of a Parquet file, or of a folder of them; single precision stays single."""
     chosen, where = chosen or Chosen(), Path(path)
     files = sorted(where.rglob("*.parquet")) if where.is_dir() else [where]
     if not files:
         raise FileNotFoundError(f"the folder {path} has no Parquet files (*.parquet)")
     table = parquet_table(files, str(path))
-    layout = Layout.of(table.schema.names, _numeric(table.schema), chosen, str(path))
+    layout = DocumentLayout.of(table.schema.names, _numeric(table.schema), chosen, str(path))
     m, single = int(table.n_rows or 0), all(table.schema.field(f).type == "float" for f in layout.features)
     if not m:
         raise ValueError(f"{path} has no rows")
@@ -154,9 +154,9 @@ def _numeric(schema: pa.Schema) -> list[str]:
     return [field.name for field in schema if number(field.type) and not field.name.startswith("__index_level_")]
 
 
-def _from_columns(values: dict[str, np.ndarray], name: str, chosen: Chosen, what: str) -> Documents:
+def _from_columns(values: dict[str, np.ndarray], name: str, chosen: Chosen, what: str) -> DocumentTable:
     numeric = [column for column, found in values.items() if found.dtype.kind in "biuf"]
-    layout = Layout.of(list(values), numeric, chosen, what)
+    layout = DocumentLayout.of(list(values), numeric, chosen, what)
     kinds = {values[column].dtype for column in layout.features}
     dtype = np.float32 if kinds == {np.dtype(np.float32)} else np.float64
     X = np.empty((len(values[layout.features[0]]), len(layout.features)), dtype=dtype)
@@ -165,7 +165,7 @@ def _from_columns(values: dict[str, np.ndarray], name: str, chosen: Chosen, what
     return _documents(X, layout, lambda key: None if key is None else values[key], name, chosen)
 
 
-def _documents(X: np.ndarray, layout: Layout, column: Any, name: str, chosen: Chosen) -> Documents:
+def _documents(X: np.ndarray, layout: DocumentLayout, column: Any, name: str, chosen: Chosen) -> DocumentTable:
     label, qid = column(layout.label), column(layout.qid)
     if chosen.missing == "minimum":
         X = fill_with_minimum(X, qid)

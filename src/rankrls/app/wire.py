@@ -25,7 +25,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Part:
+class FormPart:
     """A JSON object and arrays that go with it."""
 
     header: Mapping[str, Any]

@@ -5,8 +5,17 @@ from .candidates import Contributions, EffectKernel
 from .functions import Curves, Ramps
 from .kernelmap import KernelMap
 from .pairs import PairScreen
-from .ranker import AutoRanker, Part
+from .ranker import AutoRanker, StackPart
 from .rows import Scores
 
 __all__ = ["AutoRanker", "PairScreen"]
-STORED = (AdditiveMap, Contributions, Curves, EffectKernel, KernelMap, Part, Ramps, Scores)  # what a model is made of
+STORED = (
+    AdditiveMap,
+    Contributions,
+    Curves,
+    EffectKernel,
+    KernelMap,
+    StackPart,
+    Ramps,
+    Scores,
+)  # what a model is made of

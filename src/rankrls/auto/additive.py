@@ -101,7 +101,7 @@ def products(A: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     return (A[:, i, :, None] * A[:, j, None, :]).reshape(len(A), -1)
 
 
-def spreads(features: AdditiveMap, sums: Statistics, coef: np.ndarray) -> np.ndarray:
+def deviations(features: AdditiveMap, sums: Statistics, coef: np.ndarray) -> np.ndarray:
     """(blocks,) sqrt(w_b' G_bb w_b / m), the spread of each block within queries."""
     energy = np.empty(len(features.sizes))
     for b, (start, size) in enumerate(zip(features.starts, features.sizes, strict=True)):
@@ -113,17 +113,17 @@ def spreads(features: AdditiveMap, sums: Statistics, coef: np.ndarray) -> np.nda
 def adapted(features: AdditiveMap, sums: Statistics, coef: np.ndarray, alpha: float, rounds: int) -> np.ndarray:
     """(r,) scale of the features after some rounds of fitting and scaling blocks by their spread; zero if dropped."""
     for round_ in range(rounds):
-        spread = spreads(features, sums, coef)
-        share = spread / max(spread.max(initial=0), 1e-30)
+        deviation = deviations(features, sums, coef)
+        share = deviation / max(deviation.max(initial=0), 1e-30)
         scale = np.where(share > 0.01, share, 0.0)[features.block]
         if round_ + 1 < rounds:
             coef = solve(sums, alpha, scale)
     return scale
 
 
-def column_effects(features: AdditiveMap, spread: np.ndarray, n: int) -> np.ndarray:
+def column_effects(features: AdditiveMap, deviation: np.ndarray, n: int) -> np.ndarray:
     """(n,) the spread of all blocks with a column, the largest being 1."""
     effect = np.zeros(n)
-    for columns, value in zip(features.members, spread, strict=True):
+    for columns, value in zip(features.members, deviation, strict=True):
         effect[list(columns)] += value**2
     return np.sqrt(effect / max(effect.max(), 1e-30))

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from ..core.statistics import Statistics
-from .additive import PAIR_CURVES, AdditiveMap, adapted, column_effects, products, spreads
+from .additive import PAIR_CURVES, AdditiveMap, adapted, column_effects, deviations, products
 from .effort import Effort
 from .functions import Curves, Ramps
 from .kernelmap import KernelMap
-from .rows import Map, Rows, Scores, in_blocks, solve
+from .rows import AutoRows, Map, Scores, in_blocks, solve
 from .screen import MOST_COLUMNS, best_pairs, pair_lift
 
 MAIN_ALPHA = 10.0  # of the additive model whose residual is screened for pairs
@@ -33,7 +33,7 @@ FINE_COLUMNS = 12
 
 
 @dataclass(frozen=True)
-class Features:
+class CandidateFeatures:
     """Features of one split for one candidate."""
 
     map: Any  # a Map; an AdditiveMap where blocks have a scale
@@ -45,7 +45,7 @@ class Features:
 class Common:
     """What all splits share: nothing here has seen a label."""
 
-    rows: Rows
+    rows: AutoRows
     source: np.ndarray  # (n,) the original column of each column of scores
     effort: Effort
     seed: int
@@ -64,7 +64,7 @@ class Common:
 
     @cached_property
     def sample(self) -> np.ndarray:
-        return spread_rows(self.rows.N, 4 * SAMPLE)
+        return scattered_rows(self.rows.N, 4 * SAMPLE)
 
     def kernel(self, name: str, N: np.ndarray, weights: np.ndarray, *, l1: bool) -> KernelMap:
         return KernelMap.of(N, weights, self.basis, l1=l1, rng=self.rng(name))
@@ -73,18 +73,18 @@ class Common:
         """Random numbers of a candidate's own."""
         return np.random.default_rng([self.seed, *name.encode()])
 
-    def label_free(self, name: str, make: Callable[[], Map], split: Split) -> Features:
+    def label_free(self, name: str, make: Callable[[], Map], split: Split) -> CandidateFeatures:
         """Features that all splits share, and the sums of this split: all rows less the fold left out."""
         if not self.folds:
             features = make()
-            return Features(features, self.rows.sums(features))
+            return CandidateFeatures(features, self.rows.sums(features))
         if name not in self._kept:
             features = make()
             Phi = in_blocks(features, self.rows.N)
             parts = [self.rows.part(fold).sums(Phi[fold]) for fold in self.folds]
             self._kept[name] = features, parts, reduce(add, parts)
         features, parts, total = self._kept[name]
-        return Features(features, total - parts[split.number])
+        return CandidateFeatures(features, total - parts[split.number])
 
 
 @dataclass
@@ -92,9 +92,9 @@ class Split:
     """Training rows, and what candidates have learned from them so far."""
 
     common: Common
-    rows: Rows
+    rows: AutoRows
     number: int = 0
-    made: dict[str, Features] = field(default_factory=dict)
+    made: dict[str, CandidateFeatures] = field(default_factory=dict)
     coef: dict[str, np.ndarray] = field(default_factory=dict)  # at the alpha chosen
     alpha: dict[str, float] = field(default_factory=dict)
     lifts: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -102,37 +102,37 @@ class Split:
     def effects(self, name: str) -> np.ndarray:
         """(n,) the spread of all that a column has part in."""
         made = self.made[name]
-        spread = spreads(made.map, made.sums, self.coef[name])
-        return column_effects(made.map, spread, self.rows.N.shape[1])
+        deviation = deviations(made.map, made.sums, self.coef[name])
+        return column_effects(made.map, deviation, self.rows.N.shape[1])
 
 
-def linear(split: Split) -> Features:
+def linear(split: Split) -> CandidateFeatures:
     return split.common.label_free("linear", lambda: Scores.of(split.common.rows.N, split.common.rng("linear")), split)
 
 
-def gauss(split: Split) -> Features:
+def gauss(split: Split) -> CandidateFeatures:
     return _plain_kernel(split, "gauss", l1=False)
 
 
-def laplace(split: Split) -> Features:
+def laplace(split: Split) -> CandidateFeatures:
     return _plain_kernel(split, "laplace", l1=True)
 
 
-def _plain_kernel(split: Split, name: str, *, l1: bool) -> Features:
+def _plain_kernel(split: Split, name: str, *, l1: bool) -> CandidateFeatures:
     N = split.common.rows.N
     return split.common.label_free(name, lambda: split.common.kernel(name, N, np.ones(N.shape[1]), l1=l1), split)
 
 
-def additive(split: Split) -> Features:
+def additive(split: Split) -> CandidateFeatures:
     """Curves of columns, and the pairs that a screen of what they leave finds in two rounds."""
     common, rows = split.common, split.rows
     columns = strongest(rows)
     pairs, split.lifts = found_pairs(common, rows.sampled(SCREEN_ROWS), columns)
-    features = AdditiveMap.of(spread_rows(rows.N), common.curves, common.ramps, columns, pairs)
-    return Features(features, rows.sums(features))
+    features = AdditiveMap.of(scattered_rows(rows.N), common.curves, common.ramps, columns, pairs)
+    return CandidateFeatures(features, rows.sums(features))
 
 
-def found_pairs(common: Common, rows: Rows, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def found_pairs(common: Common, rows: AutoRows, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pairs among some columns: two rounds of screening what is left by single columns, then by the first pairs."""
     A = in_blocks(lambda N: common.curves(N, columns), rows.N)
     main = A.reshape(len(rows), -1)
@@ -153,12 +153,12 @@ def found_pairs(common: Common, rows: Rows, columns: np.ndarray) -> tuple[np.nda
     return np.array(pairs, dtype=np.intp).reshape(-1, 2), np.array([lift[pair] for pair in pairs])
 
 
-def spread_rows(N: np.ndarray, m: int = SAMPLE) -> np.ndarray:
+def scattered_rows(N: np.ndarray, m: int = SAMPLE) -> np.ndarray:
     """At most m rows, evenly spaced."""
     return N[:: -(-len(N) // m)]
 
 
-def strongest(rows: Rows) -> np.ndarray:
+def strongest(rows: AutoRows) -> np.ndarray:
     """The columns of additive models: all, or those most related to the labels."""
     n = rows.N.shape[1]
     if n <= MOST_COLUMNS:
@@ -168,31 +168,31 @@ def strongest(rows: Rows) -> np.ndarray:
     return np.sort(np.argsort(-relation, kind="stable")[:MOST_COLUMNS])
 
 
-def adaptive(split: Split) -> Features:
+def adaptive(split: Split) -> CandidateFeatures:
     """The additive model with blocks scaled by their spread: the same features and sums."""
     made = split.made["additive"]
     scale = adapted(made.map, made.sums, split.coef["additive"], split.alpha["additive"], 2)
-    return Features(made.map, made.sums, scale)
+    return CandidateFeatures(made.map, made.sums, scale)
 
 
-def fine(split: Split) -> Features:
+def fine(split: Split) -> CandidateFeatures:
     """The strongest blocks only, with ramps and steps in place of curves for the strongest of them."""
     made, rows, common = split.made["adaptive"], split.rows, split.common
-    spread = spreads(made.map, made.sums, split.coef["adaptive"])
-    spread = spread / max(spread.max(initial=0), 1e-30)
+    deviation = deviations(made.map, made.sums, split.coef["adaptive"])
+    deviation = deviation / max(deviation.max(initial=0), 1e-30)
     members = made.map.members
-    strong = [b for b in np.argsort(-spread, kind="stable") if spread[b] > FINE_SHARE]
+    strong = [b for b in np.argsort(-deviation, kind="stable") if deviation[b] > FINE_SHARE]
     fine_pairs = [members[b] for b in strong if len(members[b]) == 2][: min(common.effort.fine_pairs, len(rows) // 500)]
     fine_columns = {i for pair in fine_pairs for i in pair}
     fine_columns |= {members[b][0] for b in [b for b in strong if len(members[b]) == 1][:FINE_COLUMNS]}
     columns = [members[b][0] for b in strong if len(members[b]) == 1 and members[b][0] not in fine_columns]
     pairs = [members[b] for b in strong if len(members[b]) == 2 and members[b] not in fine_pairs]
     features = AdditiveMap.of(
-        spread_rows(rows.N), common.curves, common.ramps, columns, pairs, sorted(fine_columns), fine_pairs
+        scattered_rows(rows.N), common.curves, common.ramps, columns, pairs, sorted(fine_columns), fine_pairs
     )
-    share = dict(zip(members, spread, strict=True))
+    share = dict(zip(members, deviation, strict=True))
     scale = np.array([max(share.get(block, 0.0), FINE_SHARE) for block in features.members])[features.block]
-    return Features(features, rows.sums(features), scale)
+    return CandidateFeatures(features, rows.sums(features), scale)
 
 
 @dataclass(frozen=True)
@@ -229,27 +229,27 @@ class EffectKernel:
         return EffectKernel(self.effects, kernel), coef
 
 
-def effects(split: Split) -> Features:
+def effects(split: Split) -> CandidateFeatures:
     made, common, coef = split.made["fine"], split.common, split.coef["fine"]
-    spread = spreads(made.map, made.sums, coef)
-    blocks = np.argsort(-spread, kind="stable")[:12]
+    deviation = deviations(made.map, made.sums, coef)
+    blocks = np.argsort(-deviation, kind="stable")[:12]
     contributions = Contributions(made.map, coef, blocks)
     rows = split.rows
-    V = in_blocks(contributions, spread_rows(rows.N, 4 * SAMPLE))
+    V = in_blocks(contributions, scattered_rows(rows.N, 4 * SAMPLE))
     kernel = common.kernel("effects", V, np.ones(V.shape[1]) / max(V.std(), 1e-30), l1=False)
     features = EffectKernel(contributions, kernel)
-    return Features(features, rows.sums(features))
+    return CandidateFeatures(features, rows.sums(features))
 
 
-def _learned(name: str, by: str, *, l1: bool) -> Callable[[Split], Features]:
-    def make(split: Split) -> Features:
+def _learned(name: str, by: str, *, l1: bool) -> Callable[[Split], CandidateFeatures]:
+    def make(split: Split) -> CandidateFeatures:
         features = split.common.kernel(name, split.rows.N, split.effects(by), l1=l1)
-        return Features(features, split.rows.sums(features))
+        return CandidateFeatures(features, split.rows.sums(features))
 
     return make
 
 
-MAKE: dict[str, Callable[[Split], Features]] = {
+MAKE: dict[str, Callable[[Split], CandidateFeatures]] = {
     "linear": linear,
     "additive": additive,
     "adaptive": adaptive,

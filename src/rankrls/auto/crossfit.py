@@ -17,7 +17,7 @@ from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..metrics import Metric, get_metric, standard_error
 from .candidates import MAKE, Common, Split
-from .rows import ALPHAS, Map, Rows, in_blocks, solve, solve_all
+from .rows import ALPHAS, AutoRows, Map, in_blocks, solve, solve_all
 from .stack import stack
 
 FEW = 3  # queries of a fold: with fewer, rows are dealt into folds instead
@@ -57,7 +57,7 @@ class Folds:
 
 
 @dataclass(frozen=True)
-class Judge:
+class CrossFitJudge:
     """What alphas are chosen by: the metric plus the pairwise accuracy, means over held-out queries."""
 
     metric: Metric
@@ -103,7 +103,7 @@ ACCURACY = get_metric("pairwise_accuracy")
 
 
 @dataclass(frozen=True)
-class Judged:
+class CrossFitted:
     """A candidate after cross-fitting."""
 
     name: str
@@ -120,9 +120,9 @@ class CrossFit:
 
     common: Common
     folds: Folds
-    judge: Judge
+    judge: CrossFitJudge
     splits: list[Split] = field(default_factory=list)
-    judged: list[Judged] = field(default_factory=list)
+    judged: list[CrossFitted] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         rows = self.common.rows
@@ -133,7 +133,7 @@ class CrossFit:
         for name in names:
             self.judged.append(self._judged(name))
 
-    def _judged(self, name: str) -> Judged:
+    def _judged(self, name: str) -> CrossFitted:
         start = time.perf_counter()
         rows = self.common.rows
         P = np.empty((len(rows), len(ALPHAS)), dtype=np.float32)
@@ -151,7 +151,7 @@ class CrossFit:
             fold = self.folds.rows(split.number)
             honest[fold] = P[fold, self.judge.best(values, split.number)]
         size = max(split.made[name].map.n_columns for split in self.splits)
-        return Judged(name, best, P[:, best].astype(float), honest, size, time.perf_counter() - start)
+        return CrossFitted(name, best, P[:, best].astype(float), honest, size, time.perf_counter() - start)
 
 
 @dataclass(frozen=True)
@@ -159,22 +159,22 @@ class Blend:
     """Weights of candidates, for scores divided by their spread, and honest held-out scores of their sum."""
 
     weights: np.ndarray  # (k,)
-    spread: np.ndarray  # (k,)
+    deviation: np.ndarray  # (k,)
     held: np.ndarray  # (m,)
 
     @classmethod
-    def of(cls, judged: list[Judged], rows: Rows, folds: Folds) -> Blend:
+    def of(cls, judged: list[CrossFitted], rows: AutoRows, folds: Folds) -> Blend:
         held, honest = (np.stack([getattr(one, which) for one in judged], axis=1) for which in ("held", "honest"))
         F = QueryPreferences(folds.groups, rows.y, weighting="items", weights=rows.weights)
-        spread = np.sqrt(((F @ held) ** 2).mean(axis=0))
-        spread = np.where(spread > 0, spread, 1.0)
+        deviation = np.sqrt(((F @ held) ** 2).mean(axis=0))
+        deviation = np.where(deviation > 0, deviation, 1.0)
         total = np.empty(len(rows))
         for f in range(len(folds)):
             rest, fold = folds.others(f), folds.rows(f)
-            total[fold] = honest[fold] / spread @ stack(F.restrict(rest), honest[rest] / spread, rows.y[rest])
-        return cls(stack(F, held / spread, rows.y), spread, total)
+            total[fold] = honest[fold] / deviation @ stack(F.restrict(rest), honest[rest] / deviation, rows.y[rest])
+        return cls(stack(F, held / deviation, rows.y), deviation, total)
 
-    def towards(self, judged: list[Judged], rows: Rows, judge: Judge) -> Blend:
+    def towards(self, judged: list[CrossFitted], rows: AutoRows, judge: CrossFitJudge) -> Blend:
         """Shrunk towards the linear candidate by how sure it is that the stack is better (James and Stein).
 
         With d the mean gain of the stack over the linear candidate on held-out queries, and s its standard error, the
@@ -189,10 +189,10 @@ class Blend:
             return self
         F = QueryPreferences(judge.folds.groups, rows.y, weighting="items", weights=rows.weights)
         alone = np.zeros(len(judged))
-        alone[place] = stack(F, judged[place].held[:, None] / self.spread[place], rows.y)[0]
+        alone[place] = stack(F, judged[place].held[:, None] / self.deviation[place], rows.y)[0]
         size = lambda scores: max(float(np.linalg.norm(F @ scores)), 1e-30)
         held = share * self.held / size(self.held) + (1 - share) * linear / size(linear)
-        return Blend(share * self.weights + (1 - share) * alone, self.spread, held)
+        return Blend(share * self.weights + (1 - share) * alone, self.deviation, held)
 
 
 def scores_of(features: Map, coef: np.ndarray, N: np.ndarray) -> np.ndarray:

@@ -9,36 +9,38 @@ import numpy as np
 from scipy.special import ndtr
 
 from ..tables.columns import ColumnMaps
-from .additive import spreads
-from .candidates import Features
+from .additive import deviations
+from .candidates import CandidateFeatures
 
 GRID = np.linspace(-2.5, 2.5, 41)
 STEPS = 32  # of the line between two items
 
 
 def interactions(
-    made: Features, coef: np.ndarray, lifts: dict[tuple[int, ...], float], names: Sequence[str]
+    made: CandidateFeatures, coef: np.ndarray, lifts: dict[tuple[int, ...], float], names: Sequence[str]
 ) -> list[dict]:
     """The pairs of an additive model, largest spread first."""
     total: dict[tuple[int, ...], float] = {}
-    for columns, spread in zip(made.map.members, spreads(made.map, made.sums, coef), strict=True):
-        if len(columns) == 2 and spread > 0:
-            total[columns] = float(np.hypot(total.get(columns, 0.0), spread))
+    for columns, deviation in zip(made.map.members, deviations(made.map, made.sums, coef), strict=True):
+        if len(columns) == 2 and deviation > 0:
+            total[columns] = float(np.hypot(total.get(columns, 0.0), deviation))
     found = [
-        {"columns": tuple(str(names[i]) for i in pair), "strength": lifts.get(pair, float("nan")), "spread": spread}
-        for pair, spread in total.items()
+        {"columns": tuple(str(names[i]) for i in pair), "strength": lifts.get(pair, float("nan")), "spread": deviation}
+        for pair, deviation in total.items()
     ]
     return sorted(found, key=lambda entry: -entry["spread"])
 
 
-def feature_effects(made: Features, coef: np.ndarray, maps: ColumnMaps, names: Sequence[str] | None) -> list[dict]:
+def feature_effects(
+    made: CandidateFeatures, coef: np.ndarray, maps: ColumnMaps, names: Sequence[str] | None
+) -> list[dict]:
     """The curve of every column of scores in an additive model, largest spread first."""
-    spread: dict[int, float] = {}
-    for columns, value in zip(made.map.members, spreads(made.map, made.sums, coef), strict=True):
+    deviation: dict[int, float] = {}
+    for columns, value in zip(made.map.members, deviations(made.map, made.sums, coef), strict=True):
         if len(columns) == 1:
-            spread[columns[0]] = float(np.hypot(spread.get(columns[0], 0.0), value))
+            deviation[columns[0]] = float(np.hypot(deviation.get(columns[0], 0.0), value))
     found = []
-    for i, value in sorted(spread.items(), key=lambda item: -item[1]):
+    for i, value in sorted(deviation.items(), key=lambda item: -item[1]):
         if value <= 0:
             continue
         N = np.zeros((len(GRID), len(maps.source_)), np.float32)
@@ -55,9 +57,9 @@ def linear_effects(coef: np.ndarray, maps: ColumnMaps, names: Sequence[str] | No
     return [_effect(maps, names, int(i), float(abs(coef[i])), coef[i] * GRID) for i in order]
 
 
-def _effect(maps: ColumnMaps, names: Any, i: int, spread: float, effect: np.ndarray) -> dict:
+def _effect(maps: ColumnMaps, names: Any, i: int, deviation: float, effect: np.ndarray) -> dict:
     n = len(maps.columns_)
-    entry = {"column": str(names[i]), "relative": bool(n <= i < 2 * n and maps.relative), "spread": spread}
+    entry = {"column": str(names[i]), "relative": bool(n <= i < 2 * n and maps.relative), "spread": deviation}
     return {**entry, "values": _values(maps, i), "effect": effect - effect.mean()}
 
 

@@ -12,9 +12,9 @@ from .. import checks
 from ..core.queries import Queries
 from ..tables.columns import ColumnMaps
 from .additive import AdditiveMap
-from .candidates import Common, found_pairs, spread_rows, strongest
+from .candidates import Common, found_pairs, scattered_rows, strongest
 from .effort import EFFORTS
-from .rows import Rows, in_blocks
+from .rows import AutoRows, in_blocks
 
 
 class PairScreen(TransformerMixin, BaseEstimator):
@@ -85,12 +85,12 @@ class PairScreen(TransformerMixin, BaseEstimator):
         self.columns_ = ColumnMaps(relative=False).learn(X, queries)
         if not len(self.columns_.columns_):
             raise ValueError(f"all {X.shape[1]} columns are constant over the {len(X)} rows: there is nothing to find")
-        rows = Rows(self.columns_.scores(X, queries, np.float32), y, queries)
+        rows = AutoRows(self.columns_.scores(X, queries, np.float32), y, queries)
         source = self.columns_.source_
         common = Common(rows, source, replace(EFFORTS["normal"], pairs=int(self.n_pairs)), 0, 0)
         chosen = strongest(rows)
         pairs, strengths = found_pairs(common, rows, chosen)
-        self.map_ = AdditiveMap.of(spread_rows(rows.N), common.curves, common.ramps, chosen, pairs)
+        self.map_ = AdditiveMap.of(scattered_rows(rows.N), common.curves, common.ramps, chosen, pairs)
         order = np.argsort(-strengths, kind="stable")
         self.pairs_, self.strengths_ = source[pairs][order], strengths[order]
         return self

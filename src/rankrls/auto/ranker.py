@@ -25,13 +25,13 @@ from ..system.warnings import warn
 from ..tables import ColumnMaps, TableEncoder
 from . import glassbox
 from .candidates import MAKE, NEEDS, Common, Split
-from .crossfit import Blend, CrossFit, Folds, Judge, fit_on_all, scores_of
+from .crossfit import Blend, CrossFit, CrossFitJudge, Folds, fit_on_all, scores_of
 from .effort import EFFORTS, Effort
-from .rows import Map, Rows
+from .rows import AutoRows, Map
 
 
 @dataclass(frozen=True)
-class Part:
+class StackPart:
     """A candidate in the final model: weight * map(N) @ coef."""
 
     name: str
@@ -199,7 +199,7 @@ class AutoRanker(Ranker):
         N = columns.scores(X, queries, np.float32)
         if weights is not None:
             N, y, queries, weights = N[kept], y[kept], Queries.of(queries.codes[kept]), weights[kept]
-        rows = Rows(N, y, queries, weights)
+        rows = AutoRows(N, y, queries, weights)
         sample = self._sample(rows, effort)
         study = self._study(rows if sample is None else rows.part(sample), columns, effort)
         blend = Blend.of(study.judged, study.common.rows, study.folds)
@@ -211,7 +211,7 @@ class AutoRanker(Ranker):
         self._store_effects(final)
         return self
 
-    def _sample(self, rows: Rows, effort: Effort) -> np.ndarray | None:
+    def _sample(self, rows: AutoRows, effort: Effort) -> np.ndarray | None:
         """Rows of whole queries, drawn at random, that everything is chosen on; None for all."""
         if len(rows) <= effort.cv_rows:
             return None
@@ -224,12 +224,12 @@ class AutoRanker(Ranker):
             return found
         return np.sort(np.random.default_rng(self.random_state).choice(found, effort.cv_rows, replace=False))
 
-    def _study(self, rows: Rows, columns: ColumnMaps, effort: Effort) -> CrossFit:
+    def _study(self, rows: AutoRows, columns: ColumnMaps, effort: Effort) -> CrossFit:
         """The candidates, judged by cross-fitting on some rows; fewer of them if it is interrupted."""
         folds = Folds.deal(rows.queries, effort.folds, np.random.default_rng(self.random_state))
         parts = [folds.rows(fold) for fold in range(len(folds))]
         common = Common(rows, columns.source_, effort, self.random_state, effort.cv_basis, parts)
-        study = CrossFit(common, folds, Judge(get_metric(self.scoring_), rows.y, folds))
+        study = CrossFit(common, folds, CrossFitJudge(get_metric(self.scoring_), rows.y, folds))
         progress = Progress("candidates", len(effort.candidates), quiet=not self.verbose)
         try:
             study.run(progress.over(effort.candidates))
@@ -249,8 +249,8 @@ class AutoRanker(Ranker):
         for name in Progress("final model", len(order), quiet=not self.verbose).over(order):
             fit_on_all(final, name, alpha[name])
         self.parts_: list[Any] = [
-            Part(one.name, *folded(final.made[one.name].map, final.coef[one.name]), float(weight / spread))
-            for one, weight, spread in zip(study.judged, blend.weights, blend.spread, strict=True)
+            StackPart(one.name, *folded(final.made[one.name].map, final.coef[one.name]), float(weight / deviation))
+            for one, weight, deviation in zip(study.judged, blend.weights, blend.deviation, strict=True)
             if weight > 0
         ]
 

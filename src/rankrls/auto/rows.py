@@ -58,7 +58,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Rows:
+class AutoRows:
     """Rows to learn from: normal scores of their columns, labels, queries, weights."""
 
     N: np.ndarray  # (m, n) float32
@@ -66,12 +66,12 @@ class Rows:
     queries: Queries
     weights: np.ndarray | None = None
 
-    def part(self, rows: np.ndarray) -> Rows:
+    def part(self, rows: np.ndarray) -> AutoRows:
         """Some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
-        return Rows(self.N[rows], self.y[rows], Queries.of(self.queries.codes[rows]), weights)
+        return AutoRows(self.N[rows], self.y[rows], Queries.of(self.queries.codes[rows]), weights)
 
-    def sampled(self, m: int) -> Rows:
+    def sampled(self, m: int) -> AutoRows:
         """The rows of evenly spaced queries, about m of them; all where there are no more."""
         if len(self) <= m:
             return self

@@ -32,7 +32,7 @@ def source_of(X: Matrix, y: object, qid: object, sample_weight: object, kinds: K
     Paths and iterators always are; tables that need not be in memory are when `y` names a column. `kinds` are what
     becomes of a table and of blocks one after the other, if not sources of numbers.
     """
-    columns, kinds = LabelColumns(y, qid, sample_weight), kinds or Kinds(Table, Batches)
+    columns, kinds = LabelColumns(y, qid, sample_weight), kinds or Kinds(TableSource, Batches)
     if isinstance(X, Source):
         return X.labelled(columns)
     if isinstance(X, (str, os.PathLike)):
@@ -159,7 +159,7 @@ class OpenTable:
     version: str = ""
 
 
-class Table(Source):
+class TableSource(Source):
     """Columns of a table, read by name; rows of a query may lie anywhere."""
 
     once, whole = False, False

@@ -18,7 +18,7 @@ from ..datasets.scaling import fill_with_minimum
 from ..system.warnings import warn
 from ..tables import PlainTable
 from .options import FORMATS
-from .tables import Columns, NotNumbersError, columns_of, read_csv, read_parquet, write_csv, write_parquet
+from .tables import NotNumbersError, TableColumns, columns_of, read_csv, read_parquet, write_csv, write_parquet
 from .text import plural, remark, source, target
 
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
@@ -229,7 +229,7 @@ def _tables(
     if features and args.exclude:
         features = [name for name in features if name not in args.exclude]
     remembered: frozenset[str] = getattr(args, "remembered", frozenset())
-    columns = Columns(
+    columns = TableColumns(
         args.label,
         args.qid,
         args.docid,

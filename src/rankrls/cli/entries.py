@@ -33,7 +33,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedEntry:
     """The rows with a label."""
 
     rows: np.ndarray
@@ -41,7 +41,7 @@ class Judged:
     queries: Queries
 
 
-def entries_of(args: Namespace, paths: list[str], *, features: bool = True) -> tuple[list[Entry], Judged]:
+def entries_of(args: Namespace, paths: list[str], *, features: bool = True) -> tuple[list[Entry], JudgedEntry]:
     """Models and scores on the rows that have a label; the data are read once for all models of the same columns.
 
     Labels and query ids are read as the first model remembers them. Scores alone need no features.
@@ -68,7 +68,9 @@ def entries_of(args: Namespace, paths: list[str], *, features: bool = True) -> t
 
     first = data_for(next(iter(kinds), None))
     rows = labelled(first, args)
-    judged = Judged(rows, first.y[rows], check_queries(None if first.qid is None else first.qid[rows], int(rows.sum())))
+    judged = JudgedEntry(
+        rows, first.y[rows], check_queries(None if first.qid is None else first.qid[rows], int(rows.sum()))
+    )
     entries = []
     for title, path in zip(_names(paths), paths, strict=True):
         model = models[path]

@@ -19,7 +19,7 @@ ENDS = (("source", "target"), ("winner", "loser"), ("home_team", "away_team"), (
 
 
 @dataclass
-class Relation:
+class RelationFiles:
     """What is known: a matrix Y, or edges in a table and the columns that mean something."""
 
     X: Any = None  # None: known by id only
@@ -33,7 +33,7 @@ class Relation:
         return self.edges is not None
 
 
-def relation(args: Namespace) -> Relation:
+def relation(args: Namespace) -> RelationFiles:
     """The edges and objects that the options name."""
     if (args.edges is None) == (args.matrix is None):
         raise ValueError("--method conditional learns from --edges FILE or from --matrix FILE: give one of them")
@@ -44,9 +44,9 @@ def relation(args: Namespace) -> Relation:
         Y = matrix(args)
         X, rows = _in_order(X, Y.index)
         Z, columns = (None, _called(Y.columns, X.index)) if Z is None else _in_order(Z, Y.columns)
-        return Relation(X, Z, Y.set_axis(rows, axis=0).set_axis(columns, axis=1))
+        return RelationFiles(X, Z, Y.set_axis(rows, axis=0).set_axis(columns, axis=1))
     table = read_table(args.edges, args)
-    return Relation(X, Z, None, table, edge_columns(table, args))
+    return RelationFiles(X, Z, None, table, edge_columns(table, args))
 
 
 def _in_order(objects: Any, labels: Any) -> tuple[Any, Any]:

@@ -14,7 +14,7 @@ from ..system.progress import working
 from ..system.types import Matrix
 from . import learning, relation_data
 from .options.relations import PARAMETERS
-from .relation_data import Relation, is_similarity
+from .relation_data import RelationFiles, is_similarity
 from .tables import write_csv, write_parquet
 from .text import say, table, target
 
@@ -46,7 +46,7 @@ def load(path: str) -> ConditionalRankRLS:
 # ---------------------------------------------------------------- training
 
 
-def make(args: Namespace, known: Relation) -> ConditionalRankRLS:
+def make(args: Namespace, known: RelationFiles) -> ConditionalRankRLS:
     """The estimator that the options describe."""
     names = [*SHARED, *(one.name for one in PARAMETERS)]
     given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
@@ -69,7 +69,7 @@ def make(args: Namespace, known: Relation) -> ConditionalRankRLS:
     )
 
 
-def fit(model: ConditionalRankRLS, known: Relation) -> ConditionalRankRLS:
+def fit(model: ConditionalRankRLS, known: RelationFiles) -> ConditionalRankRLS:
     with working("fitting", not model.verbose):
         if known.listed:
             model.fit_edges(known.X, known.edges, Z=known.Z, **known.columns)
@@ -193,7 +193,7 @@ def write(frame: Any, args: Namespace) -> None:
 # ---------------------------------------------------------------- judging
 
 
-def evaluation(model: ConditionalRankRLS, known: Relation, args: Namespace) -> Any:
+def evaluation(model: ConditionalRankRLS, known: RelationFiles, args: Namespace) -> Any:
     """Held-out scores in each setting."""
     options = {"settings": args.settings, "n_splits": args.folds}
     with working("judging", args.quiet):

@@ -21,7 +21,7 @@ from ..plotting import CoefficientPathDisplay, HoldOutDisplay, MetricAtKDisplay,
 from ..plotting.style import check_matplotlib
 from ..system.progress import working
 from . import learning, page, relation_report, relations
-from .entries import Entry, Judged, entries_of
+from .entries import Entry, JudgedEntry, entries_of
 from .evaluate import all_metrics, p_value, summary, values_of
 from .inspect import described, in_a_line, summarised, summary_lines
 from .page import Html, join, name, section, tag
@@ -92,7 +92,7 @@ def _compared(values: list[np.ndarray], flips: int) -> list[dict[str, Any]]:
 def _page(
     args: Namespace,
     entries: list[Entry],
-    judged: Judged,
+    judged: JudgedEntry,
     main: str,
     found: dict[str, list[dict[str, Any]]],
     curves: dict[str, list[str]],
@@ -115,7 +115,7 @@ def _page(
     )
 
 
-def _data(args: Namespace, data: RankingData, judged: Judged) -> Html:
+def _data(args: Namespace, data: RankingData, judged: JudgedEntry) -> Html:
     lines = [[key, re.sub(" {2,}", " · ", value)] for key, value in summary_lines(summarised(data))]
     rows = [["file", args.data], *lines]
     left = len(data) - len(judged.y)

@@ -30,7 +30,7 @@ class NotNumbersError(ValueError):
 
 
 @dataclass(frozen=True)
-class Columns:
+class TableColumns:
     """What the user says about the columns of a table: names, None for the usual ones."""
 
     label: str | None = None
@@ -55,7 +55,7 @@ class Layout:
     anything: bool = False
 
     @classmethod
-    def of(cls, names: list[str], columns: Columns, file: str) -> Layout:
+    def of(cls, names: list[str], columns: TableColumns, file: str) -> Layout:
         """The columns of a file, or an error that says which there are."""
         if len(set(names)) < len(names):
             again = next(name for name in names if names.count(name) > 1)
@@ -110,7 +110,7 @@ def _listed(names: list[str]) -> str:
 # ---------------------------------------------------------------- reading
 
 
-def read_csv(file: BinaryIO, columns: Columns, delimiter: str = ",", skip: bool = False) -> Iterator[RankingData]:
+def read_csv(file: BinaryIO, columns: TableColumns, delimiter: str = ",", skip: bool = False) -> Iterator[RankingData]:
     """Blocks of rows of a CSV file with a header."""
     name = name_of(file)
     with opened(file) as plain:
@@ -178,7 +178,7 @@ class _Cells:
         return np.array(values, dtype=np.float64)
 
 
-def read_parquet(file: BinaryIO, columns: Columns) -> Iterator[RankingData]:
+def read_parquet(file: BinaryIO, columns: TableColumns) -> Iterator[RankingData]:
     """Blocks of rows of a Parquet file."""
     parquet = _pyarrow(name_of(file)).parquet
     with opened(file) as plain:

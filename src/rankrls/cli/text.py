@@ -120,8 +120,8 @@ def bars(values: Sequence[float], width: int = 24) -> list[str]:
 def _shares(values: Sequence[float]) -> list[float | None]:
     finite = [v for v in values if math.isfinite(v)]
     low, high = min(finite, default=0.0), max(finite, default=0.0)
-    spread = high - low if high > low else 1.0
-    return [(v - low) / spread if math.isfinite(v) else None for v in values]
+    deviation = high - low if high > low else 1.0
+    return [(v - low) / deviation if math.isfinite(v) else None for v in values]
 
 
 def _writes(text: str) -> bool:

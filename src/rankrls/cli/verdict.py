@@ -14,7 +14,7 @@ from ..estimators.curve import curve_of
 from ..estimators.pipelines import ranker_of, scaled, scalers_of
 from ..metrics import get_metric
 from . import page
-from .entries import Entry, Judged
+from .entries import Entry, JudgedEntry
 from .evaluate import p_value
 from .page import Html, join, name, tag
 from .text import number
@@ -35,7 +35,7 @@ def equals(p: str) -> str:
     return p.replace("<", "< ") if p.startswith("<") else f"= {p}"
 
 
-def verdict(entries: Sequence[Entry], judged: Judged, main: str, found: list[dict[str, Any]]) -> Html:
+def verdict(entries: Sequence[Entry], judged: JudgedEntry, main: str, found: list[dict[str, Any]]) -> Html:
     """The main metric in words, and what should be looked into before anybody relies on it."""
     first = entries[0].name
     lines = [_against(entry.name, first, main, one) for entry, one in zip(entries[1:], found[1:], strict=True)]
@@ -56,7 +56,7 @@ def _against(other: str, first: str, main: str, one: dict[str, Any]) -> Html:
     return tag("p", name(other), " and ", name(first), " cannot be told apart", words, class_="verdict")
 
 
-def warnings_of(entry: Entry, judged: Judged) -> list[str]:
+def warnings_of(entry: Entry, judged: JudgedEntry) -> list[str]:
     """What looks wrong with a model: alpha at an end of its grid, columns of very different scale, nothing learned."""
     if entry.model is None:
         return []
@@ -71,12 +71,12 @@ def warnings_of(entry: Entry, judged: Judged) -> list[str]:
         if curve.errors is not None and np.ptp(curve.scores) < 1e-3 and abs(curve.score - 0.5) < 0.02:
             found.append("held-out scores stay at 0.5 for every alpha: nothing was learned")
     if getattr(ranker, "scale", None) is None and not scalers_of(entry.model):
-        spread = Features.of(entry, judged).spread
-        spread = spread[spread > 0]
-        if len(spread) and spread.max() > UNSCALED * spread.min():
+        deviation = FeatureSummary.of(entry, judged).deviation
+        deviation = deviation[deviation > 0]
+        if len(deviation) and deviation.max() > UNSCALED * deviation.min():
             found.append(
-                f"columns differ in scale by a factor of {spread.max() / spread.min():,.0f} and the penalty sees it: "
-                "train with scaled columns"
+                f"columns differ in scale by a factor of {deviation.max() / deviation.min():,.0f}, and the penalty "
+                "sees it: train with scaled columns"
             )
     return found
 
@@ -85,15 +85,15 @@ def warnings_of(entry: Entry, judged: Judged) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Features:
+class FeatureSummary:
     """How much each feature of a linear model moves scores within queries."""
 
     names: Sequence[str]
     weights: np.ndarray  # (n,) of the features as the ranker sees them
-    spread: np.ndarray  # (n,) their standard deviation within queries
+    deviation: np.ndarray  # (n,) their standard deviation within queries
 
     @classmethod
-    def of(cls, entry: Entry, judged: Judged) -> Features:
+    def of(cls, entry: Entry, judged: JudgedEntry) -> FeatureSummary:
         """Spread from whole queries of up to `SAMPLE` rows, weights of zero where the model is not linear."""
         take = judged.queries.codes < np.searchsorted(np.cumsum(judged.queries.sizes), SAMPLE, side="right") + 1
         rows = np.flatnonzero(judged.rows)[take]
@@ -110,12 +110,12 @@ class Features:
     @property
     def contribution(self) -> np.ndarray:
         """(n,) by how much a feature typically moves a score."""
-        return self.weights * self.spread
+        return self.weights * self.deviation
 
 
-def important_features(entries: Sequence[Entry], judged: Judged) -> Html:
+def important_features(entries: Sequence[Entry], judged: JudgedEntry) -> Html:
     """One list for all linear models: what share of the movement of scores within queries comes from each feature."""
-    linear = {e.name: Features.of(e, judged) for e in entries if e.model is not None and _is_linear(e)}
+    linear = {e.name: FeatureSummary.of(e, judged) for e in entries if e.model is not None and _is_linear(e)}
     if not linear:
         return tag("p", "No model here is linear: features have no weights of their own.", class_="soft")
     shares: dict[str, dict[str, float]] = {}

@@ -14,7 +14,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from ..app.demo import demo
-from ..app.documents import Documents, documents
+from ..app.documents import DocumentTable, documents
 from ..app.inputs import from_runs, is_run, with_qrels
 from ..app.session import Session
 from ..app.tables import Chosen, from_csv, from_parquet
@@ -47,7 +47,7 @@ def run(args: Namespace) -> None:
     server.run()
 
 
-def _opened(args: Namespace) -> tuple[Documents, Any]:
+def _opened(args: Namespace) -> tuple[DocumentTable, Any]:
     """The documents and the model, if one is given."""
     if args.demo:
         if args.data is not None:
@@ -66,7 +66,7 @@ def _opened(args: Namespace) -> tuple[Documents, Any]:
     return (data if args.qrels is None else with_qrels(data, args.qrels)), model
 
 
-def _documents(args: Namespace, names: Sequence[str] | None, n_features: int | None) -> Documents:
+def _documents(args: Namespace, names: Sequence[str] | None, n_features: int | None) -> DocumentTable:
     """The rows of a file; a table brings titles and documents with it."""
     name = "standard input" if args.data == "-" else PurePath(args.data).name
     form = "parquet" if args.data != "-" and Path(args.data).is_dir() else kind(args.data, args.input_format)

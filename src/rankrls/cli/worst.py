@@ -15,7 +15,7 @@ from ..estimators.pipelines import ranker_of, scaled
 from ..metrics import get_metric
 from . import page
 from .data import doc_ids
-from .entries import Entry, Judged
+from .entries import Entry, JudgedEntry
 from .page import Html, join, name, tag
 from .text import number
 
@@ -23,7 +23,7 @@ TOP_REASONS = 5
 OPENED = 2  # queries of each model that are shown without a click
 
 
-def worst_queries(entry: Entry, judged: Judged, metric: str, *, worst: int, top: int) -> Html:
+def worst_queries(entry: Entry, judged: JudgedEntry, metric: str, *, worst: int, top: int) -> Html:
     """The `worst` queries of a model by a metric with the first `top` places of each."""
     if not worst:
         return Html("")
@@ -44,14 +44,14 @@ def worst_queries(entry: Entry, judged: Judged, metric: str, *, worst: int, top:
     return join(tag("h3", name(entry.name)), *parts, tag("p", note, class_="soft"))
 
 
-def _varied(judged: Judged) -> np.ndarray:
+def _varied(judged: JudgedEntry) -> np.ndarray:
     """(q,) whether a query has different labels, so that its rows could be ranked better or worse."""
     first = np.full(len(judged.queries), np.nan)
     first[judged.queries.codes] = judged.y
     return judged.queries.sum(judged.y != first[judged.queries.codes]) > 0
 
 
-def _query(entry: Entry, judged: Judged, query: int, value: str, top: int, *, opened: bool) -> Html:
+def _query(entry: Entry, judged: JudgedEntry, query: int, value: str, top: int, *, opened: bool) -> Html:
     rows = judged.queries.rows(query)
     scores, y = entry.scores[rows], judged.y[rows]
     order = np.argsort(-scores, kind="stable")
@@ -95,7 +95,12 @@ def wrong_pair(y: np.ndarray) -> tuple[int, int] | None:
 
 
 def _why(
-    entry: Entry, judged: Judged, rows: np.ndarray, order: np.ndarray, wrong: tuple[int, int] | None, docs: np.ndarray
+    entry: Entry,
+    judged: JudgedEntry,
+    rows: np.ndarray,
+    order: np.ndarray,
+    wrong: tuple[int, int] | None,
+    docs: np.ndarray,
 ) -> Html:
     """Feature by feature, why the wrong row stands above the right one."""
     if wrong is None:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
-from ..core.penalty import per_spread
+from ..core.penalty import per_deviation
 from ..estimators import RankRLS
 from ..system import frames
 from ..system.types import Matrix
@@ -215,7 +215,7 @@ def _additive(ranker: RankRLS, shown: _Shown) -> tuple[RankRLS, np.ndarray]:
     ranker = clone(ranker).set_params(tied_pairs=True)
     signs = checks.check_signs(ranker.positive, shown.X.shape[1], frames.names(shown.X) or None)
     free = {"scale": None, "positive": False if signs is None else {j: int(s) for j, s in enumerate(signs) if s}}
-    columns = np.hstack([_in_spreads(ranker, shown, fit), P])
+    columns = np.hstack([_in_deviations(ranker, shown, fit), P])
     both = clone(ranker).set_params(**free).fit(columns, log.rate, **fit)
     effects = FREE * both.coef_[-n:]
     rest = log.rate - effects[log.position - 1]
@@ -224,13 +224,13 @@ def _additive(ranker: RankRLS, shown: _Shown) -> tuple[RankRLS, np.ndarray]:
     return alone, effects - effects[0]
 
 
-def _in_spreads(ranker: RankRLS, shown: _Shown, fit: dict[str, np.ndarray]) -> np.ndarray:
+def _in_deviations(ranker: RankRLS, shown: _Shown, fit: dict[str, np.ndarray]) -> np.ndarray:
     """Features in the units in which the ranker penalises them: positions beside them keep theirs, and stay free."""
     X = shown.features(shown.row)
     if ranker.scale is None:
         return _matrix(X)
     scale = clone(ranker).set_params(alpha=1.0).fit(X, shown.log.rate, **fit).scale_
-    return _matrix(X) * per_spread(scale)
+    return _matrix(X) * per_deviation(scale)
 
 
 def _matrix(X: Matrix) -> np.ndarray:

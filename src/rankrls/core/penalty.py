@@ -24,6 +24,6 @@ def unwhitened(W: np.ndarray | None, V: np.ndarray) -> np.ndarray:
     return V if W is None else W[:, None] * V if W.ndim == 1 else W @ V
 
 
-def per_spread(spread: np.ndarray) -> np.ndarray:
+def per_deviation(deviation: np.ndarray) -> np.ndarray:
     """(n,) the W of a penalty on weights per spread of their column; a column that does not vary has no weight."""
-    return np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+    return np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)

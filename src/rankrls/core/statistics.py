@@ -48,11 +48,11 @@ class Statistics:
     rounding: np.ndarray | None = None  # (n,) below it the spread of a column is rounding; None where unknown
 
     @property
-    def spread(self) -> np.ndarray:
+    def deviation(self) -> np.ndarray:
         """(n,) the root mean square of each column of A: how much it varies within queries, zero where it does not."""
         weight = self.weight if self.weight > 0 else max(1, self.n_pairs)  # explicit pairs alone have no rows to weigh
-        spread = np.sqrt(np.maximum(0.0, np.diag(self.gram)) / weight)
-        return spread if self.rounding is None else np.where(spread > CLEAR * self.rounding, spread, 0.0)
+        deviation = np.sqrt(np.maximum(0.0, np.diag(self.gram)) / weight)
+        return deviation if self.rounding is None else np.where(deviation > CLEAR * self.rounding, deviation, 0.0)
 
     def __add__(self, other: Statistics) -> Statistics:
         return self._combine(other, +1)
@@ -134,7 +134,7 @@ def statistics(
     return _statistics(F, gram, cross, square[:t].copy(), centre, target_mean, rounding)
 
 
-def column_spread(F: QueryPreferences, X: Any) -> np.ndarray:
+def column_deviation(F: QueryPreferences, X: Any) -> np.ndarray:
     """(n,) the spread of each column, as in `Statistics`, without their products: a few columns at a time."""
     u = np.ones(F.shape[0]) if F.u is None else F.u
     parts = []
@@ -144,8 +144,8 @@ def column_spread(F: QueryPreferences, X: Any) -> np.ndarray:
         if F.beta > 0:
             V = V - u @ V / F.weight
         rounding = np.finfo(X.dtype).eps * np.abs(V).max(axis=0) * F.between.max()
-        spread = np.sqrt(np.sum((F @ V) ** 2, axis=0) / F.weight)
-        parts.append(np.where(spread > CLEAR * rounding, spread, 0.0))
+        deviation = np.sqrt(np.sum((F @ V) ** 2, axis=0) / F.weight)
+        parts.append(np.where(deviation > CLEAR * rounding, deviation, 0.0))
     return np.concatenate(parts)
 
 

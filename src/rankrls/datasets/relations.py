@@ -200,8 +200,8 @@ def make_relation(
         truth = truth + sign * truth.T
         noises = (noises + sign * noises.T) / np.sqrt(2)
         hidden = np.triu(hidden) + np.triu(hidden, 1).T
-    spread = truth.std()
-    truth = truth / (spread if spread > 0 else 1.0)
+    deviation = truth.std()
+    truth = truth / (deviation if deviation > 0 else 1.0)
     Y = np.where(hidden < missing, np.nan, truth + noises)
     return Relation(X, None if n_other is None else Z, Y, truth)
 

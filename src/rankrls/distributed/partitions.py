@@ -17,13 +17,13 @@ from sklearn.pipeline import Pipeline
 
 from ..bases import Draw, Sample
 from ..blocks.block import Block
-from ..blocks.sources import LabelColumns, OpenTable, Table, checked
+from ..blocks.sources import LabelColumns, OpenTable, TableSource, checked
 from ..blocks.sums import TreeSum
 from ..blocks.totals import QueryTotals
 from ..system.parallel import one_thread_each
 from ..system.types import DTypeLike
 from ..tables import TableEncoder
-from ..tables.learning import Rows
+from ..tables.learning import TableRows
 from ..tables.streaming import RawTable, TrainingMaps
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ T = TypeVar("T")
 class Reader:
     """Arrays of a partition, or record batches if there is a table to say what their columns are -> its block."""
 
-    table: Table | None = None
+    table: TableSource | None = None
     rows: str = "labelled"  # every one must be; or those that are "scored", "unscored", or "any"
 
     def __call__(self, number: int, partition: Iterable[Any]) -> Block:
@@ -90,9 +90,9 @@ def features_among(have: list[Any], features: str | Sequence[str]) -> list[Any]:
     return wanted
 
 
-def table_of(schema: pa.Schema, columns: LabelColumns, *, encoded: bool) -> Table:
+def table_of(schema: pa.Schema, columns: LabelColumns, *, encoded: bool) -> TableSource:
     """What the columns of an Arrow schema are, numbers unless they are to be encoded; there is nothing to read from."""
-    kind = RawTable if encoded else Table
+    kind = RawTable if encoded else TableSource
     return kind(OpenTable("the frame", schema, _no_batches), columns)
 
 
@@ -126,14 +126,14 @@ class TableTask:
     """Record batches of a partition -> what a function gives of its rows; None if there are none."""
 
     table: RawTable
-    function: Callable[[Rows], Any]
+    function: Callable[[TableRows], Any]
 
     def __call__(self, number: int, partition: Iterable[Any]) -> Any:
         import pyarrow as pa
 
         batches = [batch for batch in partition if batch.num_rows]
         with one_thread_each:
-            return self.function(self.table.raw(pa.Table.from_batches(batches))) if batches else None
+            return self.function(self.table.raw(pa.TableSource.from_batches(batches))) if batches else None
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Partitions:
             raise TypeError("an encoder of tables takes a data frame, whose columns have names, and not an array")
         return self.reader.table.fields
 
-    def sum_tables(self, function: Callable[[Rows], T]) -> T:
+    def sum_tables(self, function: Callable[[TableRows], T]) -> T:
         """The sum of a function over the rows of all partitions, whatever their columns hold."""
         assert isinstance(self.reader.table, RawTable)
         return some_rows(self.run(TableTask(self.reader.table, function)))

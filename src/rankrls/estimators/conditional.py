@@ -18,7 +18,7 @@ from ..system.progress import reporting
 from ..system.types import Matrix
 from .edge_stream import fit_stream, refuse_in_streams
 from .iterates import Iterate
-from .judging import Evaluation, Judge
+from .judging import Evaluation, RelationJudge
 from .rankings import Ranking
 from .relation_model import INPUT, RelationModel
 from .relation_setup import PARITY, RELATION, candidates_of, objects_of, parity_of_edges, search_of
@@ -357,7 +357,7 @@ class ConditionalRankRLS(RelationModel):
         X, Z = objects_of(self, X, Z, Y, source, target) if listed else (X, Z)
         parity = parity_of_edges(self, y, Z) if listed else PARITY[self.relation]
         columns = {"y": y, "source": source, "target": target, "sample_weight": sample_weight, "date": date}
-        judge = Judge(self, parity, Z is None, n_splits, random_state)
+        judge = RelationJudge(self, parity, Z is None, n_splits, random_state)
         return judge.evaluation(X, Y, Z, settings, {**columns, "home": home} if listed else None, half_life)
 
     # ---------------------------------------------------------------- inside

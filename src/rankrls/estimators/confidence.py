@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..core.features import Nystroem
-from ..core.penalty import per_spread
+from ..core.penalty import per_deviation
 from ..core.queries import Queries
 from ..core.ridge import eigh
 from ..system.types import Matrix
@@ -90,8 +90,8 @@ class Confidence(RidgeRanker):
         """
         difference = self._factor(X_a) - self._factor(X_b)
         sigma, tau = self.noise_
-        spread = np.sqrt(tau**2 + sigma**2 * (difference**2).sum(axis=1))
-        return ndtr((self.predict(X_a) - self.predict(X_b)) / spread)
+        deviation = np.sqrt(tau**2 + sigma**2 * (difference**2).sum(axis=1))
+        return ndtr((self.predict(X_a) - self.predict(X_b)) / deviation)
 
     def rank_interval(self, X, qid=None, level=0.9):
         """Ranks between which each row lies with the probability `level`, if labels were known.
@@ -211,7 +211,7 @@ class Confidence(RidgeRanker):
             W = Nystroem(self.kernel_, self.X_fit_).W
             gram, X = W.T @ gram @ W, self.kernel_(X, self.X_fit_) @ W
         elif self.scale is not None:
-            w = per_spread(self.scale_ if hasattr(self, "scale_") else self.statistics_.spread)
+            w = per_deviation(self.scale_ if hasattr(self, "scale_") else self.statistics_.deviation)
             gram, X = w[:, None] * gram * w, X * w
         d, V = eigh(gram)
         return np.asarray(X @ (V / np.sqrt(np.maximum(d, 0) + self.alpha_)))

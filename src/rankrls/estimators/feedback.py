@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..core.gains import LINEAR
-from ..core.penalty import per_spread
+from ..core.penalty import per_deviation
 from ..core.queries import Queries
 from ..core.statistics import Statistics
 from ..problems.base import Model
@@ -199,7 +199,7 @@ def solution(model: RidgeRanker, alpha: float, sums: Statistics, data: Training,
     if signs is not None:
         if pairs is not None and pairs.exact.any():
             raise ValueError("pairs that are demanded exactly do not go with positive: give them as weighted pairs")
-        W = None if model.scale is None else per_spread(labels.spread)
+        W = None if model.scale is None else per_deviation(labels.deviation)
         return signed_models(sums, np.array([alpha]), signs, W=W)[0]
     W = penalty(data, labels, features_of(data, data.X.shape[1]))
     found, failure = constrained_model(alpha, sums, W, data.dtype, pairs)

@@ -11,19 +11,19 @@ from sklearn.model_selection import GroupKFold
 from .. import checks
 from ..core.queries import Queries
 from ..problems import choice
-from ..problems.base import Fold
+from ..problems.base import HeldOutFold
 from .training import Training
 
-Folds = tuple[list[Fold] | None, Queries]  # None leaves out each query in turn
+Folds = tuple[list[HeldOutFold] | None, Queries]  # None leaves out each query in turn
 
 
-def part_of_query(rows: np.ndarray) -> Fold:
+def part_of_query(rows: np.ndarray) -> HeldOutFold:
     """Items held out of a single query, whose other pairs change with them."""
-    return Fold(rows, whole=False)
+    return HeldOutFold(rows, whole=False)
 
 
 def folds_of(
-    cv: object, data: Training, *, item_fold: Callable[[np.ndarray], Fold] = part_of_query, refits: bool = False
+    cv: object, data: Training, *, item_fold: Callable[[np.ndarray], HeldOutFold] = part_of_query, refits: bool = False
 ) -> Folds:
     """The folds of whole queries, or of the items of a single query.
 

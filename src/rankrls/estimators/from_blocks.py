@@ -24,7 +24,7 @@ from ..blocks.sums import BlockedRows, SumRows, SumRowsPerFold
 from ..blocks.totals import Counts, Loss, QueryTotals
 from ..core.features import Features, Identity, Nystroem, Projected
 from ..core.gains import LINEAR, gains_of
-from ..core.penalty import per_spread
+from ..core.penalty import per_deviation
 from ..core.queries import Queries
 from ..core.statistics import Statistics
 from ..kernels import Precomputed, as_kernel
@@ -133,7 +133,7 @@ class BlockSetup:
         """The units in which columns are penalised; None for those they have."""
         if self.data.kernel is not None:
             return getattr(self.data.kernel, "scale", None)
-        return per_spread(self.W) if self.W is not None else None
+        return per_deviation(self.W) if self.W is not None else None
 
     def model(self, alpha: float) -> Model:
         if self.data.signs is not None:
@@ -358,7 +358,7 @@ def _check_same_features(model: RidgeRanker, source: Source) -> None:
 
 def penalty(data: Training, sums: Statistics, features: Features) -> np.ndarray | None:
     """W of the penalty ||W^-1 w||^2: columns in units of their spread, or the norm of the features."""
-    return per_spread(sums.spread) if data.scaled and data.kernel is None else features.W
+    return per_deviation(sums.deviation) if data.scaled and data.kernel is None else features.W
 
 
 def features_of(data: Training, n_columns: int) -> Features:

@@ -72,7 +72,7 @@ class Evaluation(dict):
 
 
 @dataclass(frozen=True)
-class Judge:
+class RelationJudge:
     """A model without data, and what it is judged on."""
 
     model: Any

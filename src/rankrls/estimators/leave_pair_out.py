@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from ..core.features import Nystroem
-from ..core.penalty import per_spread
+from ..core.penalty import per_deviation
 from ..core.preferences import QueryPreferences
 from ..metrics import Metric
 from ..problems.choice import Judged, Setting
@@ -58,7 +58,7 @@ def items_of(data: Training, scale: np.ndarray | None) -> tuple[np.ndarray | Non
     if data.kernel is not None:
         space = Nystroem(data.kernel, data.points)
         return np.asarray(space.reader(data.X)()(slice(None)), dtype=np.float64) @ space.W, None
-    X = data.X if scale is None else multiplied(data.X, per_spread(scale))
+    X = data.X if scale is None else multiplied(data.X, per_deviation(scale))
     X = X.astype(np.float64)
     if X.shape[1] <= m:
         return X.toarray() if sparse.issparse(X) else X, None

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
-from ..core.penalty import per_spread
+from ..core.penalty import per_deviation
 from ..core.statistics import Statistics
 from ..problems.signed import signed_models
 from ..system.types import ArrayLike
@@ -87,7 +87,7 @@ class Mixed(RidgeRanker):
         signs = checks.check_signs(self.positive, self.n_features_in_, getattr(self, "feature_names_in_", None))
         if signs is None or sums is None:
             return w @ self.coef_
-        W = None if self.scale is None else per_spread(sums.spread)
+        W = None if self.scale is None else per_deviation(sums.deviation)
         return signed_models(sums, np.array([self.alpha_]), signs, W=W)[0].coef[:, 0]
 
 

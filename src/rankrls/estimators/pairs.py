@@ -11,7 +11,7 @@ from scipy import sparse
 
 from .. import checks
 from ..core.pairs import PairPreferences
-from ..core.penalty import per_spread
+from ..core.penalty import per_deviation
 from ..core.queries import Queries
 from ..metrics import Metric, get_metric
 from ..problems import choice
@@ -57,7 +57,7 @@ class PairSetup:
         """The units in which columns are penalised; None for those they have."""
         if self.data.kernel is not None:
             return getattr(self.data.kernel, "scale", None)
-        return per_spread(self.problem.W) if self.problem.W is not None else None
+        return per_deviation(self.problem.W) if self.problem.W is not None else None
 
     @property
     def extends(self) -> bool:

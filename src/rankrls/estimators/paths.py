@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import checks
 from ..core.expansion import expansion
 from ..core.features import Nystroem
-from ..core.penalty import per_spread
+from ..core.penalty import per_deviation
 from ..core.queries import Queries
 from ..problems import choice
 from ..problems.base import Model
@@ -132,7 +132,7 @@ class Paths(RidgeRanker):
     def _models_of_sums(self, alphas: ArrayLike | None) -> tuple[np.ndarray, list[Model]]:
         sums, linear = self.statistics_, hasattr(self, "coef_")
         assert sums is not None
-        W = None if self.scale is None else per_spread(getattr(self, "scale_", sums.spread))
+        W = None if self.scale is None else per_deviation(getattr(self, "scale_", sums.deviation))
         if not linear:
             W = Nystroem(self.kernel_, self.X_fit_).W
         found = self._grid(alphas, mean_eigenvalue(sums, W))

@@ -13,7 +13,7 @@ from ..metrics import get_metric
 from ..relations import fitting, names
 from ..relations.edges import Pairwise
 from ..relations.names import Ids
-from ..relations.problems import Loss
+from ..relations.problems import RelationLoss
 from ..relations.relation import EdgeSet
 from ..system.types import Matrix
 from .sides import Side, kernels_of, variants
@@ -24,16 +24,16 @@ RELATION = {0: None, 1: "symmetric", -1: "reciprocal"}
 
 def candidates_of(
     model: BaseEstimator, source: Side, target: Side, edges: EdgeSet, parity: int
-) -> list[fitting.Candidate]:
+) -> list[fitting.RelationCandidate]:
     """Every combination of kernels and of pairwise kernels that hold-out may choose; `edges` as they were given."""
     turned = model.condition == "target"
-    loss = Loss(model.loss == "ranking", parity, Pairwise(), model.weighting, model.intercept)
+    loss = RelationLoss(model.loss == "ranking", parity, Pairwise(), model.weighting, model.intercept)
     kernels = kernels_of(model.kernel, model.target_kernel, None if source is target else target)
     found = []
     for x, z in variants(source, target, kernels, edges):
         G, K = (z.domain, x.domain) if turned else (x.domain, z.domain)
         for pairwise in fitting.pairwise_kernels(model.pairwise, G, K):
-            found.append(fitting.Candidate(G, K, replace(loss, pairwise=pairwise), x, z))
+            found.append(fitting.RelationCandidate(G, K, replace(loss, pairwise=pairwise), x, z))
     return found
 
 

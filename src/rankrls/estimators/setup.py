@@ -10,13 +10,13 @@ import numpy as np
 
 from .. import checks
 from ..core.gains import gains_of
-from ..core.penalty import per_spread
+from ..core.penalty import per_deviation
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
-from ..core.statistics import Statistics, column_spread
+from ..core.statistics import Statistics, column_deviation
 from ..metrics import Metric, get_metric
 from ..problems import choice
-from ..problems.base import Fold, Model
+from ..problems.base import HeldOutFold, Model
 from ..problems.choice import Choice, Judged, Problem, Setting
 from ..problems.iterative import Iterative
 from ..problems.primal import Primal
@@ -51,7 +51,7 @@ class Setup:
         F = QueryPreferences(data.queries, y, weighting=weighting, regression=regression, weights=data.weights)
         rows, W = data, None
         if data.scaled and data.kernel is None and not data.by_columns:
-            W = per_spread(column_spread(F, data.X))
+            W = per_deviation(column_deviation(F, data.X))
             rows = replace(data, X=multiplied(data.X, W))
         if len(data.queries) > 1 or F.within is not None:
             return cls(data, rows.problem(F), F, tied, given=given, W=W)
@@ -84,10 +84,10 @@ class Setup:
         leave_out = lambda layer: self.problem.leave_out(layer, alphas / self.unit)
         return choice.judge(leave_out, settings, self.data.truth, folds, groups, metric)
 
-    def _item_fold(self, rows: np.ndarray) -> Fold:
+    def _item_fold(self, rows: np.ndarray) -> HeldOutFold:
         if not self.items:
-            return Fold(rows, whole=False)
-        return Fold(rows, self.unit / choice.item_factor(self.F, rows))
+            return HeldOutFold(rows, whole=False)
+        return HeldOutFold(rows, self.unit / choice.item_factor(self.F, rows))
 
     def _check_range(self) -> None:
         if isinstance(self.problem, Primal):
@@ -106,7 +106,7 @@ class Setup:
         if self.data.kernel is not None:
             return getattr(self.data.kernel, "scale", None)
         W = self.problem.W if isinstance(self.problem, Primal) and self.problem.scaled else self.W
-        return None if W is None else per_spread(W)
+        return None if W is None else per_deviation(W)
 
     def statistics(self) -> Statistics | None:
         """The sums of a primal problem in the unit of alpha the caller uses."""

@@ -15,11 +15,11 @@ from ..relations import checks as relation_checks
 from ..relations import names
 from ..relations.edges import Pairwise
 from ..relations.relation import EdgeSet
-from ..relations.two_step import BOTH, COLUMN, EDGE, OBJECT, ROW, Judged, TwoStep
+from ..relations.two_step import BOTH, COLUMN, EDGE, OBJECT, ROW, JudgedAlphas, TwoStep
 from ..system.parallel import threads_for
 from ..system.progress import reporting
 from ..system.types import Matrix
-from .judging import Evaluation, Judge
+from .judging import Evaluation, RelationJudge
 from .relation_model import RelationModel
 from .relation_setup import PARITY
 from .sides import FLOATS, Side, ends_of, kernels_of, model_of, sides_of, variants
@@ -198,7 +198,7 @@ class TwoStepRLS(RelationModel):
             raise ValueError(
                 'setting 1 leaves the relation incomplete: fit with cv="leave-edge-out" and see cv_scores_'
             )
-        judge = Judge(self, parity, Z is None, n_splits, random_state, EXACT)
+        judge = RelationJudge(self, parity, Z is None, n_splits, random_state, EXACT)
         return judge.evaluation(X, Y, Z, settings, None, None)
 
     # ---------------------------------------------------------------- inside
@@ -210,12 +210,12 @@ class TwoStepRLS(RelationModel):
         sides = variants(source, target, kernels, edges)
         given = (self.alpha,) if parity else (self.alpha, self.target_alpha)
         searched = len(sides) > 1 or any(isinstance(alpha, str) for alpha in given)
-        best: tuple[Side, Side, TwoStep, Judged] | None = None
+        best: tuple[Side, Side, TwoStep, JudgedAlphas] | None = None
         for x, z in sides:
             G, K = (z.domain, x.domain) if turned else (x.domain, z.domain)
             steps = TwoStep.of(G, K, edges.Y.T if turned else edges.Y, parity, intercept=self.intercept)
             alphas, betas = self._grids(steps, turned)
-            found = Judged.of(steps, self._left_out(steps), alphas, betas, metric if searched else None)
+            found = JudgedAlphas.of(steps, self._left_out(steps), alphas, betas, metric if searched else None)
             if best is None or choice.exceeds(found.value, best[3].value):
                 best = x, z, steps, found
         assert best is not None
@@ -236,15 +236,15 @@ class TwoStepRLS(RelationModel):
     def _grids(self, steps: TwoStep, turned: bool) -> tuple[np.ndarray, np.ndarray]:
         """Alphas of the rows and of the columns to choose from."""
         source, target = (steps.columns, steps.rows) if turned else (steps.rows, steps.columns)
-        of_source = self._grid("alpha", source.spread)
-        of_target = of_source if steps.parity else self._grid("target_alpha", target.spread)
+        of_source = self._grid("alpha", source.mean_eigenvalue)
+        of_target = of_source if steps.parity else self._grid("target_alpha", target.mean_eigenvalue)
         return (of_target, of_source) if turned else (of_source, of_target)
 
-    def _grid(self, name: str, spread: float) -> np.ndarray:
+    def _grid(self, name: str, mean_eigenvalue: float) -> np.ndarray:
         given, grid = getattr(self, name), getattr(self, f"{name}s")
         if not isinstance(given, str):
             return np.array([checks.check_number(name, given)])
-        return choice.default_alphas(spread) if grid is None else checks.check_grid(f"{name}s", grid)
+        return choice.default_alphas(mean_eigenvalue) if grid is None else checks.check_grid(f"{name}s", grid)
 
     def _left_out(self, steps: TwoStep) -> str:
         if self.cv != "auto":

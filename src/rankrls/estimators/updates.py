@@ -209,7 +209,7 @@ def updated(model: RidgeRanker, known: RidgeRanker, sums: Statistics, data: Trai
         n_pairs=sums.n_pairs,
         statistics=sums,
         weighting=model.weighting,
-        scale=labels.spread if scaled else getattr(data.kernel, "scale", None),
+        scale=labels.deviation if scaled else getattr(data.kernel, "scale", None),
         pairs=pairs,
         gain=gain_of(known),
     )

@@ -21,25 +21,25 @@ from sklearn.pipeline import Pipeline
 from ..tables import TableEncoder
 from ..tables.maps import LevelMap, NumberMap, Quantiles, RelativeMap, Standard, TargetMap
 from ..tables.reading import TEXT
-from .graph import ML, Graph
+from .graph import ML, OnnxGraph
 
 TINY = 1e-7  # how near its ends scikit-learn's QuantileTransformer takes a value for them
 
 
 @dataclass(frozen=True)
-class Table:
+class LookupTable:
     """Columns of a table as they enter a graph."""
 
     names: list[str]
     text: set[str]
 
 
-def table_of(step: BaseEstimator) -> Table | None:
+def table_of(step: BaseEstimator) -> LookupTable | None:
     """The columns a first step takes one by one, or None if it takes a matrix of numbers."""
     if isinstance(step, TableEncoder):
         names = getattr(step, "feature_names_in_", [f"x{j}" for j in range(step.n_features_in_)])
         used = {made.name for made in step.maps_}
-        return Table([str(n) for n in names if n in used], {n for n, k in step.kinds_.items() if k == TEXT})
+        return LookupTable([str(n) for n in names if n in used], {n for n, k in step.kinds_.items() if k == TEXT})
     if not isinstance(step, ColumnTransformer):
         return None
     names = [str(name) for name in getattr(step, "feature_names_in_", range(step.n_features_in_))]
@@ -50,13 +50,13 @@ def table_of(step: BaseEstimator) -> Table | None:
             places = step._transformer_to_input_indices[label]
             pairs = zip(places, first.categories_, strict=True)
             text |= {names[j] for j, levels in pairs if levels.dtype.kind in "OUS" and isinstance(levels[0], str)}
-    return Table(names, text) if text else None
+    return LookupTable(names, text) if text else None
 
 
 # ---------------------------------------------------------------- our encoder
 
 
-def encoded(graph: Graph, step: TableEncoder, columns: dict[str, str]) -> str:
+def encoded(graph: OnnxGraph, step: TableEncoder, columns: dict[str, str]) -> str:
     """The encoded columns side by side."""
     parts = []
     for made in step.maps_:
@@ -76,7 +76,7 @@ def encoded(graph: Graph, step: TableEncoder, columns: dict[str, str]) -> str:
     return graph.op("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
 
 
-def _numbers(graph: Graph, x: str, made: NumberMap) -> list[str]:
+def _numbers(graph: OnnxGraph, x: str, made: NumberMap) -> list[str]:
     missing = graph.op("IsNaN", x)
     parts = []
     if isinstance(made.curve, Standard):
@@ -91,7 +91,7 @@ def _numbers(graph: Graph, x: str, made: NumberMap) -> list[str]:
     return parts
 
 
-def _interpolated(graph: Graph, x: str, curve: Quantiles) -> str:
+def _interpolated(graph: OnnxGraph, x: str, curve: Quantiles) -> str:
     """y_i + slope_i (x - knot_i), i the number of knots up to x."""
     ends = graph.constant(curve.knots[:1]), graph.constant(curve.knots[-1:])
     x = graph.op("Min", graph.op("Max", x, ends[0]), ends[1])
@@ -100,7 +100,7 @@ def _interpolated(graph: Graph, x: str, curve: Quantiles) -> str:
     return graph.op("Add", at[0], graph.op("Mul", at[1], graph.op("Sub", x, at[2])))
 
 
-def _looked_up(graph: Graph, x: str, levels: np.ndarray, table: np.ndarray) -> str:
+def _looked_up(graph: OnnxGraph, x: str, levels: np.ndarray, table: np.ndarray) -> str:
     """The row of a table that belongs to a level; the last but one if it is missing, the last if it is unknown."""
     k = len(levels)
     keys = [*levels.tolist(), ""]
@@ -113,7 +113,9 @@ def _looked_up(graph: Graph, x: str, levels: np.ndarray, table: np.ndarray) -> s
 # ---------------------------------------------------------------- encoders of scikit-learn
 
 
-def column_transformed(graph: Graph, x: str, step: ColumnTransformer, scaled: Callable[[Any, Any, Any], str]) -> str:
+def column_transformed(
+    graph: OnnxGraph, x: str, step: ColumnTransformer, scaled: Callable[[Any, Any, Any], str]
+) -> str:
     """Each transformer on its columns, side by side; x is a matrix, or columns by place."""
     places = step._transformer_to_input_indices
     parts = []
@@ -129,21 +131,21 @@ def column_transformed(graph: Graph, x: str, step: ColumnTransformer, scaled: Ca
     return graph.op("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
 
 
-def picked(graph: Graph, x: str, places: list[int]) -> Any:
+def picked(graph: OnnxGraph, x: str, places: list[int]) -> Any:
     """Some columns of a matrix or of a list of columns."""
     if isinstance(x, list):
         return [x[j] for j in places]
     return graph.op("Gather", x, graph.constant(places, np.int64), axis=1)
 
 
-def joined(graph: Graph, x: str) -> str:
+def joined(graph: OnnxGraph, x: str) -> str:
     """Columns as a matrix."""
     if not isinstance(x, list):
         return x
     return graph.op("Concat", *x, axis=1) if len(x) > 1 else x[0]
 
 
-def one_hot(graph: Graph, x: str, step: preprocessing.OneHotEncoder) -> str:
+def one_hot(graph: OnnxGraph, x: str, step: preprocessing.OneHotEncoder) -> str:
     """A column of 0 and 1 for each level, as the encoder lays them out; unknown levels are 0 in all of them."""
     if step.handle_unknown == "infrequent_if_exist":
         raise ValueError('OneHotEncoder(handle_unknown="infrequent_if_exist") cannot be written down: use "ignore"')
@@ -179,7 +181,7 @@ def _layout(step: preprocessing.OneHotEncoder) -> list[np.ndarray]:
     return tables
 
 
-def quantile_transformed(graph: Graph, x: str, step: preprocessing.QuantileTransformer) -> str:
+def quantile_transformed(graph: OnnxGraph, x: str, step: preprocessing.QuantileTransformer) -> str:
     """scikit-learn's mean of the interpolations from below and from above, column by column."""
     parts = []
     for j, knots in enumerate(step.quantiles_.T):
@@ -189,7 +191,7 @@ def quantile_transformed(graph: Graph, x: str, step: preprocessing.QuantileTrans
     return normal_quantile(graph, p) if step.output_distribution == "normal" else p
 
 
-def _quantile(graph: Graph, x: str, quantiles: np.ndarray, references: np.ndarray, normal: bool) -> str:
+def _quantile(graph: OnnxGraph, x: str, quantiles: np.ndarray, references: np.ndarray, normal: bool) -> str:
     """Linear between knots, and the middle of the jump at a knot that occurs several times: 2 k + 1 pieces."""
     knots, first = np.unique(quantiles, return_index=True)
     last = np.append(first[1:], len(quantiles)) - 1
@@ -224,7 +226,7 @@ _TAIL = (
 )  # fmt: skip
 
 
-def normal_quantile(graph: Graph, p: str) -> str:
+def normal_quantile(graph: OnnxGraph, p: str) -> str:
     """ndtri(p), p clipped as scikit-learn clips it."""
     least = TINY - np.spacing(1)
     assert abs(ndtri(least)) < 5.2  # where the two quotients suffice
@@ -240,7 +242,7 @@ def normal_quantile(graph: Graph, p: str) -> str:
     return graph.op("Where", near, middle_z, tail_z)
 
 
-def _quotient(graph: Graph, x: str, polynomials: Sequence[Sequence[float]]) -> str:
+def _quotient(graph: OnnxGraph, x: str, polynomials: Sequence[Sequence[float]]) -> str:
     def value(coefficients: Sequence[float]) -> str:
         y = graph.constant(coefficients[-1:])
         for c in reversed(coefficients[:-1]):
@@ -250,7 +252,7 @@ def _quotient(graph: Graph, x: str, polynomials: Sequence[Sequence[float]]) -> s
     return graph.op("Div", value(polynomials[0]), value(polynomials[1]))
 
 
-def function(graph: Graph, x: str, step: preprocessing.FunctionTransformer) -> str:
+def function(graph: OnnxGraph, x: str, step: preprocessing.FunctionTransformer) -> str:
     """A function of numbers that ONNX has too."""
     func = step.func
     if func is None:

@@ -15,7 +15,7 @@ OPSET, ML_OPSET, IR_VERSION = 17, 2, 8  # read by onnxruntime from 1.12 on
 LIMIT = 2**31 - 1  # bytes a protobuf message can hold
 
 
-class Graph:
+class OnnxGraph:
     """Nodes and constants, in the order they are added."""
 
     def __init__(self, onnx: ModuleType, dtype: str, limit: int = LIMIT):

@@ -32,7 +32,7 @@ from ..estimators.pipelines import ranker_of
 from ..kernels import Cosine, Gaussian, Laplacian, Polynomial, Scaled
 from ..tables import TableEncoder
 from . import encoders
-from .graph import Graph
+from .graph import OnnxGraph
 from .relations import relation_model
 from .terms import Term, affine, dense, feature_names, scalers_of, terms_of
 
@@ -91,10 +91,10 @@ def to_onnx(
     if isinstance(ranker, ConditionalRankRLS):
         if scalers:
             raise ValueError("a relation is exported by itself, without steps before it")
-        return relation_model(Graph(onnx, dtype), ranker, name, _kernel_values)
+        return relation_model(OnnxGraph(onnx, dtype), ranker, name, _kernel_values)
     terms, intercept = terms_of(ranker)
     n = [*scalers, ranker][0].n_features_in_
-    graph = Graph(onnx, dtype)
+    graph = OnnxGraph(onnx, dtype)
     table = encoders.table_of(scalers[0]) if scalers else None
     x: Any = "X"
     if table is not None:
@@ -133,7 +133,7 @@ def _onnx() -> Any:
 # ---------------------------------------------------------------- scalers
 
 
-def _scaled(graph: Graph, x: str, step: BaseEstimator) -> str:
+def _scaled(graph: OnnxGraph, x: str, step: BaseEstimator) -> str:
     if isinstance(step, TableEncoder):
         if isinstance(x, str):  # a matrix of numbers, made by a step before
             raise ValueError("TableEncoder takes the columns of a table, and has to be the first step")
@@ -165,7 +165,7 @@ def _scaled(graph: Graph, x: str, step: BaseEstimator) -> str:
     return x
 
 
-def _normalised(graph: Graph, x: str, norm: str) -> str:
+def _normalised(graph: OnnxGraph, x: str, norm: str) -> str:
     """Rows of norm 1; those of norm 0 stay as they are."""
     if norm == "l2":
         size = graph.op("Sqrt", graph.op("ReduceSum", graph.op("Mul", x, x), graph.axes(1)))
@@ -176,7 +176,7 @@ def _normalised(graph: Graph, x: str, norm: str) -> str:
     return graph.op("Div", x, graph.op("Max", size, graph.constant(np.finfo(graph.dtype).tiny)))
 
 
-def _imputed(graph: Graph, x: str, step: impute.SimpleImputer) -> str:
+def _imputed(graph: OnnxGraph, x: str, step: impute.SimpleImputer) -> str:
     missing = step.missing_values
     if not (isinstance(missing, float) and np.isnan(missing)) or step.add_indicator:
         raise ValueError("of SimpleImputer only the one for NaN and without indicators can be written down here")
@@ -189,7 +189,7 @@ def _imputed(graph: Graph, x: str, step: impute.SimpleImputer) -> str:
 # ---------------------------------------------------------------- kernels
 
 
-def _term(graph: Graph, x: str, term: Term) -> str:
+def _term(graph: OnnxGraph, x: str, term: Term) -> str:
     if not (isinstance(term.columns, slice) and term.columns == slice(None)):
         columns = term.columns
         numbers = np.arange(columns.start, columns.stop) if isinstance(columns, slice) else columns
@@ -199,7 +199,7 @@ def _term(graph: Graph, x: str, term: Term) -> str:
     return graph.op("MatMul", x, graph.constant(term.coef.reshape(len(term.coef), -1)))
 
 
-def _kernel_values(graph: Graph, x: str, term: Term) -> str:
+def _kernel_values(graph: OnnxGraph, x: str, term: Term) -> str:
     kernel, points = term.kernel, dense(term.points)
     if isinstance(kernel, Scaled):
         x, points = graph.op("Div", x, graph.constant(kernel.scale)), points / kernel.scale
@@ -209,7 +209,7 @@ def _kernel_values(graph: Graph, x: str, term: Term) -> str:
     return KERNELS[type(kernel)](graph, x, points, kernel)
 
 
-def _gaussian(graph: Graph, x: str, points: np.ndarray, kernel: Gaussian) -> str:
+def _gaussian(graph: OnnxGraph, x: str, points: np.ndarray, kernel: Gaussian) -> str:
     """exp(min(2 gamma u'v - gamma |u|^2 - gamma |v|^2, 0)), u = x - c, v = z - c."""
     centre, gamma = graph.rounded(points.mean(axis=0)), kernel.gamma
     v = points - centre
@@ -221,13 +221,13 @@ def _gaussian(graph: Graph, x: str, points: np.ndarray, kernel: Gaussian) -> str
     return graph.op("Exp", graph.op("Min", K, graph.constant(0.0)))
 
 
-def _polynomial(graph: Graph, x: str, points: np.ndarray, kernel: Polynomial) -> str:
+def _polynomial(graph: OnnxGraph, x: str, points: np.ndarray, kernel: Polynomial) -> str:
     K = graph.op("MatMul", x, graph.constant(kernel.gamma * points.T))
     K = graph.op("Add", K, graph.constant(kernel.coef0))
     return graph.op("Pow", K, graph.constant(kernel.degree))
 
 
-def _laplacian(graph: Graph, x: str, points: np.ndarray, kernel: Any) -> str:
+def _laplacian(graph: OnnxGraph, x: str, points: np.ndarray, kernel: Any) -> str:
     """exp(-gamma sum_j |x_j - z_j|), the sum feature by feature."""
     onnx, r = graph.onnx, len(points)
     node, shape = onnx.helper.make_node, [ROWS, r]
@@ -250,13 +250,13 @@ def _laplacian(graph: Graph, x: str, points: np.ndarray, kernel: Any) -> str:
     return graph.op("Exp", graph.op("Mul", D, graph.constant(-kernel.gamma)))
 
 
-def _cosine(graph: Graph, x: str, points: np.ndarray, kernel: Cosine) -> str:
+def _cosine(graph: OnnxGraph, x: str, points: np.ndarray, kernel: Cosine) -> str:
     length = np.sqrt((points * points).sum(axis=1, keepdims=True))
     unit = points / np.where(length > 0, length, 1)
     return graph.op("MatMul", _normalised(graph, x, "l2"), graph.constant(unit.T))
 
 
-KERNELS: dict[type, Callable[[Graph, str, np.ndarray, Any], str]] = {
+KERNELS: dict[type, Callable[[OnnxGraph, str, np.ndarray, Any], str]] = {
     Gaussian: _gaussian,
     Polynomial: _polynomial,
     Laplacian: _laplacian,

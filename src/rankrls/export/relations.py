@@ -16,13 +16,13 @@ import numpy as np
 
 from ..estimators import ConditionalRankRLS
 from ..kernels import Linear
-from .graph import Graph
+from .graph import OnnxGraph
 from .terms import Term, check_term, dense
 
-Values = Callable[[Graph, str, Term], str]  # kernel values of an input, (N, points)
+Values = Callable[[OnnxGraph, str, Term], str]  # kernel values of an input, (N, points)
 
 
-def relation_model(graph: Graph, model: ConditionalRankRLS, name: str, values: Values) -> Any:
+def relation_model(graph: OnnxGraph, model: ConditionalRankRLS, name: str, values: Values) -> Any:
     """The whole graph; inputs X and Z, output scores."""
     if hasattr(model, "encoder_") or hasattr(model, "target_encoder_"):
         raise ValueError(
@@ -54,7 +54,7 @@ def relation_model(graph: Graph, model: ConditionalRankRLS, name: str, values: V
     return made
 
 
-def _values(graph: Graph, side: str, kernel: Any, points: Any, coef: np.ndarray, values: Values) -> str:
+def _values(graph: OnnxGraph, side: str, kernel: Any, points: Any, coef: np.ndarray, values: Values) -> str:
     points = np.asarray(dense(points), dtype=np.float64)
     check_term(Term(slice(None), kernel, points, coef))
     if isinstance(kernel, Linear):

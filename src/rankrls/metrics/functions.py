@@ -325,16 +325,16 @@ def _each_query(kernel: Kernel, y: np.ndarray, S: np.ndarray, queries: Queries) 
     c = S.shape[1]
     values = np.empty((len(queries), c))
 
-    def evaluate(tasks: Sequence[tuple[Batch, slice]]) -> None:
-        for batch, columns in tasks:
+    def evaluate(pieces: Sequence[tuple[Batch, slice]]) -> None:
+        for batch, columns in pieces:
             s = np.ascontiguousarray(batch.stack(S[:, columns]).swapaxes(1, 2))  # sort along contiguous rows
             values[batch.queries, columns] = kernel(batch.stack(y), s)
 
-    tasks = []
+    pieces = []
     for batch in queries.batches(max(1, limits.metric_cells // c)):
         step = max(1, limits.metric_cells // (len(batch.queries) * batch.length))  # a long query goes column by column
-        tasks += [(batch, slice(j, j + step)) for j in range(0, c, step)]
-    share(evaluate, tasks, cost=S.size)
+        pieces += [(batch, slice(j, j + step)) for j in range(0, c, step)]
+    share(evaluate, pieces, cost=S.size)
     return values
 
 

@@ -145,9 +145,9 @@ class UnscoredCurveDisplay(Display):
         (self.line_,) = self.ax_.plot(n, mean, "o-", color=COLOURS[0], label="mean of the draws")
         if shade is not None:
             shade.set_label("± one standard error over test queries")
-        spread = np.repeat(n, scores.shape[1])
+        deviation = np.repeat(n, scores.shape[1])
         style = {"s": 12, "color": COLOURS[0], "alpha": 0.5, "zorder": 2, "label": "each draw of unscored rows"}
-        self.draws_ = self.ax_.scatter(spread, scores.ravel(), **style)
+        self.draws_ = self.ax_.scatter(deviation, scores.ravel(), **style)
         self.baseline_ = None
         if n[0] == 0:
             style = {"color": GREY, "linestyle": "--", "linewidth": 1, "label": "no unscored rows"}

@@ -35,7 +35,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Fold:
+class HeldOutFold:
     """Rows left out together: whole queries, unless `whole` is false.
 
     While they are out alpha counts `factor` times (1 but for items of a single query).
@@ -55,14 +55,16 @@ class Fold:
 HEAVY = 0.999  # a fold with a larger share of the loss leaves too few digits to the rest when it is subtracted
 
 
-def heavy_queries(F: QueryPreferences) -> list[Fold]:
+def heavy_queries(F: QueryPreferences) -> list[HeldOutFold]:
     """Queries that outweigh all others, which are held out by solving anew without them."""
     mass = F.S * F.between**2
     heavy = (mass > HEAVY * mass.sum()) | (HEAVY * F.weight < F.S)
-    return [Fold(F.queries.rows(int(q)), whole=False) for q in np.flatnonzero(heavy)] if len(F.queries) > 1 else []
+    return (
+        [HeldOutFold(F.queries.rows(int(q)), whole=False) for q in np.flatnonzero(heavy)] if len(F.queries) > 1 else []
+    )
 
 
-def careful(folds: Sequence[Fold], F: QueryPreferences) -> list[Fold]:
+def careful(folds: Sequence[HeldOutFold], F: QueryPreferences) -> list[HeldOutFold]:
     """Folds, with those that outweigh the rest to be held out by solving anew."""
     u = np.ones(F.shape[0]) if F.u is None else F.u
     mass = u * F.between[F.queries.codes] ** 2

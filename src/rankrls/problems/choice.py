@@ -26,7 +26,7 @@ from ..core.queries import Queries
 from ..metrics import Metric, standard_error
 from ..system.progress import numbered
 from ..system.warnings import warn
-from .base import Fold
+from .base import HeldOutFold
 from .dual import Dual
 from .iterative import Iterative
 from .primal import Primal
@@ -198,10 +198,10 @@ def default_alphas(mean_eigenvalue: float) -> np.ndarray:
 
 
 def judge(
-    leave_out: Callable[[Sequence[Fold] | None], np.ndarray],
+    leave_out: Callable[[Sequence[HeldOutFold] | None], np.ndarray],
     settings: Sequence[Setting],
     y: np.ndarray,
-    folds: Sequence[Fold] | None,
+    folds: Sequence[HeldOutFold] | None,
     groups: Queries,
     metric: Metric,
 ) -> Judged:
@@ -268,14 +268,14 @@ def pair_scores(problem: Primal, alphas: np.ndarray) -> np.ndarray:
     components = F.components()
     largest = max(len(rows) for rows in components)
     if len(components) >= MANY_COMPONENTS and largest <= LARGEST_COMPONENT * F.shape[0]:
-        predicted = problem.leave_out([Fold(rows) for rows in components], alphas)[:, :, 0]
+        predicted = problem.leave_out([HeldOutFold(rows) for rows in components], alphas)[:, :, 0]
     else:
         predicted = problem.leave_pairs_out(alphas)[:, :, 0]
     right = np.sign(predicted) * np.sign(problem.y)
     return np.average((1 + right) / 2, axis=0, weights=F.w)
 
 
-def query_folds(tests: Sequence[np.ndarray], queries: Queries) -> list[Fold]:
+def query_folds(tests: Sequence[np.ndarray], queries: Queries) -> list[HeldOutFold]:
     """Folds from test sets of rows, each a union of whole queries."""
     folds = []
     for number, test in enumerate(tests):
@@ -290,7 +290,7 @@ def query_folds(tests: Sequence[np.ndarray], queries: Queries) -> list[Fold]:
             )
         if len(rows) == queries.n_rows:
             raise ValueError(f"cv fold {number} holds out every row: nothing is left to train on")
-        folds.append(Fold(rows))
+        folds.append(HeldOutFold(rows))
     return folds
 
 
@@ -300,7 +300,7 @@ def dealt_folds(y: np.ndarray, n_folds: int) -> list[np.ndarray]:
     return [np.sort(order[i::n_folds]) for i in range(n_folds)]
 
 
-def fold_groups(folds: Sequence[Fold], m: int) -> Queries:
+def fold_groups(folds: Sequence[HeldOutFold], m: int) -> Queries:
     """Items of a single query are judged within their fold: each fold has another model."""
     codes = np.zeros(m, dtype=np.intp)
     if _disjoint(folds):
@@ -317,6 +317,6 @@ def item_factor(F: QueryPreferences, rows: np.ndarray | None = None) -> float:
     return float(F.restrict(np.flatnonzero(stay)).weighting.between2[0])
 
 
-def _disjoint(folds: Sequence[Fold]) -> bool:
+def _disjoint(folds: Sequence[HeldOutFold]) -> bool:
     rows = np.concatenate([fold.rows for fold in folds])
     return len(np.unique(rows)) == len(rows)

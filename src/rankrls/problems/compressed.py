@@ -30,7 +30,7 @@ class Compressed:
     @classmethod
     def of(cls, sums: Statistics) -> Compressed | None:
         """From the sums of one target; None where they have too few digits."""
-        seen = sums.spread > 0
+        seen = sums.deviation > 0
         length = np.sqrt(np.diag(sums.gram)[seen])
         d, V = eigh(sums.gram[np.ix_(seen, seen)] / np.outer(length, length))
         if not len(d) or not np.all(np.isfinite(d)) or d[0] < DEPENDENT * d[-1]:

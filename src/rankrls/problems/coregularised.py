@@ -37,7 +37,7 @@ from ..core.views import FittedView
 from ..system import memory
 from ..system.parallel import share
 from ..system.types import Matrix, MatrixLike
-from .base import Fold
+from .base import HeldOutFold
 from .solved import model_at
 
 NU_RANGE = (-3.0, 3.0)  # decades about the nu at which agreement weighs as much as the loss
@@ -199,7 +199,7 @@ class Coregularised:
     def nus(self) -> np.ndarray:
         return self.joint.nus if self.given_nus is None else self.given_nus
 
-    def leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
+    def leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
         """(m, k, t) scores of every scored row by the model that never saw its fold, its query for None.
 
         k counts all pairs of a nu and an alpha: the alphas at the first of `nus`, at the second and so on.
@@ -208,7 +208,7 @@ class Coregularised:
         by_nu = np.full((len(self.rows), len(nus), len(alphas), t), np.nan)
         if folds is None:
             batches = self.F.batches()
-            folds = [Fold(np.arange(len(self.rows))[b.rows]) for b in batches if b.length > 2 * BATCH_ROWS]
+            folds = [HeldOutFold(np.arange(len(self.rows))[b.rows]) for b in batches if b.length > 2 * BATCH_ROWS]
             short = [b for b in batches if b.length <= 2 * BATCH_ROWS]
             self.joint  # noqa: B018  (taken once, before the threads)
 
@@ -254,7 +254,7 @@ class Coregularised:
 
         share(work, batches, cost=float(F.shape[0]) * V.size, label="held-out queries")
 
-    def _leave_fold_out(self, fold: Fold, alphas: np.ndarray, scores: np.ndarray) -> None:
+    def _leave_fold_out(self, fold: HeldOutFold, alphas: np.ndarray, scores: np.ndarray) -> None:
         """The sums less those of the fold, one factorisation for each nu.
 
         Part of a query changes the pairs of the rest, whose sums are then taken anew.

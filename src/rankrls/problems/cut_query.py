@@ -22,7 +22,7 @@ from ..core.queries import BATCH_ROWS
 from ..core.statistics import Statistics
 from ..core.weighting import Weighting
 from ..system.parallel import share
-from .base import Fold
+from .base import HeldOutFold
 
 MOST_CELLS = 1 << 25  # of the moments of all folds and levels
 
@@ -40,7 +40,7 @@ class CutQuery:
     rounding: np.ndarray | None
 
     @staticmethod
-    def pays(F: QueryPreferences, folds: Sequence[Fold], width: int) -> bool:
+    def pays(F: QueryPreferences, folds: Sequence[HeldOutFold], width: int) -> bool:
         """Whether one query is cut into several folds, with few enough tie levels."""
         if len(F.queries) > 1 or F.ties is None or len(folds) < 2 or any(fold.whole for fold in folds):
             return False
@@ -48,7 +48,12 @@ class CutQuery:
 
     @classmethod
     def of(
-        cls, F: QueryPreferences, reader: Callable[[], Read], y: np.ndarray, folds: Sequence[Fold], total: Statistics
+        cls,
+        F: QueryPreferences,
+        reader: Callable[[], Read],
+        y: np.ndarray,
+        folds: Sequence[HeldOutFold],
+        total: Statistics,
     ) -> CutQuery:
         """One pass over the rows of one query; y is (m, 1), and `total` are the sums of all rows."""
         assert F.ties is not None
@@ -82,7 +87,7 @@ class CutQuery:
         parts = squares.reshape(*shape, n + 1, n + 1), totals.reshape(*shape, n + 1)
         return cls(F, origin, *parts, weight.reshape(shape), size.reshape(shape), total.rounding)
 
-    def without(self, number: int, fold: Fold) -> Statistics:
+    def without(self, number: int, fold: HeldOutFold) -> Statistics:
         """The sums of what is left without one of the folds."""
         F, others = self.F, np.arange(len(self.weight)) != number
         G, total, S = (part[others].sum(axis=0) for part in (self.squares, self.totals, self.weight))

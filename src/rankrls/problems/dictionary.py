@@ -1,8 +1,8 @@
 """A dictionary seen by the preferences: the columns A = F D of its functions ("atoms") at the training rows.
 
 A pursuit asks four things of A, whatever its size: the squares g = diag(A'A), which atoms vanish, the products A'q with
-a vector and a single column. `Held` has all of A; where that does not fit into memory, parts of it are computed again
-for every product. `SparseColumns` never forms the columns of a sparse X.
+a vector and a single column. `AtomsInMemory` has all of A; where that does not fit, parts of it are computed again for
+every product. `SparseColumns` never forms the columns of a sparse X.
 
 With a share beta > 0 of regression there is an intercept: A is orthogonal to F 1, and `means` are the means taken off.
 """
@@ -128,7 +128,7 @@ def as_atoms(F: QueryPreferences, dictionary: Any) -> Atoms:
     """A dictionary in the form that suits it."""
     if isinstance(dictionary, Columns) and sparse.issparse(dictionary.X):
         return SparseColumns(F, dictionary.X)
-    return Held(F, dictionary)
+    return AtomsInMemory(F, dictionary)
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class Whitened:
         return self.A[:, atom].copy()
 
 
-class Held:
+class AtomsInMemory:
     """Atoms held in memory, as many as fit; the others are computed again for every product."""
 
     def __init__(self, F: QueryPreferences, dictionary: Dictionary):

@@ -18,7 +18,7 @@ from ..core.ridge import RidgePath, held_out
 from ..core.statistics import (
     target_mean_of,
 )
-from .base import Fold, Model, careful, heavy_queries, tied_where_equal, without_rounding
+from .base import HeldOutFold, Model, careful, heavy_queries, tied_where_equal, without_rounding
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Dual:
             intercept = np.average(self.y - self.system.KF @ b, axis=0, weights=self.F.u)
         return Model(self.K.T @ a if self.linear else a, intercept)
 
-    def leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
+    def leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
         """A dense solve per fold and alpha, of the size of the fold."""
         checks.check_penalised(float(alphas.min()))
         anew = heavy_queries(self.F)
@@ -83,7 +83,7 @@ class Dual:
             scores[fold.rows] = self._refit(fold, alphas)
         return scores
 
-    def _leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
+    def _leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
         F, path = self.F, self.path
         S = self.system.KF @ path.basis
         S[:, path.d == 0] = 0
@@ -110,7 +110,7 @@ class Dual:
             scores[batch.rows] = held.reshape(-1, *scores.shape[1:])
         return scores
 
-    def _refit(self, fold: Fold, alphas: np.ndarray) -> np.ndarray:
+    def _refit(self, fold: HeldOutFold, alphas: np.ndarray) -> np.ndarray:
         """(l, k, t) scores of a fold that cuts a query, or outweighs the rest: one more factorisation."""
         stay = fold.rest(self.F.shape[0])
         K = self.K[fold.rows] if self.linear else self.K[np.ix_(fold.rows, stay)]

@@ -15,7 +15,7 @@ from ..core.preferences import QueryPreferences
 from ..core.statistics import (
     targets,
 )
-from .base import Fold, Model
+from .base import HeldOutFold, Model
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Iterative:
     def model(self, alpha: float) -> Model:
         return self.models(np.array([alpha]))[0]
 
-    def leave_out(self, folds: Sequence[Fold], alphas: np.ndarray) -> np.ndarray:
+    def leave_out(self, folds: Sequence[HeldOutFold], alphas: np.ndarray) -> np.ndarray:
         """One run of conjugate gradients per fold."""
         scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan)
         for fold in folds:

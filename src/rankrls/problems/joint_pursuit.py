@@ -12,7 +12,7 @@ import numpy as np
 from ..core.preferences import QueryPreferences
 from ..core.statistics import targets
 from ..system.progress import counted
-from .base import Fold
+from .base import HeldOutFold
 from .dictionary import Columns, Whitened
 from .pursuit import (
     DEPENDENT,
@@ -86,11 +86,11 @@ class Agreeing:
             stopped=stopped,
         )
 
-    def leave_out(self, folds: Sequence[Fold], sizes: np.ndarray) -> np.ndarray:
+    def leave_out(self, folds: Sequence[HeldOutFold], sizes: np.ndarray) -> np.ndarray:
         """(m, k, 1) scores of every scored row by models of some sizes that never saw its fold."""
         return _leave_out(self._held_out, folds, sizes, len(self.y))
 
-    def _held_out(self, fold: Fold, n: int) -> np.ndarray:
+    def _held_out(self, fold: HeldOutFold, n: int) -> np.ndarray:
         rest = fold.rest(len(self.y))
         path = replace(self, F=self.F.restrict(rest), Z=self.Z[rest], y=self.y[rest]).path(n)
         held = path.intercepts.sum(axis=1) + np.zeros((len(fold.rows), 1))

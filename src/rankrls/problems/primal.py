@@ -14,7 +14,7 @@ from .. import checks
 from ..core.features import Features, Identity, Projected
 from ..core.means import Read, Rows
 from ..core.pairs import PairPreferences
-from ..core.penalty import per_spread
+from ..core.penalty import per_deviation
 from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Batch
 from ..core.ridge import RidgePath, held_out
@@ -30,7 +30,7 @@ from ..core.statistics import (
 from ..system.parallel import Scratch, share
 from ..system.progress import numbered
 from ..system.types import ArrayLike, DTypeLike, MatrixLike
-from .base import Fold, Model, careful, heavy_queries, tied_where_equal, without_rounding
+from .base import HeldOutFold, Model, careful, heavy_queries, tied_where_equal, without_rounding
 from .cut_query import CutQuery
 from .solved import Solved, check_determined, cholesky_solution, mean_eigenvalue, needs_rows
 
@@ -79,7 +79,7 @@ class Primal:
         """The penalty is ||W^-1 w||^2."""
         if not self.scaled:
             return self.features.W
-        return per_spread(np.sqrt(self.scaled) * (self.sums.spread if self.units is None else self.units))
+        return per_deviation(np.sqrt(self.scaled) * (self.sums.deviation if self.units is None else self.units))
 
     @cached_property
     def solved(self) -> Solved:
@@ -118,7 +118,7 @@ class Primal:
         g = self.F.T @ (self.F @ residual)
         return self.X.T @ g - np.outer(self.sums.mean, g.sum(axis=0))
 
-    def leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
+    def leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
         if folds is not None:
             folds = careful(folds, self.F) if isinstance(self.F, QueryPreferences) else folds
             return self._leave_folds_out(folds, self.sums, self.W, alphas)
@@ -133,7 +133,7 @@ class Primal:
         assert isinstance(self.F, QueryPreferences)
         batches, long_rows = self.F.batches(self.features.n_columns), 2 * self.F.queries.batch_rows
         scores = self._leave_short_queries_out([b for b in batches if b.length <= long_rows], solved, alphas)
-        long = [Fold(np.arange(self.F.shape[0])[b.rows]) for b in batches if b.length > long_rows]
+        long = [HeldOutFold(np.arange(self.F.shape[0])[b.rows]) for b in batches if b.length > long_rows]
         if long:
             held = self._leave_folds_out(long, solved.sums, solved.W, alphas)
             for fold in long:
@@ -203,7 +203,7 @@ class Primal:
         return dense
 
     def _leave_folds_out(
-        self, folds: Sequence[Fold], total: Statistics, W: np.ndarray | None, alphas: np.ndarray
+        self, folds: Sequence[HeldOutFold], total: Statistics, W: np.ndarray | None, alphas: np.ndarray
     ) -> np.ndarray:
         """Fold by fold, from the sums of all rows less those of the fold.
 

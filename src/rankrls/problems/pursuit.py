@@ -39,7 +39,7 @@ from ..core.features import Identity
 from ..core.preferences import QueryPreferences
 from ..core.statistics import targets
 from ..system.progress import counted
-from .base import Fold, careful
+from .base import HeldOutFold, careful
 from .compressed import TALL, Compressed
 from .dictionary import Atoms, Columns, Dictionary, as_atoms
 from .primal import Primal
@@ -266,11 +266,11 @@ class Supervised:
         """The same without what it holds in memory."""
         return replace(self)
 
-    def leave_out(self, folds: Sequence[Fold], sizes: np.ndarray) -> np.ndarray:
+    def leave_out(self, folds: Sequence[HeldOutFold], sizes: np.ndarray) -> np.ndarray:
         """(m, k, 1) scores of every row by models of some sizes that never saw its fold, nor atoms at its rows."""
         return _leave_out(self._held_out, folds, sizes, len(self.y))
 
-    def _held_out(self, fold: Fold, n: int) -> np.ndarray:
+    def _held_out(self, fold: HeldOutFold, n: int) -> np.ndarray:
         atoms = np.arange(self.dictionary.n_atoms)
         path = self._path_without(fold, n)
         if path is not None:
@@ -285,7 +285,7 @@ class Supervised:
         D = self.dictionary.values(fold.rows, atoms[path.indices[:, 0]])
         return D @ path.coefs[:, 0].T + path.intercepts[:, 0]
 
-    def _path_without(self, fold: Fold, n: int) -> PursuitPath | None:
+    def _path_without(self, fold: HeldOutFold, n: int) -> PursuitPath | None:
         """The path without whole queries, from the sums of all rows less theirs; None where these do not tell."""
         if self._columns is None or not fold.whole or careful([fold], self.F) != [fold]:
             return None
@@ -298,7 +298,7 @@ def _members(path: PursuitPath, n: int) -> frozenset[int]:
     return frozenset(path.indices[:n, 0].tolist())
 
 
-def _leave_out(held_out: Any, folds: Sequence[Fold], sizes: np.ndarray, m: int) -> np.ndarray:
+def _leave_out(held_out: Any, folds: Sequence[HeldOutFold], sizes: np.ndarray, m: int) -> np.ndarray:
     """Scores by size; a path that ends early keeps its last model, and one without any step scores all alike."""
     scores = np.full((m, len(sizes), 1), np.nan)
     for fold in counted(folds, "folds"):

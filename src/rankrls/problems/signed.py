@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..core.penalty import per_spread
+from ..core.penalty import per_deviation
 from ..core.preferences import QueryPreferences
 from ..core.signs import signed_solution
 from ..core.statistics import Statistics
-from .base import Fold, Model
+from .base import HeldOutFold, Model
 from .primal import Primal
 
 
@@ -24,12 +24,12 @@ class SignedPrimal(Primal):
     def model(self, alpha: float) -> Model:
         return signed_models(self.sums, np.array([alpha]), self.signs, W=self.W)[0]
 
-    def leave_out(self, folds: Sequence[Fold] | None, alphas: np.ndarray) -> np.ndarray:
+    def leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
         """(m, k, t) scores of every row by models that never saw its fold: each starts from the weights of all rows."""
         if folds is None:
             assert isinstance(self.F, QueryPreferences)
             queries = self.F.queries
-            folds = [Fold(queries.rows(q)) for q in range(len(queries))]
+            folds = [HeldOutFold(queries.rows(q)) for q in range(len(queries))]
         scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan, dtype=self.dtype)
         near = signed_models(self.sums, alphas, self.signs, W=self.W)
         for fold in folds:
@@ -52,7 +52,7 @@ def signed_models(
 ) -> list[Model]:
     """The models at every alpha, each started from `near`, or from the next larger alpha; W is a diagonal penalty."""
     models: list[Model | None] = [None] * len(alphas)
-    penalty = np.diag(np.ones(len(sums.gram)) if W is None else np.where(W > 0, per_spread(W) ** 2, 1.0))
+    penalty = np.diag(np.ones(len(sums.gram)) if W is None else np.where(W > 0, per_deviation(W) ** 2, 1.0))
     before: Model | None = None
     for k in np.argsort(-alphas):
         start = before if near is None else near[k]

@@ -141,13 +141,13 @@ class LowRank:
             solutions.append(linalg.solve(saddle, np.concatenate([g[0], -g[1]]), assume_a="sym").reshape(2, r))
         return V.scores(gammas, np.array(solutions))
 
-    def _part(self, p: np.ndarray, mask: np.ndarray) -> _Part:
+    def _part(self, p: np.ndarray, mask: np.ndarray) -> _QueryPart:
         rows = np.flatnonzero(mask)
-        return _Part(self.problem.restrict(rows), self.basis, p[rows])
+        return _QueryPart(self.problem.restrict(rows), self.basis, p[rows])
 
 
 @dataclass(frozen=True)
-class _Part:
+class _QueryPart:
     """The scored or the unscored queries."""
 
     problem: Primal

@@ -157,13 +157,13 @@ def _check_parity(edges: EdgeSet, parity: int) -> None:
             return
         there, back = known[both], known[both[1], both[0]]
         even, odd = (there + back) / 2, (there - back) / 2
-    spread, skew = float(np.var(even)), float(np.mean(odd**2)) if odd.size else 0.0
-    wrong = skew if parity == 1 else spread
-    if wrong > 0.5 * (spread + skew):
+    variance, skew = float(np.var(even)), float(np.mean(odd**2)) if odd.size else 0.0
+    wrong = skew if parity == 1 else variance
+    if wrong > 0.5 * (variance + skew):
         name, other = ("symmetric", "skew") if parity == 1 else ("reciprocal", "symmetric")
         raise ValueError(
-            f'relation="{name}" contradicts Y: {wrong / (spread + skew):.0%} of its variation is {other} '
-            f"(mean square of (Y - Y.T) / 2 is {skew:.3g}, variance of (Y + Y.T) / 2 is {spread:.3g}); "
+            f'relation="{name}" contradicts Y: {wrong / (variance + skew):.0%} of its variation is {other} '
+            f"(mean square of (Y - Y.T) / 2 is {skew:.3g}, variance of (Y + Y.T) / 2 is {variance:.3g}); "
             "use relation=None"
         )
 

@@ -70,7 +70,7 @@ class Kronecker:
         self.U, self.s = (self.V, self.g) if shared else K.eigen(centred=ranking)
         self.YU = np.asarray(Y @ self.U)  # (p, rank of K)
         self.E = self.V.T @ self.YU
-        self.spread = float(self.g.sum() * self.s.sum()) / (Y.shape[0] * Y.shape[1])
+        self.mean_eigenvalue = float(self.g.sum() * self.s.sum()) / (Y.shape[0] * Y.shape[1])
         self.constant = _Constant(self) if intercept and not ranking else None
 
     def shrink(self, alpha: float) -> np.ndarray:
@@ -229,7 +229,7 @@ class Mirrored:
         YV = Y @ self.V - mean * self.V.sum(axis=0) if sparse.issparse(Y) else (Y - mean) @ self.V
         self.E = part(self.V.T @ YV, parity)
         self.w = self.V.sum(axis=0) / np.sqrt(n)
-        self.spread = float(self.k.sum() * (self.k.sum() - self.k @ self.w**2)) / n**2
+        self.mean_eigenvalue = float(self.k.sum() * (self.k.sum() - self.k @ self.w**2)) / n**2
 
     def coef(self, alpha: float) -> Coefficients:
         """(p, p) the coefficients a at alpha."""

@@ -191,7 +191,7 @@ class Graph:
         return self.loss.forward(self.kernel(self.loss.back(v)))
 
     @property
-    def spread(self) -> float:
+    def mean_eigenvalue(self) -> float:
         """The mean eigenvalue of the loss, leaving aside parity and unpenalised columns."""
         edges, pairwise = self.edges, self.pairwise
         g, k = self.G.diagonal[edges.rows], self.K.diagonal[edges.columns]

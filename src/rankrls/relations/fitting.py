@@ -17,7 +17,7 @@ from ..system.progress import numbered
 from . import stopping
 from .edges import Pairwise
 from .folds import RelationKFold
-from .problems import EDGES, REMEDY, ROWS, CompleteProblem, EdgeProblem, Loss
+from .problems import EDGES, REMEDY, ROWS, CompleteProblem, EdgeProblem, RelationLoss
 from .relation import Domain, EdgeSet
 
 FOLDS = 5
@@ -26,12 +26,12 @@ Problem = CompleteProblem | EdgeProblem
 
 
 @dataclass(frozen=True)
-class Candidate:
+class RelationCandidate:
     """Kernels of the conditioning and of the ranked objects, and a loss: what hold-out may choose between."""
 
     G: Domain
     K: Domain
-    loss: Loss
+    loss: RelationLoss
     source: Any = None  # whatever the caller wants to know again
     target: Any = None
 
@@ -73,7 +73,7 @@ class HoldOut:
 class Fitted:
     """A model: the coefficients a and how they were found."""
 
-    candidate: Candidate
+    candidate: RelationCandidate
     alpha: float
     a: Any  # (p, r) Coefficients, array or sparse array
     intercept: float = 0.0
@@ -85,7 +85,7 @@ class Fitted:
     stop: stopping.Stop | None = None
 
 
-def fit(candidates: Sequence[Candidate], edges: EdgeSet, search: Search) -> Fitted:
+def fit(candidates: Sequence[RelationCandidate], edges: EdgeSet, search: Search) -> Fitted:
     """The model of the best candidate at the best alpha, or after the best number of iterations."""
     with threads_for(_product(candidates[0], edges)):
         if search.max_iter is None:
@@ -93,15 +93,15 @@ def fit(candidates: Sequence[Candidate], edges: EdgeSet, search: Search) -> Fitt
         return _best(candidates, edges, search)
 
 
-def _product(candidate: Candidate, edges: EdgeSet) -> float:
+def _product(candidate: RelationCandidate, edges: EdgeSet) -> float:
     """Multiplications in the matrix products that a fit is a loop over."""
     p, r = edges.shape
     ranks = candidate.G.rank, candidate.K.rank
     return float(max(p * r * min(max(ranks), max(p, r)), p * ranks[0] ** 2, r * ranks[1] ** 2))
 
 
-def _best(candidates: Sequence[Candidate], edges: EdgeSet, search: Search) -> Fitted:
-    best: tuple[Candidate, Problem, HoldOut | None] | None = None
+def _best(candidates: Sequence[RelationCandidate], edges: EdgeSet, search: Search) -> Fitted:
+    best: tuple[RelationCandidate, Problem, HoldOut | None] | None = None
     for candidate in numbered(candidates, "setting"):
         problem = problem_of(candidate, edges, search)
         found = None
@@ -131,7 +131,7 @@ def pairwise_kernels(names: Sequence[str] | None, G: Domain, K: Domain) -> list[
     return [product, *(Pairwise(1.0, share * k, share * g) for share in SHARES), effects]
 
 
-def problem_of(candidate: Candidate, edges: EdgeSet, search: Search) -> Problem:
+def problem_of(candidate: RelationCandidate, edges: EdgeSet, search: Search) -> Problem:
     """The closed form where there is one, else the list of edges."""
     G, K, loss = candidate.G, candidate.K, candidate.loss
     if search.solver not in ("cg", "pcg", "cr") and CompleteProblem.solves(edges, loss):
@@ -160,7 +160,7 @@ def _value(found: HoldOut | None, search: Search) -> float:
 
 
 def _hold_out(
-    problem: Problem, candidate: Candidate, edges: EdgeSet, search: Search, *,
+    problem: Problem, candidate: RelationCandidate, edges: EdgeSet, search: Search, *,
     predict: bool = True, only: float | None = None, judged: HoldOut | None = None,
 ) -> HoldOut:  # fmt: skip
     """Scores over the grid and predictions at its best; or, scores known, the predictions `only`."""
@@ -168,7 +168,7 @@ def _hold_out(
     if isinstance(problem, CompleteProblem) and isinstance(held, RelationKFold) and held.setting == 1:
         problem = problem.by_edges(search.tol, search.limit)  # without some of its edges it is not complete
     if judged is None:
-        alphas = choice.default_alphas(problem.spread) if search.alphas is None else search.alphas
+        alphas = choice.default_alphas(problem.mean_eigenvalue) if search.alphas is None else search.alphas
         scores = problem.scores(alphas, search.metric, held)  # type: ignore[arg-type]
         best = choice.best(scores if search.metric.greater_is_better else -scores, alphas)
     else:
@@ -185,7 +185,7 @@ def known_objects(n_edges: int) -> RelationKFold:
     return RelationKFold(1, max(2, min(FOLDS, n_edges)), same_objects=True)
 
 
-def held_out_by(cv: Any, problem: Problem, candidate: Candidate) -> RelationKFold | str:
+def held_out_by(cv: Any, problem: Problem, candidate: RelationCandidate) -> RelationKFold | str:
     """What is held out: folds, or something exactly."""
     complete, loss = isinstance(problem, CompleteProblem), candidate.loss
     if isinstance(cv, RelationKFold):
@@ -205,7 +205,9 @@ def held_out_by(cv: Any, problem: Problem, candidate: Candidate) -> RelationKFol
     return RelationKFold(setting, FOLDS if cv == "auto" else int(cv), same_objects=one)
 
 
-def _solve(candidate: Candidate, problem: Problem, alpha: float, search: Search, found: HoldOut | None) -> Fitted:
+def _solve(
+    candidate: RelationCandidate, problem: Problem, alpha: float, search: Search, found: HoldOut | None
+) -> Fitted:
     if isinstance(problem, CompleteProblem):
         a, intercept = problem.path.coef(alpha)
         return Fitted(candidate, alpha, a, intercept, held_out=found)
@@ -220,7 +222,7 @@ def _solve(candidate: Candidate, problem: Problem, alpha: float, search: Search,
     return _of_edges(candidate, problem, alpha, solution, "pcg" if preconditioned else "cg", held_out=found)
 
 
-def _stopped_early(candidates: Sequence[Candidate], edges: EdgeSet, search: Search) -> Fitted:
+def _stopped_early(candidates: Sequence[RelationCandidate], edges: EdgeSet, search: Search) -> Fitted:
     """The number of iterations that hold-out prefers, for the candidate that it prefers."""
     assert search.alpha is not None
     sign, best = 1 if search.metric.greater_is_better else -1, None
@@ -239,7 +241,7 @@ def _stopped_early(candidates: Sequence[Candidate], edges: EdgeSet, search: Sear
 
 
 def _iterated(
-    candidate: Candidate, problem: EdgeProblem, alpha: float, search: Search, most: int, *,
+    candidate: RelationCandidate, problem: EdgeProblem, alpha: float, search: Search, most: int, *,
     held_out: HoldOut | None = None, stop: stopping.Stop | None = None,
 ) -> Fitted:  # fmt: skip
     """Conjugate residuals, watched."""
@@ -258,7 +260,7 @@ def _iterated(
 
 
 def _of_edges(
-    candidate: Candidate, problem: EdgeProblem, alpha: float, solution: Solution, solver: str, *,
+    candidate: RelationCandidate, problem: EdgeProblem, alpha: float, solution: Solution, solver: str, *,
     held_out: HoldOut | None = None, stop: stopping.Stop | None = None,
 ) -> Fitted:  # fmt: skip
     v = np.ascontiguousarray(solution.value[:, 0])

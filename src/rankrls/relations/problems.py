@@ -35,7 +35,7 @@ JUDGED = 5_000_000  # edges of a sparse relation on which an alpha is judged
 REMEDY = "raise max_iter, tol or alpha"
 
 ROWS, EDGES, COLUMNS = "leave-row-out", "leave-edge-out", "leave-column-out"
-Held = RelationKFold | str
+HoldOut = RelationKFold | str
 NOTHING_HELD_OUT = (
     "{} cannot be chosen: no fold leaves out two different edges of one conditioning object; set {}, or cv to a "
     "RelationKFold of another setting or with fewer folds"
@@ -43,7 +43,7 @@ NOTHING_HELD_OUT = (
 
 
 @dataclass(frozen=True)
-class Loss:
+class RelationLoss:
     """What is minimised: the loss, what is asked of the model, and how pairs of ends are compared."""
 
     ranking: bool = True
@@ -60,11 +60,11 @@ class CompleteProblem:
     G: Domain
     K: Domain
     edges: EdgeSet
-    loss: Loss
+    loss: RelationLoss
     single_precision: int = SINGLE_PRECISION
 
     @staticmethod
-    def solves(edges: EdgeSet, loss: Loss) -> bool:
+    def solves(edges: EdgeSet, loss: RelationLoss) -> bool:
         """Whether there is a closed form."""
         pairwise = loss.pairwise
         if not edges.complete or (loss.parity and edges.weights is not None):
@@ -80,14 +80,14 @@ class CompleteProblem:
         return _Path.of(self.G, self.K, self.edges.Y, self.edges.weights, self.loss)
 
     @property
-    def spread(self) -> float:
-        return self.path.spread
+    def mean_eigenvalue(self) -> float:
+        return self.path.mean_eigenvalue
 
     def by_edges(self, tol: float, max_iter: int) -> EdgeProblem:
         """The same as a list of edges, some of which can be left out."""
         return EdgeProblem.of(self.G, self.K, self.edges, self.loss, tol, max_iter)
 
-    def scores(self, alphas: np.ndarray, metric: Metric, held: Held) -> np.ndarray:
+    def scores(self, alphas: np.ndarray, metric: Metric, held: HoldOut) -> np.ndarray:
         if held == ROWS:
             return self._scores_of_rows(alphas, metric)
         Y = dense(self.edges.Y) if isinstance(held, str) else self.edges.Y
@@ -116,7 +116,7 @@ class CompleteProblem:
             values.append(metric(y, block.reshape(len(some), -1).T, queries))
         return np.concatenate(values)
 
-    def held_out(self, alpha: float, held: Held) -> np.ndarray:
+    def held_out(self, alpha: float, held: HoldOut) -> np.ndarray:
         inside = alpha / self.path.unit
         if held == ROWS:
             return self.path.closed.leave_rows_out(np.array([inside]), constants=True)[0]
@@ -167,7 +167,7 @@ class _Path:
     unit: float
 
     @classmethod
-    def of(cls, G: Domain, K: Domain, Y: Any, weights: np.ndarray | None, loss: Loss) -> _Path:
+    def of(cls, G: Domain, K: Domain, Y: Any, weights: np.ndarray | None, loss: RelationLoss) -> _Path:
         pairwise, r = loss.pairwise, Y.shape[1]
         one = G is K
         if pairwise.source or pairwise.target:
@@ -194,8 +194,8 @@ class _Path:
         return cls(closed, unit)
 
     @property
-    def spread(self) -> float:
-        return self.closed.spread * self.unit
+    def mean_eigenvalue(self) -> float:
+        return self.closed.mean_eigenvalue * self.unit
 
     def coef(self, alpha: float) -> tuple[Any, float]:
         """Coefficients and intercept."""
@@ -209,7 +209,7 @@ class EdgeProblem:
     graph: Graph
 
     @classmethod
-    def of(cls, G: Domain, K: Domain, edges: EdgeSet, loss: Loss, tol: float, max_iter: int) -> EdgeProblem:
+    def of(cls, G: Domain, K: Domain, edges: EdgeSet, loss: RelationLoss, tol: float, max_iter: int) -> EdgeProblem:
         edges = edges.listed()
         if loss.intercept and not loss.ranking:
             ones = np.ones((len(edges.y), 1))
@@ -217,8 +217,8 @@ class EdgeProblem:
         return cls(Graph(G, K, edges, loss.ranking, loss.parity, loss.pairwise, loss.weighting, tol, max_iter))
 
     @property
-    def spread(self) -> float:
-        return self.graph.spread
+    def mean_eigenvalue(self) -> float:
+        return self.graph.mean_eigenvalue
 
     def scores(self, alphas: np.ndarray, metric: Metric, held: RelationKFold) -> np.ndarray:
         edges = self.graph.edges
@@ -264,7 +264,7 @@ class EdgeProblem:
         return scores if edges.free is None else scores + edges.free[some] @ self.free_coef(v)
 
 
-def _folds(held: Held) -> RelationKFold:
+def _folds(held: HoldOut) -> RelationKFold:
     assert isinstance(held, RelationKFold)
     return held
 

@@ -51,7 +51,7 @@ class Smoother:
         return self.K.eigen(centred=self.intercept)
 
     @property
-    def spread(self) -> float:
+    def mean_eigenvalue(self) -> float:
         """The mean eigenvalue: the natural unit of alpha."""
         return float(self.eigen[1].sum()) / len(self.K)
 
@@ -97,7 +97,7 @@ class Smoother:
 
 
 @dataclass(frozen=True)
-class Model:
+class TwoStepModel:
     """f(x, z) = k(x)' a k(z) + k(x)' source + target' k(z) + constant."""
 
     a: np.ndarray  # (p, r)
@@ -124,14 +124,14 @@ class TwoStep:
     def one_domain(self) -> bool:
         return self.rows is self.columns
 
-    def model(self, alpha: float, beta: float) -> Model:
+    def model(self, alpha: float, beta: float) -> TwoStepModel:
         a, b = self.rows.coef(alpha, self.Y)
         both, constants = self.columns.coef(beta, np.vstack([a, b]).T)
         a, target, source = part(both[:, :-1].T, self.parity), both[:, -1], constants[:-1]
         if self.parity:
             source = (source + self.parity * target) / 2
             target = self.parity * source
-        return Model(a, source, target, 0.0 if self.parity == -1 else float(constants[-1]))
+        return TwoStepModel(a, source, target, 0.0 if self.parity == -1 else float(constants[-1]))
 
     def held_out(self, what: str, alphas: np.ndarray, betas: np.ndarray) -> Iterator[np.ndarray]:
         """(p, r) scores by models that never saw `what`, for each alpha of the rows and each beta of the columns."""
@@ -194,7 +194,7 @@ class TwoStep:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedAlphas:
     """Pairs of alphas of the rows and betas of the columns, what hold-out says of them, and the best one."""
 
     alphas: np.ndarray
@@ -212,7 +212,9 @@ class Judged:
         return float(self.betas[self.best[1]])
 
     @classmethod
-    def of(cls, steps: TwoStep, what: str, alphas: np.ndarray, betas: np.ndarray, metric: Metric | None) -> Judged:
+    def of(
+        cls, steps: TwoStep, what: str, alphas: np.ndarray, betas: np.ndarray, metric: Metric | None
+    ) -> JudgedAlphas:
         """Without a metric there is nothing to choose: the first of each."""
         if metric is None:
             return cls(alphas, betas)

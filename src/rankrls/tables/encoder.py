@@ -15,7 +15,7 @@ from ..system import frames
 from ..system.types import ArrayLike, Ids, Matrix, MatrixLike
 from ..system.warnings import warn
 from . import reading
-from .learning import Learned, ManyLevelsError, Rows, Settings, TableParts, encode, infinite, learn
+from .learning import LearnedMap, ManyLevelsError, Settings, TableParts, TableRows, encode, infinite, learn
 from .maps import RelativeMap
 from .streaming import TrainingMaps, table_parts
 from .summaries import folds_of
@@ -159,14 +159,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         fold = folds_of(rows.queries, self.n_folds, single=self.n_queries_ == 1)
         return self._wrapped(X, encode(rows.table, self.kinds_, maps, rows.queries, fold))
 
-    def _fit(self, X: MatrixLike, y: np.ndarray, qid: np.ndarray | None) -> tuple[Any, Rows, list[Any]]:
+    def _fit(self, X: MatrixLike, y: np.ndarray, qid: np.ndarray | None) -> tuple[Any, TableRows, list[Any]]:
         """X with its query ids, its rows, and the maps for rows of training."""
         self._check_params()
         X, y, qid, _ = checks.named_columns(frames.as_frame(X), y, qid, None)
         table, qid = checks.split_qid_column(X, qid)
         table = self._checked(table, reset=True)
         m = reading.n_rows(table)
-        rows = Rows(table, None if y is None else _labels(y, m), checks.check_queries(qid, m))
+        rows = TableRows(table, None if y is None else _labels(y, m), checks.check_queries(qid, m))
         learned = self._learned(rows, reading.names_of(table))
         self._check_finite(table, learned.kinds, learned.maps)
         self._store(learned)
@@ -188,7 +188,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.qid_column_ = False
         return TrainingMaps(learned.kinds, learned.training, self.n_folds, learned.n_queries == 1)
 
-    def _learned(self, parts: TableParts, names: list[str]) -> Learned:
+    def _learned(self, parts: TableParts, names: list[str]) -> LearnedMap:
         try:
             learned = learn(parts, self._settings(names))
         except ManyLevelsError as error:
@@ -203,7 +203,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         return learned
 
-    def _store(self, learned: Learned) -> None:
+    def _store(self, learned: LearnedMap) -> None:
         for name in learned.ids:
             warn(
                 f"column {name!r} has a different text in nearly every row and is left out, as an id is: name the "

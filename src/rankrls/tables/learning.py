@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Rows:
+class TableRows:
     """Some rows of a table."""
 
     table: Any
@@ -36,7 +36,7 @@ class Rows:
         rows = np.flatnonzero(~np.isnan(self.y).any(axis=1))
         return rows, self.y[rows], Queries(self.queries.labels, self.queries.codes[rows])
 
-    def sum_tables(self, function: Callable[[Rows], T]) -> T:
+    def sum_tables(self, function: Callable[[TableRows], T]) -> T:
         """Rows in memory are one part."""
         return function(self)
 
@@ -44,7 +44,7 @@ class Rows:
 class TableParts(Protocol):
     """Rows of a table, wherever they are; a function of some of them returns something that adds."""
 
-    def sum_tables(self, function: Callable[[Rows], T]) -> T:
+    def sum_tables(self, function: Callable[[TableRows], T]) -> T:
         """The sum of a function over all parts."""
 
 
@@ -62,7 +62,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedMap:
     """What is done with each column, and what was left out."""
 
     kinds: dict[str, str]
@@ -81,7 +81,7 @@ class ManyLevelsError(ValueError):
         self.name, self.n_levels = name, n_levels
 
 
-def learn(parts: TableParts, settings: Settings) -> Learned:
+def learn(parts: TableParts, settings: Settings) -> LearnedMap:
     """One pass for what columns hold; one more for target statistics where there are any."""
     found = parts.sum_tables(Summarise(settings.kinds))
     kinds, summaries = found.kinds, found.columns
@@ -106,7 +106,7 @@ def learn(parts: TableParts, settings: Settings) -> Learned:
     training = [made for made in training if made.names]
     maps = [replace(made, held_out=None) if isinstance(made, TargetMap) else made for made in training]
     n_rows = max((part.n for part in summaries.values()), default=0)
-    return Learned(kinds, maps, training, ids, len(found.queries), n_rows)
+    return LearnedMap(kinds, maps, training, ids, len(found.queries), n_rows)
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Summarise:
 
     given: dict[str, str] | list[str] | None  # columns, or their kinds
 
-    def __call__(self, rows: Rows) -> TableSummary:
+    def __call__(self, rows: TableRows) -> TableSummary:
         kinds = chosen_kinds(rows.table, self.given)
         summaries = {name: summary_of(x, kinds[name]) for name, x in columns(rows.table, kinds).items()}
         labels = LabelTotals({}) if rows.y is None else LabelTotals.of(*rows.scored()[1:])
@@ -132,7 +132,7 @@ class SumTargets:
     n_folds: int
     single: bool  # whether there is one query in all
 
-    def __call__(self, rows: Rows) -> ByColumn:
+    def __call__(self, rows: TableRows) -> ByColumn:
         scored, y, queries = rows.scored()
         y, fold = self.labels.centred(y, queries), folds_of(rows.queries, self.n_folds, single=self.single)[scored]
         values = columns(rows.table, self.kinds).items()

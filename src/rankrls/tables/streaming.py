@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..blocks.block import as_labels
-from ..blocks.sources import Kinds, LabelColumns, OpenTable, Source, Table, source_of
+from ..blocks.sources import Kinds, LabelColumns, OpenTable, Source, TableSource, source_of
 from ..core.queries import Queries
 from ..datasets import RankingData
 from ..system import frames
 from ..system.types import Matrix
 from . import reading
-from .learning import Rows, encode
+from .learning import TableRows, encode
 from .summaries import folds_of
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class TrainingMaps:
     n_folds: int
     single: bool  # whether there is one query in all
 
-    def __call__(self, rows: Rows) -> np.ndarray:
+    def __call__(self, rows: TableRows) -> np.ndarray:
         fold = folds_of(rows.queries, self.n_folds, single=self.single)
         return encode(rows.table, self.kinds, self.maps, None, fold)
 
@@ -48,24 +48,24 @@ def table_parts(X: Matrix, y: object, qid: object) -> Any:
     return source_of(X, y, qid, None, Kinds(RawTable, FrameBlocks))
 
 
-class RawTable(Table):
+class RawTable(TableSource):
     """A table whose columns hold anything."""
 
     def _set_features(self) -> None:
         self.n_columns, self.dtype = len(self.fields), np.float64
 
-    def raw(self, arrow: Any) -> Rows:
+    def raw(self, arrow: Any) -> TableRows:
         """The rows of a record batch."""
         import pyarrow as pa
 
-        table = pa.Table.from_batches([arrow]) if isinstance(arrow, pa.RecordBatch) else arrow
+        table = pa.TableSource.from_batches([arrow]) if isinstance(arrow, pa.RecordBatch) else arrow
         column = lambda name: table[name].to_numpy(zero_copy_only=False)
         y = np.asarray(column(self.columns.y), dtype=np.float64).reshape(-1, 1)
         m = len(y)
         qid = np.zeros(m, dtype=np.int64) if self.columns.qid is None else np.asarray(column(self.columns.qid))
-        return Rows(table.select(self.fields), y, Queries.of(as_labels(qid)))
+        return TableRows(table.select(self.fields), y, Queries.of(as_labels(qid)))
 
-    def sum_tables(self, function: Callable[[Rows], T]) -> T:
+    def sum_tables(self, function: Callable[[TableRows], T]) -> T:
         return _sum(function(self.raw(batch)) for _, batch in self.batches())
 
     def encoded(self, made: TrainingMaps) -> EncodedTable:
@@ -112,14 +112,14 @@ class FrameBlocks(Source):
             )
         self.open, self.columns, self.what = open_, columns, what
 
-    def _parts(self) -> Iterator[tuple[Rows, Any, Any, Any]]:
+    def _parts(self) -> Iterator[tuple[TableRows, Any, Any, Any]]:
         """Rows, and their labels as they came."""
         for item in self.open():
             X, y, qid, weights = self._opened(item)
             m = reading.n_rows(X)
             labels = None if y is None else np.asarray(y, dtype=np.float64).reshape(m, -1)
             ids = np.zeros(m, dtype=np.int64) if qid is None else np.asarray(qid)
-            yield Rows(X, labels, Queries.of(as_labels(ids))), y, qid, weights
+            yield TableRows(X, labels, Queries.of(as_labels(ids))), y, qid, weights
 
     def _opened(self, item: object) -> tuple[Any, ...]:
         if isinstance(item, RankingData):
@@ -141,7 +141,7 @@ class FrameBlocks(Source):
             raise ValueError(f"{self.what} is empty: there are no rows to learn from")
         return reading.names_of(first[0].table)
 
-    def sum_tables(self, function: Callable[[Rows], T]) -> T:
+    def sum_tables(self, function: Callable[[TableRows], T]) -> T:
         return _sum(function(rows) for rows, *_ in self._parts())
 
     def encoded(self, made: TrainingMaps) -> Callable[[], Iterator[Any]]:

@@ -23,7 +23,7 @@ _WIDEST = 64  # characters of query ids in an array whose rows all have room for
 
 
 @dataclass(frozen=True)
-class Rows:
+class ParsedRows:
     """Rows of a block as they were written: the values given, and the features they are of."""
 
     y: np.ndarray  # (m,)
@@ -38,7 +38,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.y)
 
-    def part(self, start: int, stop: int) -> Rows:
+    def part(self, start: int, stop: int) -> ParsedRows:
         """The rows from `start` to before `stop`; lines skipped count with the first."""
         rows = slice(start, stop)
         counts, features, values = self.counts, self.features, self.values
@@ -50,7 +50,7 @@ class Rows:
             counts, features, values = counts[rows], features[given], values[given]
         qid = None if self.qid is None else self.qid[rows]
         comments = None if self.comments is None else self.comments[rows]
-        return Rows(
+        return ParsedRows(
             self.y[rows], qid, counts, features, values, comments, self.lines[rows], 0 if start else self.skipped
         )
 
@@ -59,7 +59,7 @@ class LineError(ValueError):
     """A line that cannot be read."""
 
 
-def parse(text: bytes, first_line: int, *, skip: bool = False, with_qid: bool | None = None) -> Rows:
+def parse(text: bytes, first_line: int, *, skip: bool = False, with_qid: bool | None = None) -> ParsedRows:
     """The rows of a block of whole lines; malformed ones are left out if `skip`, and raise `LineError` if not.
 
     `with_qid` says whether lines must have a query id or must not; None is as the first line has it.
@@ -90,7 +90,7 @@ def number(token: bytes) -> float:
     return float(token)
 
 
-def parse_lines(text: bytes, first_line: int, *, skip: bool = False, with_qid: bool | None = None) -> Rows:
+def parse_lines(text: bytes, first_line: int, *, skip: bool = False, with_qid: bool | None = None) -> ParsedRows:
     """The rows of a block, line by line."""
     found: list[Any] = []
     skipped = 0
@@ -111,7 +111,7 @@ def parse_lines(text: bytes, first_line: int, *, skip: bool = False, with_qid: b
             continue
         found.append((line_number, *row))
     lines, y, qid, features, values, comments = zip(*found, strict=True) if found else ([],) * 6
-    return Rows(
+    return ParsedRows(
         np.array(y, dtype=np.float64),
         _ids(qid) if with_qid else None,
         np.array([len(row) for row in features], dtype=np.int64),
@@ -174,7 +174,7 @@ def _shown(token: bytes) -> str:
 # ---------------------------------------------------------------- regular blocks
 
 
-def parse_regular(text: bytes, first_line: int) -> Rows | None:
+def parse_regular(text: bytes, first_line: int) -> ParsedRows | None:
     """The rows of a block in which single spaces separate, features ascend and nothing is malformed; else None."""
     buffer = padded(text if text.endswith(b"\n") else text + b"\n")
     raw = buffer.tobytes()
@@ -194,7 +194,7 @@ def parse_regular(text: bytes, first_line: int) -> Rows | None:
     comments = None
     if np.any(lines.comment < lines.stop):
         comments = _texts(raw, np.minimum(lines.comment + 1, lines.stop), lines.stop)
-    return Rows(y, qid, tokens.counts, tokens.features, values, comments, first_line + lines.number)
+    return ParsedRows(y, qid, tokens.counts, tokens.features, values, comments, first_line + lines.number)
 
 
 def _numbers(buffer: np.ndarray, raw: bytes, start: np.ndarray, end: np.ndarray) -> np.ndarray | None:

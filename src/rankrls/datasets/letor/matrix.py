@@ -13,7 +13,7 @@ from ...checks import check_choice
 from ...system.memory import check_memory
 from ..records import RankingData
 from ..scaling import fill_with_minimum
-from .lines import Rows
+from .lines import ParsedRows
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Assembly:
                 'sparse rows have zeros where nothing is given: missing="minimum" and absent= need sparse=False'
             )
 
-    def data(self, pieces: list[Rows]) -> RankingData:
+    def data(self, pieces: list[ParsedRows]) -> RankingData:
         """All rows in one; the pieces are consumed."""
         skipped = sum(rows.skipped for rows in pieces)
         pieces[:] = [rows for rows in pieces if len(rows)]
@@ -60,12 +60,12 @@ class Assembly:
         X = (self._sparse if self.sparse else self._dense)(pieces, len(y), self._width(pieces, offset), offset)
         return RankingData(self._without_missing(X, qid), y, qid, None, comments, skipped)
 
-    def following(self, pieces: list[Rows]) -> Assembly:
+    def following(self, pieces: list[ParsedRows]) -> Assembly:
         """How further blocks of the file are read, so that all have the same columns."""
         offset = self._offset(pieces)
         return replace(self, zero_based=offset == 0, n_features=self._width(pieces, offset), first_block=False)
 
-    def _offset(self, pieces: list[Rows]) -> int:
+    def _offset(self, pieces: list[ParsedRows]) -> int:
         """The number of the first feature."""
         if self.zero_based == "auto":
             return int(all(rows.features.min(initial=1) > 0 for rows in pieces))
@@ -73,7 +73,7 @@ class Assembly:
         self._refuse(pieces, lambda features: features < offset, "numbered from 1", "zero_based=True")
         return offset
 
-    def _width(self, pieces: list[Rows], offset: int) -> int:
+    def _width(self, pieces: list[ParsedRows], offset: int) -> int:
         """The number of columns; none if no line has a feature."""
         if self.n_features is None:
             return 1 - offset + max(int(rows.features.max(initial=offset - 1)) for rows in pieces)
@@ -82,7 +82,9 @@ class Assembly:
         self._refuse(pieces, lambda features: features >= n + offset, f"at most {n}", remedy)
         return n
 
-    def _refuse(self, pieces: list[Rows], wrong: Callable[[np.ndarray], np.ndarray], what: str, remedy: str) -> None:
+    def _refuse(
+        self, pieces: list[ParsedRows], wrong: Callable[[np.ndarray], np.ndarray], what: str, remedy: str
+    ) -> None:
         for rows in pieces:
             bad = wrong(rows.features)
             if bad.any():
@@ -94,7 +96,7 @@ class Assembly:
                     f"pass {remedy}"
                 )
 
-    def _dense(self, pieces: list[Rows], m: int, n: int, offset: int) -> np.ndarray:
+    def _dense(self, pieces: list[ParsedRows], m: int, n: int, offset: int) -> np.ndarray:
         size = m * n * np.dtype(self.dtype).itemsize
         check_memory(
             size, f"{self.name} as {m} dense rows of {n} features", "pass sparse=True, or read it by iter_letor"
@@ -116,7 +118,7 @@ class Assembly:
                 part[:, columns] = rows.values
         return X
 
-    def _sparse(self, pieces: list[Rows], m: int, n: int, offset: int) -> Any:
+    def _sparse(self, pieces: list[ParsedRows], m: int, n: int, offset: int) -> Any:
         counts: list[Any] = []
         columns: list[Any] = []
         values: list[Any] = []

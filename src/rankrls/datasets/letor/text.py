@@ -17,7 +17,7 @@ from ...system.files import Source
 from ...system.limits import limits
 from ...system.types import DTypeLike
 from ..records import RankingData
-from .lines import LineError, Rows, parse
+from .lines import LineError, ParsedRows, parse
 from .matrix import Assembly
 
 _THREADS = 2  # the interpreter holds the others up
@@ -207,13 +207,13 @@ def _texts(file: BinaryIO, name: str = "the input") -> Iterator[bytes]:
         yield b"".join(rest)
 
 
-def _parsed(path: Source, skip: bool) -> Iterator[Rows]:
+def _parsed(path: Source, skip: bool) -> Iterator[ParsedRows]:
     """The rows of a file, block after block; two threads parse ahead."""
     # glibc keeps freed memory for reuse only up to the largest array freed so far: without this one, every array of
     # every block would be fresh from the system, which takes as long as the parsing
     np.empty(3 << 20)
     line, with_qid = 1, None
-    ahead: deque[Future[Rows]] = deque()
+    ahead: deque[Future[ParsedRows]] = deque()
     try:
         with files.opened(path) as file, ThreadPoolExecutor(_THREADS) as pool:
             for text in _texts(file, files.name_of(path)):
@@ -234,7 +234,7 @@ def _parsed(path: Source, skip: bool) -> Iterator[Rows]:
 
 def _blocks(path: Source, assembly: Assembly, limit: int, skip: bool) -> Iterator[RankingData]:
     """Whole queries, at most `limit` rows of them or one."""
-    waiting: list[Rows] = []
+    waiting: list[ParsedRows] = []
     whole = 0  # rows of waiting before its last query, which may go on
     seen: set[str] = set()
     for rows in chain(_parsed(path, skip), [None]):
@@ -263,7 +263,7 @@ def _blocks(path: Source, assembly: Assembly, limit: int, skip: bool) -> Iterato
 
 def _cut_blocks(path: Source, assembly: Assembly, limit: int, skip: bool) -> Iterator[RankingData]:
     """At most `limit` rows each, wherever queries end."""
-    waiting: list[Rows] = []
+    waiting: list[ParsedRows] = []
     for rows in _parsed(path, skip):
         waiting.append(rows)
         while sum(map(len, waiting)) > limit:
@@ -279,7 +279,7 @@ def _run_starts(qid: np.ndarray, last: str | None = None) -> np.ndarray:
     return starts[1:] if last is not None and last == qid[0] else starts
 
 
-def _split(pieces: list[Rows], count: int) -> tuple[list[Rows], list[Rows]]:
+def _split(pieces: list[ParsedRows], count: int) -> tuple[list[ParsedRows], list[ParsedRows]]:
     """The first `count` rows, and the others."""
     first, rest = [], []
     for rows in pieces:
@@ -292,7 +292,7 @@ def _split(pieces: list[Rows], count: int) -> tuple[list[Rows], list[Rows]]:
     return first, rest
 
 
-def _refuse_known(pieces: list[Rows], seen: set[str], name: str) -> None:
+def _refuse_known(pieces: list[ParsedRows], seen: set[str], name: str) -> None:
     """An error if some query was in an earlier block, or is scattered over this one."""
     pieces = [rows for rows in pieces if len(rows)]
     if not pieces:
