@@ -75,6 +75,7 @@ class Api:
         levels, alphas = session.levels(state), session.fit(state).alphas()
         return {
             "version": version,
+            "run": session.run,
             "name": data.name,
             "read_only": session.read_only,
             "linear": session.features.W is None,
@@ -201,6 +202,7 @@ class Api:
             "metric": metric,
             "done": 0.0 if grid is None else grid.done,
             "version": session.version,
+            "run": session.run,
             "best": None if grid is None else best_alpha(grid, metric),
             "headline": self._headline(state),
             "greater_is_better": get_metric(metric).greater_is_better,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import secrets
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -92,7 +93,7 @@ class Session:
         self._labels: Recent[np.ndarray] = Recent(lambda y: y.nbytes, KEPT_BYTES, most=6)
         self._listeners: list[Callable[[dict[str, Any]], None]] = []
         self._wake, self._closed = threading.Event(), False
-        self.version = 0
+        self.version, self.run = 0, secrets.token_hex(8)  # changes of this run, and which run it is
         self.journal = Journal(journal, self._header(start), read_only=read_only)
         self.history = EditHistory(self._first(self.journal.header["start"]), self.limits, self._restart)
         self._started = model is not None  # alpha has been chosen

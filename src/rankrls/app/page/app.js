@@ -131,6 +131,7 @@ export class App {
     const query = this.query;
     const found = await this.api.get("view", { ...this.shown(query), ...(names || !this.weights ? { names: 1 } : {}) });
     const { state, list } = found;
+    if (this.isOld(state)) return; // a change was answered meanwhile
     this.state = state;
     if (query === this.query) this.list = list;
     this.weights = { names: this.weights?.names, ...found.weights };
@@ -139,6 +140,11 @@ export class App {
     this.draw();
     if (columns) await this.loadColumns(names || this.queries === null);
     await this.loadCurve();
+  }
+
+  // Answers may overtake each other; versions count within one run of the server.
+  isOld({ run, version }) {
+    return this.state !== null && run === this.state.run && version < this.state.version;
   }
 
   shown(query = this.query) {
@@ -156,7 +162,9 @@ export class App {
   }
 
   async loadCurve() {
-    this.curve = await this.api.get("curve");
+    const curve = await this.api.get("curve");
+    if (this.isOld(curve)) return;
+    this.curve = curve;
     if (this.state) this.state.headline = this.curve.headline;
     this.drawHeadline();
     this.model.drawCurve();
@@ -246,7 +254,7 @@ export class App {
     }
     if (say) this.say(say);
     const { state, list } = found;
-    const latest = state.version >= (this.state?.version ?? 0); // answers may overtake each other
+    const latest = !this.isOld(state);
     if (latest) Object.assign(this, { state, weights: { names: this.weights?.names, ...found.weights }, alpha: null });
     if (latest && query === this.query) this.list = list;
     if (!this.changing && this.heard > this.state.version) this.refresh();
