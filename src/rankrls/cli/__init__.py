@@ -30,6 +30,7 @@ OPTIONS = {  # how messages of the library name what is an option here
     r"pass qid \(rankrls\.qid_from_group makes it from sizes\); pass a constant qid if one is meant": (
         "--qid names the column of their ids, --group a file of their sizes"
     ),
+    r"pass alphas=": "pass --alphas",
     r"no qid was given": "the data have no query ids",
 }
 

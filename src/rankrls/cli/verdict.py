@@ -17,10 +17,11 @@ from . import page
 from .entries import Entry, JudgedEntry
 from .evaluate import p_value
 from .page import Html, join, name, tag
-from .text import number
+from .text import number, plural
 from .worst import linear_model
 
 SIGNIFICANT = 0.05
+CONSTANT = 1e-9  # spread within queries, in units of the values, of a column that is constant there up to rounding
 SAMPLE = 20_000  # rows from which the size of a contribution is estimated
 TOP_FEATURES = 12
 UNSCALED = 100.0  # ratio of the largest to the smallest spread from which on columns should be scaled
@@ -48,7 +49,7 @@ def verdict(entries: Sequence[Entry], judged: JudgedEntry, main: str, found: lis
 
 def _against(other: str, first: str, main: str, one: dict[str, Any]) -> Html:
     d, p = one["difference"], equals(p_value(one["p"]))
-    counts = f"higher on {one['better']:,} queries, lower on {one['worse']:,}"
+    counts = f"higher on {plural(one['better'], 'query')}, lower on {one['worse']:,}"
     words = f": {d:+.4f} in {main} (p {p}), {counts}."
     if one["p"] < SIGNIFICANT:
         better = "better" if (d > 0) == larger_is_better(main) else "worse"
@@ -71,12 +72,12 @@ def warnings_of(entry: Entry, judged: JudgedEntry) -> list[str]:
         if curve.errors is not None and np.ptp(curve.scores) < 1e-3 and abs(curve.score - 0.5) < 0.02:
             found.append("held-out scores stay at 0.5 for every alpha: nothing was learned")
     if getattr(ranker, "scale", None) is None and not scalers_of(entry.model):
-        deviation = FeatureSummary.of(entry, judged).deviation
-        deviation = deviation[deviation > 0]
-        if len(deviation) and deviation.max() > UNSCALED * deviation.min():
+        features = FeatureSummary.of(entry, judged)
+        spread = features.deviation[features.deviation > CONSTANT * features.size]
+        if len(spread) and spread.max() > UNSCALED * spread.min():
             found.append(
-                f"columns differ in scale by a factor of {deviation.max() / deviation.min():,.0f}, and the penalty "
-                "sees it: train with scaled columns"
+                f"columns differ in scale by a factor of {spread.max() / spread.min():,.0f} and the penalty sees it: "
+                "train with --scale auto"
             )
     return found
 
@@ -91,6 +92,7 @@ class FeatureSummary:
     names: Sequence[str]
     weights: np.ndarray  # (n,) of the features as the ranker sees them
     deviation: np.ndarray  # (n,) their standard deviation within queries
+    size: np.ndarray  # (n,) their root mean square
 
     @classmethod
     def of(cls, entry: Entry, judged: JudgedEntry) -> FeatureSummary:
@@ -103,9 +105,9 @@ class FeatureSummary:
         queries = Queries.of(judged.queries.codes[take])
         centred = Z - np.stack([queries.sum(z) / queries.sizes for z in Z.T], axis=1)[queries.codes]
         linear = linear_model(ranker_of(entry.model), entry.data.feature_names)
-        if linear is None:
-            return cls([], np.zeros(Z.shape[1]), centred.std(axis=0))
-        return cls(linear.names, linear.weights, np.sqrt(np.mean(centred**2, axis=0)))
+        spread, size = (np.sqrt(np.mean(values**2, axis=0)) for values in (centred, Z))
+        names, weights = ([], np.zeros(Z.shape[1])) if linear is None else (linear.names, linear.weights)
+        return cls(names, weights, spread, size)
 
     @property
     def contribution(self) -> np.ndarray:
