@@ -56,6 +56,22 @@ def drawn(display):
 # ---------------------------------------------------------------- paths
 
 
+def test_trade_off_of_two_targets(test):
+    Y = np.column_stack([test.y, -test.X[:, 0]])
+    model = RankRLS(tied_pairs=True, alphas=[1.0]).fit(test.X, Y, qid=test.qid)
+    display = plotting.TradeOffDisplay.from_estimator(
+        model, test.X, Y, test.qid, names=["a", "b"], n_mixes=5, ax=axes()
+    )
+    scores = model.mix([0.75, 0.25]).predict(test.X)
+    assert display.first[1] == pytest.approx(metrics.pairwise_accuracy(Y[:, 0], scores, test.qid))
+    assert display.second[1] == pytest.approx(metrics.pairwise_accuracy(Y[:, 1], scores, test.qid))
+    assert display.ax_.get_ylabel() == "pairwise_accuracy of b"
+    with pytest.raises(ValueError, match="two targets"):
+        plotting.TradeOffDisplay.from_predictions(test.y, scores, test.qid)
+    with pytest.raises(ValueError, match="names are those of two"):
+        plotting.TradeOffDisplay.from_predictions(Y, Y, test.qid, names=["one"])
+
+
 def test_the_curve_is_the_estimators_and_the_chosen_point_is_on_it(ranker):
     display = drawn(plotting.HoldOutDisplay.from_estimator(ranker, ax=axes()))
     assert_array_equal(display.line_.get_xdata(), ranker.alphas_)

@@ -14,7 +14,7 @@ from ..core.penalty import per_deviation
 from ..core.queries import Queries
 from ..core.statistics import Statistics
 from ..problems.base import Model
-from ..problems.constrained import Preferred, constrained_model
+from ..problems.constrained import Preferred, constrained_model, contradiction
 from ..problems.signed import signed_models
 from ..system.types import Matrix
 from .from_blocks import features_of, penalty
@@ -205,7 +205,18 @@ def solution(model: RidgeRanker, alpha: float, sums: Statistics, data: Training,
     found, failure = constrained_model(alpha, sums, W, data.dtype, pairs)
     if failure > TOLERANCE:
         raise ValueError(
-            "the pairs that are demanded exactly contradict each other: no function of these features meets all "
-            f"of them (off by {failure:.2g} at best); the model is unchanged"
+            f"the pairs that are demanded exactly contradict each other{_named(pairs)}: no function of these features "
+            f"meets all of them (off by {failure:.2g} at best); the model is unchanged"
         )
     return found
+
+
+def _named(pairs: Preferred | None) -> str:
+    """Which pairs contradict each other, by the order in which they were added."""
+    found = None if pairs is None else contradiction(pairs)
+    if found is None or pairs is None:
+        return ""
+    last, others = found
+    listed = ", ".join(f"{i} (by {pairs.margin[i]:g})" for i in others[:5].tolist())
+    what = f"pair{'s' if len(others) > 1 else ''} {listed}{' ...' if len(others) > 5 else ''}"
+    return f" (pair {last} by {pairs.margin[last]:g} against {what}, counted from 0 in the order they were added)"

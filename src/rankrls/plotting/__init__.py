@@ -19,6 +19,7 @@ from .comparison import MetricAtKDisplay, WinsLossesDisplay
 from .iterations import IterationsDisplay
 from .paths import CoefficientPathDisplay, HoldOutDisplay, PursuitPathDisplay
 from .relations import RelationDisplay
+from .tradeoff import TradeOffDisplay
 from .unscored import UnscoredCurveDisplay
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "MetricAtKDisplay",
     "PursuitPathDisplay",
     "RelationDisplay",
+    "TradeOffDisplay",
     "UnscoredCurveDisplay",
     "WinsLossesDisplay",
 ]

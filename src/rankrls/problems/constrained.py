@@ -59,6 +59,22 @@ class Preferred:
         )
 
 
+def contradiction(pairs: Preferred) -> tuple[int, np.ndarray] | None:
+    """The first pair demanded exactly that those before it contradict, and these: numbers among all pairs.
+
+    Its difference is a combination of theirs, and its margin is not the same combination of their margins.
+    """
+    exact = np.flatnonzero(pairs.exact)
+    for k in range(1, len(exact)):
+        A, a = pairs.difference[exact[:k]], pairs.difference[exact[k]]
+        share = np.linalg.lstsq(A.T, a, rcond=1e-10)[0]
+        if np.linalg.norm(a - share @ A) > 1e-8 * np.linalg.norm(a):
+            continue
+        if abs(pairs.margin[exact[k]] - share @ pairs.margin[exact[:k]]) > 1e-8 * np.abs(pairs.margin[exact]).max():
+            return int(exact[k]), exact[:k][np.abs(share) > 1e-8 * np.abs(share).max(initial=0.0)]
+    return None
+
+
 def constrained_model(
     alpha: float, sums: Statistics, W: np.ndarray | None, dtype: DTypeLike, pairs: Preferred | None
 ) -> tuple[Model, float]:
