@@ -6,6 +6,7 @@ Every message says what was found, where, and what to do.
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterable, Sequence
 from itertools import combinations
@@ -100,6 +101,16 @@ def named_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) 
     for column in set(named.values()):
         frame = without(frame, column)
     return frame, found["y"], found["qid"], found["sample_weight"]
+
+
+def check_in_memory(X: object, ranker: str) -> None:
+    """Rows must be here, and not in a file or a stream."""
+    stream = hasattr(X, "__next__") or (callable(X) and not hasattr(X, "__array__"))
+    if isinstance(X, str | os.PathLike) or (stream and not hasattr(X, "__arrow_c_stream__")):
+        raise ValueError(
+            f"{ranker} learns from rows in memory, and got {X!r}: read them first, as by polars.read_parquet or "
+            "rankrls.datasets.load_letor. RankRLS and CoRankRLS are fitted to files and streams as they are"
+        )
 
 
 def check_content(**values: Any) -> None:

@@ -95,6 +95,7 @@ class PartlyScored:
         `several` lets y have a column for each of several targets. Unless `fresh`, these are further rows for a model
         that is fitted already, and none of them need have a score.
         """
+        checks.check_in_memory(X, type(model).__name__)
         X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
         checks.check_content(y=y, qid=qid, sample_weight=sample_weight)
         X, qid = checks.split_qid_column(X, qid)

@@ -201,6 +201,11 @@ class TransductiveRankRLS(Ranker):
         check_is_fitted(self, "ranker_")
         return self.ranker_.dual_coef_path(alphas)
 
+    def explain(self, x_a: ArrayLike, x_b: ArrayLike) -> np.ndarray:
+        """`RankRLS.explain` of `ranker_`: the contribution of each feature to score(a) - score(b)."""
+        check_is_fitted(self, "ranker_")
+        return self.ranker_.explain(x_a, x_b)
+
     def predict_path(self, X: MatrixLike, alphas: ArrayLike | None = None) -> np.ndarray:
         """`RankRLS.predict_path` of `ranker_`: the completed scores stay as they are."""
         check_is_fitted(self, "ranker_")

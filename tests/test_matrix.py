@@ -1,0 +1,289 @@
+"""What every ranker can do: each cell works, or raises the error that the documentation names.
+
+`python tests/test_matrix.py` writes the table into docs/capabilities.md.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.model_selection import GroupKFold
+
+import rankrls
+from rankrls import CoRankRLS, RankingPursuit, RankRLS, TransductiveRankRLS, View
+from rankrls.kernels import Gaussian, Spectrum
+
+RNG = np.random.default_rng(0)
+M = 48
+X = RNG.normal(size=(M, 4))
+QID = np.repeat(np.arange(8), 6)
+FULL = np.round(X @ [1.0, -1.0, 0.5, 0.2] + 0.3 * RNG.normal(size=M), 1)
+PARTLY = np.where(QID < 6, FULL, np.nan)
+K = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))
+ROWS = [0, 7, 13, 20, 31]
+WORDS = ["".join(RNG.choice(list("abc"), size=6)) for _ in range(M)]
+NAMES = ["a", "b", "c", "d"]
+PAGE = Path(__file__).parents[1] / "docs" / "capabilities.md"
+
+
+def products(A, B):
+    return np.asarray(A, dtype=float) @ np.asarray(B, dtype=float).T
+
+
+def views(kernel=None, basis=None):
+    return {"views": [View([0, 1], kernel, basis), View([2, 3], kernel, basis)]}
+
+
+class Case:
+    """A ranker with numbers for what is chosen, and how its parameters are spelt."""
+
+    def __init__(self, cls, *numbers, y, **fixed):
+        self.cls, self.numbers, self.y, self.fixed = cls, numbers, y, fixed
+
+    def __call__(self, **params):
+        return self.cls(*self.numbers, **{**self.fixed, **params})
+
+    def with_kernel(self, kernel, basis=None):
+        if self.cls is CoRankRLS:
+            return self(**views(kernel, basis))
+        return self(kernel=kernel, **({} if basis is None else {"basis": basis}))
+
+    def fitted(self, rows=X, y=None, *, model=None, **fit):
+        model = self() if model is None else model
+        model.fit(rows, self.y if y is None else y, **{"qid": QID, **fit})
+        assert np.isfinite(model.predict(rows)).all()
+        return model
+
+
+RANKERS = {
+    "RankRLS": Case(RankRLS, 1.0, y=FULL),
+    "CoRankRLS": Case(CoRankRLS, 1.0, 0.1, y=PARTLY, **views()),
+    "TransductiveRankRLS": Case(TransductiveRankRLS, 1.0, y=PARTLY),
+    "RankingPursuit": Case(RankingPursuit, 2, y=PARTLY, kernel=None),
+}
+
+
+def kernels(case, path):
+    case.fitted(model=case.with_kernel("rbf", 5))
+
+
+def precomputed(case, path):
+    if case.cls is CoRankRLS:
+        halves = [View(slice(0, M), "precomputed"), View(slice(M, 2 * M), "precomputed")]
+        return case.fitted(np.hstack([K, X @ X.T]), model=case(views=halves))
+    return case.fitted(K, model=case.with_kernel("precomputed"))
+
+
+def columns_of_the_basis(case, path):
+    if case.cls is CoRankRLS:
+        halves = [View(slice(0, 5), "precomputed", ROWS), View(slice(5, 9))]
+        return case.fitted(np.hstack([K[:, ROWS], X]), model=case(views=halves))
+    return case.fitted(K[:, ROWS], model=case(kernel="precomputed", basis=ROWS))
+
+
+def objects(case, path):
+    options = {"views": [View(None, Spectrum(2), 8), View(None, Spectrum(1), 3)]} if case.cls is CoRankRLS else {}
+    case.fitted(WORDS, model=case(**options) if options else case(kernel=Spectrum(2)))
+
+
+def sparse_rows(case, path):
+    case.fitted(sparse.csr_array(X))
+
+
+def weights(case, path):
+    case.fitted(sample_weight=1.0 + np.arange(M) % 3)
+
+
+def regression(case, path):
+    case.fitted(model=case(regression=0.3))
+
+
+def ties(case, path):
+    for tied in (True, False):
+        case.fitted(model=case(tied_pairs=tied))
+
+
+def weightings(case, path):
+    for weighting in ("pairs", "queries", "items"):
+        case.fitted(model=case(weighting=weighting))
+
+
+def widths(case, path):
+    case.fitted(model=case.with_kernel(Gaussian("auto"), 5))
+
+
+def several_targets(case, path):
+    targets = np.column_stack([case.y, -case.y])
+    assert case.fitted(y=targets, model=case(tied_pairs=True)).predict(X).shape == (M, 2)
+
+
+def frames(case, path):
+    pd = pytest.importorskip("pandas")
+    model = case.fitted(pd.DataFrame(X, columns=NAMES))
+    assert list(model.feature_names_in_) == NAMES
+
+
+def columns_by_name(case, path):
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(X, columns=NAMES).assign(label=case.y, query=QID)
+    case().fit(table, "label", "query")
+
+
+def out_of_core(case, path):
+    pd = pytest.importorskip("pandas")
+    pd.DataFrame(X, columns=NAMES).assign(y=case.y, qid=QID).to_parquet(path / "rows.parquet")
+    case().fit(path / "rows.parquet", "y", "qid")
+
+
+def dask(case, path):
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    import dask as engine
+
+    from rankrls.distributed import dask as on_dask
+
+    table = dd.from_pandas(pd.DataFrame(X, columns=NAMES).assign(y=case.y, qid=QID), npartitions=2)
+    with engine.config.set(scheduler="synchronous"):
+        on_dask.fit(case(), table, y="y", qid="qid")
+
+
+def partial_fit(case, path):
+    model, whole = case(), case.fitted()
+    for part in (QID < 4, QID >= 4):
+        model.partial_fit(X[part], case.y[part], qid=QID[part])
+    np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=1e-8)
+
+
+def forget(case, path):
+    model, gone = case.fitted(), QID >= 4
+    model.forget(X[gone], case.y[gone], qid=QID[gone])
+    early = case().fit(X[~gone], case.y[~gone], qid=QID[~gone])
+    np.testing.assert_allclose(model.predict(X), early.predict(X), atol=1e-7)
+
+
+def paths(case, path):
+    assert case.fitted().predict_path(X).shape[0] == M
+
+
+def save(case, path):
+    model = case.fitted()
+    rankrls.save(model, path / "model.rankrls")
+    np.testing.assert_allclose(rankrls.load(path / "model.rankrls").predict(X), model.predict(X))
+
+
+def function_kernel(case, path):
+    model = case.fitted(model=case.with_kernel(products, ROWS))
+    rankrls.save(model, path / "model.rankrls")
+    loaded = rankrls.load(path / "model.rankrls", trusted=[f"{products.__module__}.products"])
+    np.testing.assert_allclose(loaded.predict(X), model.predict(X))
+
+
+def onnx(case, path):
+    pytest.importorskip("onnx")
+    from rankrls.export import to_onnx
+
+    to_onnx(case.fitted())
+
+
+def explain(case, path):
+    model = case.fitted()
+    scores = model.predict(X)
+    np.testing.assert_allclose(model.explain(X[0], X[1]).sum(), scores[0] - scores[1], atol=1e-8)
+
+
+def splitters(case, path):
+    chosen = {RankRLS: {"alpha": "auto"}, CoRankRLS: {"alpha": "auto"}, TransductiveRankRLS: {"fidelity": "auto"}}
+    params = chosen.get(case.cls, {"n_basis": "auto", "max_basis": 3})
+    case.fitted(model=case().set_params(cv=GroupKFold(3), **params))
+
+
+def no_qid(case, path):
+    y = np.where(np.arange(M) < 30, FULL, np.nan) if np.isnan(case.y).any() else FULL
+    case().fit(X, y)
+
+
+CAPABILITIES = {
+    "kernels": kernels,
+    "precomputed kernels": precomputed,
+    "kernel values with a basis alone (m x r)": columns_of_the_basis,
+    "strings, graphs, any objects": objects,
+    "sparse rows (CSR)": sparse_rows,
+    "`sample_weight`": weights,
+    "`regression`": regression,
+    "tied pairs in or out": ties,
+    "three weightings": weightings,
+    '`gamma="auto"`': widths,
+    "several targets": several_targets,
+    "data frames": frames,
+    "`y` and `qid` by name": columns_by_name,
+    "files larger than memory": out_of_core,
+    "Dask": dask,
+    "`partial_fit`": partial_fit,
+    "`forget`": forget,
+    "paths": paths,
+    "`save` and `load`": save,
+    "kernels that are functions, saved": function_kernel,
+    "ONNX": onnx,
+    "`explain`": explain,
+    "scikit-learn's splitters": splitters,
+    "without `qid`": no_qid,
+}
+REFUSED: dict[tuple[str, str], tuple[type[Exception], str]] = {}
+_MEMORY = (ValueError, "learns from rows in memory")
+REFUSED |= {
+    ("kernel values with a basis alone (m x r)", "RankingPursuit"): (ValueError, "must be square at fit"),
+    ("several targets", "TransductiveRankRLS"): (ValueError, "y must hold one number per row"),
+    ("several targets", "RankingPursuit"): (ValueError, "y must hold one number per row"),
+    ("files larger than memory", "TransductiveRankRLS"): _MEMORY,
+    ("files larger than memory", "RankingPursuit"): _MEMORY,
+    ("Dask", "TransductiveRankRLS"): (TypeError, "is not fitted on a cluster"),
+    ("Dask", "RankingPursuit"): (TypeError, "is not fitted on a cluster"),
+    ("`partial_fit`", "TransductiveRankRLS"): (AttributeError, "no attribute 'partial_fit'"),
+    ("`partial_fit`", "RankingPursuit"): (AttributeError, "no attribute 'partial_fit'"),
+    ("`forget`", "TransductiveRankRLS"): (AttributeError, "no attribute 'forget'"),
+    ("`forget`", "RankingPursuit"): (AttributeError, "no attribute 'forget'"),
+    ("`explain`", "RankingPursuit"): (AttributeError, "no attribute 'explain'"),
+    ("scikit-learn's splitters", "TransductiveRankRLS"): (ValueError, "cv must be a number of parts"),
+    ("without `qid`", "TransductiveRankRLS"): (ValueError, "transduction needs qid"),
+}
+
+
+@pytest.mark.parametrize("ranker", RANKERS)
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_every_cell_works_or_raises_the_documented_error(capability, ranker, tmp_path):
+    refused = REFUSED.get((capability, ranker))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few queries have much to warn about
+        if refused is None:
+            CAPABILITIES[capability](RANKERS[ranker], tmp_path)
+            return
+        with pytest.raises(refused[0], match=refused[1]):
+            CAPABILITIES[capability](RANKERS[ranker], tmp_path)
+
+
+def table() -> str:
+    """The matrix in Markdown, with the errors below it."""
+    numbers, notes = {}, []
+    lines = ["| | " + " | ".join(f"`{name}`" for name in RANKERS) + " |", "|---|" + "---|" * len(RANKERS)]
+    for capability in CAPABILITIES:
+        cells = []
+        for ranker in RANKERS:
+            refused = REFUSED.get((capability, ranker))
+            if refused is not None and refused not in numbers:
+                numbers[refused] = len(numbers) + 1
+                notes.append(f"{numbers[refused]}. `{refused[0].__name__}`: ... {refused[1]} ...")
+            cells.append("yes" if refused is None else f"no ({numbers[refused]})")
+        lines.append(f"| {capability} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, "", "What is refused raises:", "", *notes])
+
+
+def test_the_documentation_shows_this_table():
+    assert table() in PAGE.read_text(encoding="utf-8"), "run python tests/test_matrix.py"
+
+
+if __name__ == "__main__":
+    head = PAGE.read_text(encoding="utf-8").partition("| | ")[0] if PAGE.exists() else "# What every ranker can do\n\n"
+    PAGE.write_text(head + table() + "\n", encoding="utf-8")
