@@ -133,7 +133,7 @@ class TableTask:
 
         batches = [batch for batch in partition if batch.num_rows]
         with one_thread_each:
-            return self.function(self.table.raw(pa.TableSource.from_batches(batches))) if batches else None
+            return self.function(self.table.raw(pa.Table.from_batches(batches))) if batches else None
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class RawTable(TableSource):
         """The rows of a record batch."""
         import pyarrow as pa
 
-        table = pa.TableSource.from_batches([arrow]) if isinstance(arrow, pa.RecordBatch) else arrow
+        table = pa.Table.from_batches([arrow]) if isinstance(arrow, pa.RecordBatch) else arrow
         column = lambda name: table[name].to_numpy(zero_copy_only=False)
         y = np.asarray(column(self.columns.y), dtype=np.float64).reshape(-1, 1)
         m = len(y)
