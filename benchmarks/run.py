@@ -28,6 +28,7 @@ from benchmarks.generated import ragged, search_data
 from benchmarks.measure import Measured, Row, machine, measure
 from benchmarks.outofcore import outofcore
 from benchmarks.peers import peers
+from benchmarks.relations import relations
 from benchmarks.workbench import workbench
 from rankrls import ConditionalRankRLS, RankingPursuit, RankRLS, View, metrics
 from rankrls.bases import RandomRows
@@ -310,6 +311,7 @@ SUITES: dict[str, Callable[[bool], Iterator]] = {
     "growth": growth,
     "scoring": scoring,
     "conditional": conditional,
+    "relations": relations,
     "reading": reading,
     "peers": peers,
     "outofcore": outofcore,

@@ -143,8 +143,9 @@ def problem_of(candidate: RelationCandidate, edges: EdgeSet, search: Search) -> 
 def check_complete(edges: EdgeSet, G: Domain, K: Domain) -> None:
     """Enough memory for the factors and, unless both kernels have a low rank and Y is sparse, for scores."""
     p, r = edges.shape
-    thin = G.factored and K.factored and not isinstance(edges.Y, np.ndarray)
-    cells = (p * G.rank + r * K.rank) * 4 if thin else 4 * p * r + 3 * (p * p + r * r)
+    scores = 0 if G.factored and K.factored and not isinstance(edges.Y, np.ndarray) else 4 * p * r
+    factors = sum(4 * len(side) * side.rank if side.factored else 3 * len(side) ** 2 for side in (G, K))
+    cells = scores + factors
     check_memory(
         8 * cells,
         f"a complete relation between {p} and {r} objects",
