@@ -34,7 +34,7 @@ from scipy import linalg, sparse
 
 from ..system.parallel import n_threads, share
 from ..system.types import DTypeLike
-from .leverage import INTERPOLATE, remaining
+from .leverage import INTERPOLATE, leverages, remaining
 from .relation import Coefficients, Domain, part
 
 ROWS = 2000  # left out at a time, at most
@@ -104,7 +104,9 @@ class Kronecker:
         adds the one that a refit would have.
         """
         if constants and self.ranking:
-            return np.stack([self._rows_with_means(alpha, rows) for alpha in alphas]).astype(dtype, copy=False)
+            return np.stack([self._rows_with_means(alpha, rows, interpolate) for alpha in alphas]).astype(
+                dtype, copy=False
+            )
         V, E, YU, U = (np.ascontiguousarray(M, dtype=dtype) for M in (self.V, self.E, self.YU, self.U))
         full = self.V.shape[0] == self.V.shape[1]
         outside = None if full else (self.YU - self.V @ self.E).astype(dtype)
@@ -133,7 +135,7 @@ class Kronecker:
         share(leave_out, blocks, cost=scores.size, label="objects left out")
         return scores
 
-    def _rows_with_means(self, alpha: float, rows: slice) -> np.ndarray:
+    def _rows_with_means(self, alpha: float, rows: slice, interpolate: int) -> np.ndarray:
         """(n, r) held-out scores of a ranking with the constants a refit has.
 
         Scores are K times the held-out dual coefficients: about their mean by s, and the mean by K's own. In each
@@ -141,19 +143,24 @@ class Kronecker:
         l = V^2 Hs, (YU - R / stay) / s loses no digits where the leverage s l is large, and (V (Hs * E) - YU l) / stay
         none where it is small.
         """
-        V, YU, d = self.V[rows], self.YU[rows], np.outer(self.g, self.s)
-        Hs, squares = self.g[:, None] / (d + alpha), V**2
-        stay, R = squares @ (alpha / (d + alpha)), V @ (alpha / (d + alpha) * self.E)
+        V, YU, s = self.V[rows], self.YU[rows], self.s
+        stay = next(remaining(self.V, self.g, s, np.array([alpha]), np.float64, interpolate))(rows)
+        leverage = next(leverages(self.V, self.g, s, np.array([alpha]), interpolate))(rows) / alpha  # over s
+        large = s * leverage > 0.5
+        dual = np.empty_like(YU)
+        small = ~large.all(axis=0)  # directions that need the second form for some row, and
+        some = large.any(axis=0)  # those that need the first
+        Hs = self.g[:, None] / (np.outer(self.g, s[small]) + alpha)
+        Hs *= self.E[:, small]
+        dual[:, small] = (V @ Hs - YU[:, small] * leverage[:, small]) / stay[:, small]
+        R = V @ (self.E[:, some] / (1 + np.outer(self.g, s[some] / alpha)))
         if self.V.shape[0] != self.V.shape[1]:  # what V does not reach is left as it is
-            stay += np.maximum(0, 1 - squares.sum(axis=1, keepdims=True))
-            R += YU - V @ self.E
-        leverage = squares @ Hs
-        dual = (V @ (Hs * self.E) - YU * leverage) / stay
-        large = self.s * leverage > 0.5
-        dual[large] = ((YU - R / stay) / np.where(self.s > 0, self.s, 1))[large]
-        a = dual @ self.U.T
-        a -= a.mean(axis=1, keepdims=True)  # a direction of s = 0 may be the constant itself
-        scores = (dual * self.s) @ self.U.T + (a @ self.K.mean)[:, None]
+            R += YU[:, some] - V @ self.E[:, some]
+        first = (YU[:, some] - R / stay[:, some]) / np.where(s[some] > 0, s[some], 1)
+        dual[:, some] = np.where(large[:, some], first, dual[:, some])
+        mean = self.K.mean  # a = dual U' less its mean: a direction of s = 0 may be the constant itself
+        of_means = dual @ (self.U.T @ (mean - mean.mean()))
+        scores = (dual * s) @ self.U.T + of_means[:, None]
         return scores if self.root is None else scores / self.root[rows, None]
 
     def leave_edges_out(self, alpha: float) -> np.ndarray:

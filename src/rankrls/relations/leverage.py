@@ -18,19 +18,38 @@ from typing import Any
 
 import numpy as np
 
-from ..system.types import DTypeLike
-
+OfRows = Callable[[Any], np.ndarray]
 INTERPOLATE = 256  # eigenvalues beyond which leverages are interpolated
 
 
 def remaining(
-    V: np.ndarray, g: np.ndarray, s: np.ndarray, alphas: np.ndarray, dtype: DTypeLike, interpolate: int = INTERPOLATE
-) -> Iterator[Callable[[slice], np.ndarray]]:
+    V: np.ndarray, g: np.ndarray, s: np.ndarray, alphas: np.ndarray, dtype: Any, interpolate: int = INTERPOLATE
+) -> Iterator[OfRows]:
     """For each alpha a function rows -> (n, len(s)) of one less the leverage."""
     square = V**2
     full = V.shape[0] == V.shape[1]
     rest = np.zeros(len(square)) if full else np.maximum(0, 1 - square.sum(axis=1))
     at = lambda x, rows: square[rows] @ (1 / (1 + np.outer(g, np.exp(x)))) + rest[rows, None]
+    return _over(at, g, s, alphas, dtype, interpolate)
+
+
+def leverages(
+    V: np.ndarray, g: np.ndarray, s: np.ndarray, alphas: np.ndarray, interpolate: int = INTERPOLATE
+) -> Iterator[OfRows]:
+    """For each alpha a function rows -> (n, len(s)) of alpha / s times the leverage, to full relative precision.
+
+    sum_i V[h, i]^2 g_i / (g_i s_j / alpha + 1) is a function of x = log(s_j / alpha) of the same kind.
+    """
+    square = V**2
+    at = lambda x, rows: square[rows] @ (g[:, None] / (1 + np.outer(g, np.exp(x))))
+    return _over(at, g, s, alphas, np.float64, interpolate)
+
+
+def _over(
+    at: Callable[[np.ndarray, Any], np.ndarray], g: np.ndarray, s: np.ndarray, alphas: np.ndarray, dtype: Any,
+    interpolate: int,
+) -> Iterator[OfRows]:  # fmt: skip
+    """at(x, rows) for x = log(s / alpha), interpolated where there are many eigenvalues."""
     flat = np.log(1e-18 / g.max(initial=1e-300))  # below this the leverage is zero
     log_s = np.log(s)
     low = max(flat, log_s.min(initial=0) - np.log(alphas.max()))
@@ -38,7 +57,7 @@ def remaining(
     digits = 13.0 if dtype == np.float64 else 8.0
     many = high > low and len(g) > interpolate
     nodes = Chebyshev.on(low, high, strip=np.pi, digits=digits) if many else None
-    values: Any = None if nodes is None else np.log(at(nodes.x, slice(None))).astype(dtype)
+    values: Any = None if nodes is None else np.log(np.maximum(at(nodes.x, slice(None)), 1e-300)).astype(dtype)
     for alpha in alphas:
         x = np.maximum(log_s - np.log(alpha), flat)
         if nodes is None:
