@@ -152,3 +152,17 @@ def test_a_shuffled_frame_beside_the_labels_of_the_frame_it_was():
         metrics.per_query("ndcg", Y, pd.Series(Y), pd.Series(QID).iloc[MIXED])
     scores = pd.Series(Y).iloc[MIXED]
     assert metrics.pairwise_accuracy(pd.Series(Y).iloc[MIXED], scores, QID[MIXED]) == 1
+
+
+@pytest.mark.parametrize("call", ["fit", "predict", "rank"])
+@pytest.mark.parametrize("name", RANKERS)
+def test_missing_values_and_text_are_named_with_their_columns(name, call):
+    model, y = RANKERS[name]
+    frame = pd.DataFrame(X, columns=NAMES)
+    model.fit(frame, y, qid=QID)
+    arguments = {"fit": (y, QID), "predict": (), "rank": (QID,)}[call]
+    gaps = frame.assign(c=np.where(np.arange(len(X)) % 10 == 0, np.nan, 1.0))
+    with pytest.raises(ValueError, match=r"contains NaN\. Columns 'c' \(4 missing\) .* rankrls.TableEncoder\(\)"):
+        getattr(model, call)(gaps, *arguments)
+    with pytest.raises(ValueError, match=r"Columns 'b' \(text\) .* rankrls.TableEncoder\(\)"):
+        getattr(model, call)(frame.assign(b="red"), *arguments)

@@ -173,7 +173,7 @@ class PivotedCholesky(Basis):
             residual[residual <= floor] = 0
             residual[pivots] = 0
             chosen = np.append(chosen, pivots)
-        return rows[np.sort(chosen)]
+        return rows[np.sort(chosen)] if len(chosen) else rows[:1]  # one point where the kernel is zero
 
 
 DEFAULT = PivotedCholesky  # docs/decisions/0003-basis.md
@@ -201,7 +201,8 @@ def points(
     X, weights
         The rows to draw from, and how many copies each counts for.
     numbered
-        The rows that row numbers count, if not X: negative numbers count from the end, repeated ones count once.
+        The rows that row numbers count, if not X: negative numbers count from the end, repeated ones count once. A
+        row of weight zero is a point all the same.
     where : str
         Starts the messages of errors ("view 0: ").
     """

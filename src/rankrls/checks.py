@@ -344,7 +344,7 @@ def unreadable(error: ValueError, X: Matrix) -> ValueError:
         return error
     more = f" and {len(found) - 5} more" if len(found) > 5 else ""
     return ValueError(
-        f"{text.splitlines()[0]} Columns {', '.join(found[:5])}{more} hold missing values or text: put "
+        f"{text.splitlines()[0].rstrip('.')}. Columns {', '.join(found[:5])}{more} hold missing values or text: put "
         "rankrls.TableEncoder() before the ranker in a pipeline, which turns them into numbers"
     )
 
@@ -393,6 +393,7 @@ def check_sums(sums: Statistics, before: Statistics) -> None:
         for c, s in zip(sums.cross.T, sums.square, strict=True) if possible else ():
             M = np.block([[sums.gram, c[:, None]], [c[None], s]])
             linalg.cholesky(M + 1e-6 * size * np.eye(len(M)), overwrite_a=True, check_finite=False)
+            possible &= sums.n_rows > 0 or bool(np.all(np.abs(np.diag(M)) <= 1e-6 * size))
     except linalg.LinAlgError:
         possible = False
     if not possible:
@@ -418,6 +419,11 @@ def check_forgettable(after: Statistics, before: Statistics, alpha: float) -> No
     """Subtraction must leave enough digits: what is forgotten must not be vastly larger than what stays."""
     left, gone = np.diag(after.gram), np.diag(before.gram)
     lost = 4 * np.finfo(np.float64).eps * gone > 1e-6 * (np.abs(left) + alpha)
+    if after.beta > 0 and after.weight > 0 and 4 * np.finfo(np.float64).eps * before.weight > 1e-6 * after.weight:
+        raise ValueError(
+            f"the rows to forget weigh {before.weight - after.weight:.3g}, those that stay {after.weight:.3g}: "
+            "subtracting them would leave rounding errors; fit again without them; the model is unchanged"
+        )
     if lost.any():
         j = int(np.argmax(gone / (np.abs(left) + alpha)))
         raise ValueError(

@@ -6,7 +6,7 @@ from rankrls import RankRLS
 
 from . import oracles, problems
 from .oracles import LD, differences
-from .rankers import UNSCALED, fitted, given, kernel_size, loss, some_alpha, some_kernel, typical
+from .rankers import UNSCALED, fitted, given, kernel_size, loss, some_alpha, some_kernel, typical, weight_of
 
 
 def kernels_held_out(t):
@@ -32,7 +32,7 @@ def kernels_held_out(t):
         more = {"u": part.u, "intercept": theirs["beta"] > 0, "whole": D}
         truth = oracles.Kernel(K[np.ix_(rest, rest)], part.y, d, alpha, rows.eps, error, **more)
         to = K[np.ix_(fold, rest)]
-        full[alive[fold]], wide[alive[fold]] = truth.scores(to)[:, 0], truth.bounds(to)[:, 0]
+        full[alive[fold]], wide[alive[fold]] = truth.scores(to)[:, 0], truth.held_out_bounds(to)
     t.close("held-out scores", model.cv_predictions_, full, wide)
 
 
@@ -64,10 +64,10 @@ def one_query(t):
             rows.eps,
             u=part.u,
             intercept=theirs["beta"] > 0,
-            spent=(kept.X, kept.y, D),
+            spent=(kept.X, kept.y, D, weight_of(kept)),
         )
         full[alive[fold]] = truth.scores(kept.X[fold])[:, 0]
-        wide[alive[fold]] = truth.bounds(kept.X[fold])[:, 0]
+        wide[alive[fold]] = truth.held_out_bounds(kept.X[fold], kept.y[fold], D[:, fold])
     if theirs["beta"] > 0:
         t.close("held-out scores", model.cv_predictions_, full, wide)
         return

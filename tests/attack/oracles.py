@@ -17,14 +17,27 @@ eps ||A||^2, which e_A ||A|| covers. With G = A'A + alpha I, to first order in e
     |dw| <= ||G^-1|| (e_A ||z - A w|| + 2 ||A|| e_A ||w|| + ||A|| e_z)
 
 which is eps times the condition number of the problem. The dual and Nystroem forms below are the same with the error of
-the kernel matrix in the place of e_A. Every bound is multiplied by `SLACK`, for the constants that such analysis drops.
+the kernel matrix in the place of e_A.
+
+That is for one rounding in every number. Sums of m products carry m of them, a Cholesky factor or an eigendecomposition
+of size n and two triangular solves 3 n [Higham, Accuracy and Stability of Numerical Algorithms, chapters 3 and 10], and
+weights, means and square roots some ten more: `roundings(m, n)` = m + 3 n + 10 multiplies every bound.
+
+Held-out scores have two errors more, both stated by the library: their equations are solved to a relative residual of
+`RESIDUAL`, and scores of a query are rounded to `BITS` bits of the largest of them, so that equal rows tie.
 """
 
 import numpy as np
 
 LD = np.longdouble
 EXTENDED = np.finfo(LD).nmant >= 63  # where it is no more than double precision, fewer cases can be decided
-SLACK = 100.0
+RESIDUAL = {"double": 1e-10, "single": 1e-5}  # of held-out equations
+BITS = {"double": 38, "single": 17}  # of held-out scores
+
+
+def roundings(m, n):
+    """How many roundings the sums over m rows and the solution of n equations carry."""
+    return LD(m + 3 * n + 10)
 
 
 def ld(values):
@@ -143,7 +156,7 @@ class Linear:
     """min ||D (y - X w)||^2 + alpha ||w||^2: weights, and the bound of their error."""
 
     def __init__(self, X, y, D, alpha, eps, *, u=None, intercept=False, z=None, spent=None):
-        """`spent`: (X, y, D) of all rows that were ever part of the sums, if others than these were taken out again."""
+        """`spent`: (X, y, D, weight) of all rows that were ever part of the sums, if others were taken out again."""
         X, alpha = ld(X), LD(alpha)
         y = None if y is None else ld(y).reshape(len(X), -1)
         A, z = D @ X, D @ y if z is None else ld(z).reshape(len(D), -1)
@@ -156,12 +169,16 @@ class Linear:
         a, e_A = max(spectral(A), spectral(Ds @ Xs)), eps * norm(np.abs(Ds) @ np.abs(Xs))
         e_z = eps * (norm(z) if y is None else norm(np.abs(Ds) @ np.abs(ys)))
         self.inverse = 1 / (least_eigenvalue(A.T @ A) + alpha)
+        self.top = a**2 + alpha
         r = norm(z - A @ self.w)
-        self.dw = SLACK * self.inverse * (e_A * r + 2 * a * e_A * norm(self.w) + a * e_z)
-        self.db = LD(0)
+        self.roundings = roundings(len(Xs), X.shape[1])
+        self.dw = self.roundings * self.inverse * (e_A * r + 2 * a * e_A * norm(self.w) + a * e_z)
+        self.db, self.means = LD(0), item_means(np.abs(X), u) if intercept else None
         if intercept:
-            self.db = norm(item_means(np.abs(X), u)) * self.dw
-            self.db += SLACK * eps * (np.abs(y).max() + np.abs(item_means(np.abs(X), u)) @ np.abs(self.w)).max()
+            self.db = norm(self.means) * self.dw
+            # sums of all weights that ever were in, beside those that are
+            ever = 1 if spent is None else LD(spent[3]) / (LD(len(X)) if u is None else np.sum(ld(u)))
+            self.db += ever * self.roundings * eps * (np.abs(y).max() + self.means @ np.abs(self.w)).max()
         self.eps = eps
 
     def scores(self, X):
@@ -170,20 +187,35 @@ class Linear:
     def bounds(self, X):
         """(k, 1) how far the scores of rows may be off."""
         X = np.abs(ld(X))
-        rounding = SLACK * self.eps * (X @ np.abs(self.w) + np.abs(self.b)).max(axis=1)
+        rounding = self.roundings * self.eps * (X @ np.abs(self.w) + np.abs(self.b)).max(axis=1)
         return (np.sqrt(np.sum(X * X, axis=1)) * self.dw + self.db + rounding)[:, None]
+
+    def held_out_bounds(self, X, y, D):
+        """(k,) how far scores of rows may be off that were left out of a larger fit; D is the loss among them.
+
+        The held-out equations (I - H) t = r are solved to a residual of rho = RESIDUAL ||r||, or, where the leverage
+        h = ||H|| is small, of rho / h. That moves the weights by at most ||A_q|| ||G^-1|| rho, or by rho
+        sqrt(||G^-1|| / h), and h is at least ||A_q||^2 / ||G||.
+        """
+        precision = "single" if self.eps > 1e-10 else "double"
+        scores, size = self.scores(X)[:, 0], spectral(D @ ld(X))
+        rho = LD(RESIDUAL[precision]) * norm(D @ (ld(y) - scores))
+        far = rho * (size * self.inverse + (np.sqrt(self.inverse * self.top) / size if size > 0 else 0))
+        reach = np.sqrt(np.sum(ld(X) ** 2, axis=1)) + (0 if self.means is None else norm(self.means))
+        return self.bounds(X)[:, 0] + reach * far + last_bits(scores - self.b[0], precision)
 
 
 class Kernel:
     """min ||D (y - f)||^2 + alpha a'K a with f = K a, in dual form; `eK` is the error of an entry of K."""
 
-    def __init__(self, K, y, D, alpha, eps, eK, *, u=None, intercept=False, z=None, residual=0.0, whole=None):
-        """`residual`: at which share of ||D y|| an iterative solver stops; `whole`: D of more rows, some held out."""
+    def __init__(self, K, y, D, alpha, eps, eK, *, u=None, intercept=False, z=None, residual=0.0, steps=0, whole=None):
+        """`residual`: at which share of ||D y|| an iterative solver stops, after so many `steps`, each of which rounds
+        a product with K; `whole`: D of more rows, some held out."""
         K, alpha, m = ld(K), LD(alpha), len(K)
         y = None if y is None else ld(y).reshape(m, -1)
         z = D @ y if z is None else ld(z).reshape(len(D), -1)
-        L = D.T @ D
-        self.a = solve(L @ K + alpha * np.eye(m, dtype=LD), D.T @ z)
+        # differences of kernel values first: where values are nearly equal, D'D K would lose what D K keeps
+        self.a = solve(D.T @ (D @ K) + alpha * np.eye(m, dtype=LD), D.T @ z)
         self.b = np.zeros(z.shape[1], dtype=LD)
         if intercept:
             self.b = item_means(y - K @ self.a, u)
@@ -191,25 +223,36 @@ class Kernel:
         r = norm(z - DK @ self.a)  # alpha times the dual variables of D
         e_z = eps * (norm(z) if y is None else norm(np.abs(D) @ np.abs(y)))
         size = spectral(D if whole is None else whole) ** 2
-        self.dv = SLACK / alpha * ((size * eK * m + eps * (spectral(DK @ D.T) + alpha)) * r / alpha + e_z)
+        self.roundings = roundings(m, m) + steps * m
+        self.dv = self.roundings / alpha * ((size * eK * m + eps * (spectral(DK @ D.T) + alpha)) * r / alpha + e_z)
         self.dv += residual * norm(z) / alpha
         self.D, self.eps, self.eK, self.u, self.y = D, eps, eK, u, y
         self.db = LD(0)
         if intercept:
-            self.db = self._bound(K).max() + SLACK * eps * np.abs(y).max()
+            self.db = self._bound(K).max() + self.roundings * eps * np.abs(y).max()
 
     def _bound(self, K):
         """Of kernel rows (k, m)."""
         K = ld(K)
         deviation = np.sqrt(np.sum((K @ self.D.T) ** 2, axis=1))
-        rest = SLACK * (self.eK + self.eps * np.abs(K).max(axis=1)) * np.abs(self.a).sum(axis=0).max()
+        rest = self.roundings * (self.eK + self.eps * np.abs(K).max(axis=1)) * np.abs(self.a).sum(axis=0).max()
         return deviation * self.dv + rest
 
     def scores(self, K):
         return ld(K) @ self.a + self.b
 
     def bounds(self, K):
-        return (self._bound(K) + self.db + SLACK * self.eps * np.abs(self.b).max())[:, None]
+        return (self._bound(K) + self.db + self.roundings * self.eps * np.abs(self.b).max())[:, None]
+
+    def held_out_bounds(self, K):
+        """(k,) of rows that were left out of a larger fit, whose equations are solved directly."""
+        precision = "single" if self.eps > 1e-10 else "double"
+        return self.bounds(K)[:, 0] + last_bits((self.scores(K) - self.b)[:, 0], precision)
+
+
+def last_bits(scores, precision):
+    """What rounding to some bits of the largest score of a query changes."""
+    return 2 * np.abs(scores).max(initial=0) * LD(2) ** -BITS[precision]
 
 
 class Subset:
@@ -265,8 +308,12 @@ def kernel_error(name, X, eps, *, gamma=1.0, degree=3, coef0=1.0):
 # ---------------------------------------------------------------- metrics
 
 
-def pairwise_accuracy(y, scores, qid, slack=0.0):
-    """(value, doubtful): the mean over queries of correctly ordered pairs; doubtful counts pairs within `slack`."""
+def pairwise_accuracy(y, scores, qid, slack, X, learned):
+    """(value, doubtful): the mean over queries of correctly ordered pairs; doubtful counts pairs within `slack`.
+
+    Equal rows must tie, and so must rows of which nothing is `learned`. Others whose exact scores happen to be equal
+    may come in any order: no rounding is small enough to keep a tie.
+    """
     shares, doubtful = [], 0
     slack = np.broadcast_to(np.asarray(slack, dtype=LD).ravel(), (len(y),))
     for q in dict.fromkeys(np.asarray(qid).tolist()):
@@ -276,7 +323,8 @@ def pairwise_accuracy(y, scores, qid, slack=0.0):
             for j in rows[:n]:
                 if y[i] != y[j]:
                     gap = scores[i] - scores[j]
-                    doubtful += bool(0 < abs(gap) <= slack[i] + slack[j])
+                    equal = not learned[i] or np.array_equal(X[i], X[j])
+                    doubtful += bool(abs(gap) <= slack[i] + slack[j] and not equal)
                     right.append((1 + np.sign(y[i] - y[j]) * np.sign(gap)) / 2)
         if right:
             shares.append(np.mean(right))

@@ -15,7 +15,11 @@ DOCUMENTED = {
     r"transduction needs qid": "one query cannot be scored and unscored",
     r"is not defined in any of the": "a metric has no query to judge",
     r"less than one pair": 'weights count copies, and weighting="queries" needs more than one in a query',
+    r"but the two are equal in every feature": "a pair of equal rows cannot be learned",
+    r"and the opposite was said": "pairs that contradict each other",
+    r"keeps no sums to add pairs to": "more features than rows: rows of weight zero are not given",
     r"contradicts Y": "a relation that is not what the parameter says",
+    r"Y is zero for all": "a relation of zeros",
     r"Y is the same": "a relation without variation",
     r"no conditioning object has two edges": "nothing to rank",
     # ---- scales beyond double precision
@@ -23,7 +27,9 @@ DOCUMENTED = {
     # ---- formats
     r"of the model is .*, of these rows": "a table whose columns come in another order",
     r"only under the same loss": "sums of one loss and more rows under another",
-    r"lost digits|lose .*digits|digits": "forgetting that would leave rounding",
+    r"would leave rounding errors": "rows to forget outweigh those that stay",
+    r"these queries were never learned": "rows forgotten before have left rounding; see rankers.outweighed",
+    r"a fold leaves a single row": "an item fold of nearly all the weight",
     r"Feature names must be in the same order": "a frame whose columns come in another order, as in scikit-learn",
     r"qid mixes types": "labels that cannot be sorted",
     r"needs dense rows": "a kernel of differences given sparse rows",

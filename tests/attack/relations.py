@@ -40,12 +40,14 @@ def relation(t):
     Y *= t.pick(1.0, 1.0, 1e-6, 1e6)
     if parity is not None:
         Y = (Y + PARITY[parity] * Y.T) / 2
-    ranking, form = t.chance(0.6), t.pick("complete", "complete", "holes", "sparse", "edges", "edges")
+    ranking, form = t.chance(0.6), t.pick("complete", "complete", "holes", "sparse", "edges", "edges", "zero")
     known = np.ones((p, r), bool) if form == "complete" else t.rng.random((p, r)) < 0.6
     known[np.arange(p), t.rng.integers(0, r, p)] = True
     known[t.rng.integers(0, p, r), np.arange(r)] = True
     if parity is not None and form != "edges":
         known |= known.T
+    if form == "zero":  # what is not stored is 0
+        Y, known = np.where(known, Y, 0), np.ones((p, r), bool)
     rows, columns = np.nonzero(known)
     y = Y[rows, columns]
     if form == "edges" and t.chance(0.5):  # some edges twice, with other values
@@ -65,6 +67,7 @@ def relation(t):
         return
     alpha = some_alpha(t, kernel_size(D, K), -2)
     ours = {"loss": "ranking" if ranking else "regression", "relation": parity, "condition": condition, **unscaled()}
+    ours |= {"missing": "zero"} if form == "zero" else {}
     model = ConditionalRankRLS(alpha, kernel=own, tol=TOL, max_iter=20000, **ours)
     t.let(X=X, Z=None if one else Z, Y=np.where(known, Y, np.nan), rows=shown[0], columns=shown[1], y=shown[2])
     t.do(f"model = ConditionalRankRLS({alpha!r}, kernel={own!r}, tol={TOL}, max_iter=20000, **{ours!r})  # {form}")
@@ -72,7 +75,9 @@ def relation(t):
     fit(t, model, form, X[:p], other, Y, known, *shown)
     error = max(oracles.kernel_error(name, A, problems.DOUBLE, **options) for A in (X, Z))
     top = max(np.abs(k(X, X)).max(), np.abs(k(Z, Z)).max())
-    truth = oracles.Kernel(K, y, D, alpha, problems.DOUBLE, 2 * error * top, residual=TOL * 10)
+    truth = oracles.Kernel(
+        K, y, D, alpha, problems.DOUBLE, 2 * error * top, residual=TOL * 10, steps=model.n_iter_ or 0
+    )
     a, b = (grid.ravel() for grid in np.indices((len(X), len(Z))))
     to = edge_kernel(k(X, X), k(Z, Z), a, b, rows, columns, PARITY[parity])
     found = model.predict(X, None if one else Z).ravel()
@@ -96,6 +101,8 @@ def fit(t, model, form, X, Z, Y, known, rows, columns, y):
             if t.chance(0.5):
                 X, Z, edges = with_labels(t, X, Z, edges)
             return model.fit_edges(X, edges, y, Z)
+        if form == "zero":
+            return model.fit(X, sparse.csr_array(Y), Z)
         if form == "sparse":
             return model.fit(X, sparse.csr_array((Y[known], np.nonzero(known)), shape=Y.shape), Z)
         return model.fit(X, np.where(known, Y, np.nan), Z)
@@ -130,8 +137,9 @@ def settings(t):
     alpha = some_alpha(t, kernel_size(D, K), -2)
     C = np.eye(r, dtype=LD) - LD(1) / r
     spectrum = np.linalg.eigvalsh((C @ k(Z, Z) @ C).astype(float))
-    near = np.count_nonzero(spectrum <= 1e-13 * spectrum[-1]) > 1 and not np.allclose(k(Z, Z) @ C, 0)
-    if ranking and near:  # objects that rounding can hardly tell apart: what a constant is depends on the cut-off
+    # directions below the rounding of kernel values, besides the constant one: what they are worth depends on a cut-off
+    near = np.count_nonzero(spectrum <= 1e-13 * float(np.abs(k(Z, Z)).max())) > 1 and np.abs(k(Z, Z) @ C).max() > 1e-17
+    if ranking and near:
         t.compared = t.undecided = 1
         return
     loss = "ranking" if ranking else "regression"

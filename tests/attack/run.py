@@ -15,6 +15,7 @@ from . import trial
 
 MODULES = (
     "rankers",
+    "variants",
     "holdout",
     "blocks",
     "command_line",
@@ -24,7 +25,14 @@ MODULES = (
     "files",
     "wrong_input",
 )
-WEIGHTS = {"linear models": 4, "kernel models": 2, "held-out scores": 3, "partial_fit and forget": 2, "relations": 2}
+WEIGHTS = {
+    "linear models": 4,
+    "scaled columns": 2,
+    "kernel models": 2,
+    "held-out scores": 3,
+    "partial_fit and forget": 2,
+    "relations": 2,
+}
 ROOM = 6 << 30  # bytes of address space that a worker may take besides what it has
 CHUNK = 100
 

@@ -8,7 +8,7 @@ import numpy as np
 from rankrls import CoRankRLS, RankingPursuit, TransductiveRankRLS, View
 
 from . import oracles, problems
-from .oracles import LD, SLACK, Linear, differences, ld, norm, solve
+from .oracles import LD, Linear, differences, ld, norm, roundings, solve
 from .rankers import asked, some_alpha, some_kernel, typical
 from .trial import DeviationError
 
@@ -169,12 +169,13 @@ def completed(rows, y, scored, unscored, D, weighting, alpha, fidelity):
     found[unscored] = solve(N, right)
     size = norm(np.abs(D) @ np.abs(ld(rows.X)))
     kappa = (size * oracles.spectral(D @ ld(rows.X)) + LD(alpha)) * worst
-    dR = SLACK * rows.eps * kappa * oracles.spectral(R)
+    many = roundings(m, rows.X.shape[1])
+    dR = many * rows.eps * kappa * oracles.spectral(R)
     inverse = 1 / oracles.least_eigenvalue(N)
     dy = inverse * (
         dR * oracles.spectral(R) * 2 * (norm(found)) + LD(fidelity) * norm(inductive.bounds(rows.X[unscored]))
     )
-    return found, np.where(np.isnan(y), dy + SLACK * rows.eps * np.abs(found).max(), 0)
+    return found, np.where(np.isnan(y), dy + many * rows.eps * np.abs(found).max(), 0)
 
 
 def pursuit(t):

@@ -161,7 +161,7 @@ def _(t, a):
 
 
 BAD = {
-    "alpha": [0, -1.0, np.nan, np.inf, "automatic", None, [1.0], True],
+    "alpha": [-1.0, np.nan, np.inf, "automatic", None, [1.0], True],
     "kernel": ["rfb", 3, kernels.Gaussian(np.nan), kernels.Gaussian(-1.0), kernels.Gaussian("wide"), int],
     "weighting": ["pair", None, 1],
     "tied_pairs": ["yes", None],
@@ -169,7 +169,7 @@ BAD = {
     "scoring": ["accuracy@", "ndcg@x", 3, "ndgc"],
     "cv": ["leave", [], 1, 0, 10**6, 2.5],
     "basis": [0, -3, 10**6, "all", np.zeros((2, 99)), np.array([10**6]), 1.5],
-    "alphas": [[], [0.0], [1.0, np.nan], "many"],
+    "alphas": [[], [-1.0], [1.0, np.nan], "many"],
 }
 NEEDS = {"cv": {"alpha": "auto"}, "alphas": {"alpha": "auto"}, "basis": {"kernel": "rbf"}}
 OF = {
@@ -191,9 +191,10 @@ def wrong(t):
     base = {"alpha": 1.0}
     if cls is CoRankRLS:
         base |= {"nu": 1.0, "kernel": "rbf", "basis": 2, "random_state": 0}
+    if cls in (RankingPursuit, CoRankRLS):  # which need rows that differ
+        rows.X = t.rng.normal(size=rows.X.shape)
     if cls is RankingPursuit:
         base = {"n_basis": 1, "kernel": None}
-        rows.X = t.rng.normal(size=rows.X.shape)
     if cls is RankRLS:
         base |= UNSCALED
         if t.chance(0.3):

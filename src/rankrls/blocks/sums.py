@@ -26,7 +26,7 @@ from ..checks import check_copies, check_query_mass
 from ..core.features import Features, Identity
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
-from ..core.statistics import Statistics
+from ..core.statistics import SINGLE, Statistics
 from ..problems.base import Model
 from ..problems.primal import Primal, scores_of
 from .block import Block, as_labels
@@ -167,7 +167,10 @@ class SumRows:
             check_copies(totals.label[here], totals.size[here], totals.weight[here], self.loss.weighting)
         group = totals.groups(number, np.zeros(0) if self.loss.tied else block.y[:, 0])
         Phi: Any = self.features.reader(block.X)()(slice(0, len(block)))
-        V = np.hstack([Phi.toarray() if sparse.issparse(Phi) else Phi, self._targets(block).astype(self.dtype)])
+        V = np.hstack([Phi.toarray() if sparse.issparse(Phi) else Phi, self._targets(block)])
+        tops = np.abs(V).max(axis=0, initial=0.0)
+        if np.all((tops == 0) | ((tops > SINGLE[0]) & (tops < SINGLE[1]))):
+            V = V.astype(self.dtype, copy=False)
         weights = np.ones(len(block)) if block.weights is None else block.weights
         closed = _no_sums(self.features.n_columns, block.y.shape[1], self.loss.regression)
         return _merged(closed, group, weights, totals.group_within2[group], V)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from .pairs import PairPreferences
 from .preferences import QueryPreferences
-from .ridge import RidgePath
+from .ridge import VISIBLE, RidgePath
 from .symmetric import INDEFINITE, cutoff, eigh, ill_conditioned, solve_shifted
 
 
@@ -23,10 +24,17 @@ class DualSystem:
     z: np.ndarray  # (p, t)
     v: np.ndarray | None  # (p,) unit vector
     trace: float  # of F K F', which a factorisation overwrites
+    rounding: float  # what F K F' may be off by
+    noise: float  # what K F' may be off by
 
     @classmethod
-    def of(cls, KF: np.ndarray, FKF: np.ndarray, z: np.ndarray, v: np.ndarray | None) -> DualSystem:
-        return cls(KF, FKF, z, v, float(np.trace(FKF)))
+    def of(
+        cls, F: Any, k: np.ndarray, KF: np.ndarray, FKF: np.ndarray, z: np.ndarray, v: np.ndarray | None
+    ) -> DualSystem:
+        """The system of preferences F and a kernel matrix with the diagonal k."""
+        largest = np.max(F.s if isinstance(F, PairPreferences) else np.sqrt(F.S) * F.between, initial=0.0)
+        noise = len(FKF) * np.finfo(np.float64).eps * np.max(np.abs(k), initial=0.0) * largest
+        return cls(KF, FKF, z, v, float(np.trace(FKF)), float(noise * largest), float(noise))
 
     def path(self) -> RidgePath:
         """F K F' = U diag(d) U'; O(m^3). Overwrites FKF."""
@@ -35,17 +43,21 @@ class DualSystem:
             top = 2 * self.trace if self.trace > 0 else 1.0  # in the unit of the kernel
             M += top * np.outer(self.v, self.v)
         d, U = eigh(M, overwrite=True)
-        if d[0] < -1e-6 * abs(d[-1]):
+        if d[0] < -1e-6 * abs(d[-1]) - 10 * self.rounding:
             raise ValueError(INDEFINITE.format(d[0], d[-1]))
         penalised = d if self.v is None else d[:-1]
-        d[d <= penalised.max(initial=0) * cutoff(len(d))] = 0
+        most = penalised.max(initial=0)
+        small = np.flatnonzero(d <= most * cutoff(len(d)))
+        # a function of norm 1 may have values of sqrt(d): it is null only if its values are rounding too
+        seen = np.abs(self.KF @ U[:, small]).max(axis=0, initial=0.0) > self.noise
+        d[small] = np.where(seen, np.maximum(d[small], VISIBLE * most), 0.0)
         if self.v is not None:
             d[-1] = np.inf
         return RidgePath(U, d, U.T @ self.z)
 
     def solution(self, alpha: float) -> np.ndarray:
         """(p, t) the solution at one alpha: a Cholesky factor where it is safe, else the path. Overwrites FKF."""
-        if ill_conditioned(self.FKF, alpha):
+        if ill_conditioned(self.FKF, alpha) or alpha < 100 * self.rounding:
             return self.path().coef(alpha)
         try:
             return solve_shifted(self.FKF, alpha, self.z, overwrite=True)
@@ -59,20 +71,28 @@ def dual_system(F: QueryPreferences | PairPreferences, K: np.ndarray, y: np.ndar
     """The dual of a kernel matrix K (m, m); y (m, t)."""
     v = _free_direction(F)
     KF = np.ascontiguousarray(_project(F @ K, v).T)
-    return DualSystem.of(KF, _project(F @ KF, v), _project(F @ y, v), v)
+    return DualSystem.of(F, np.diag(K), KF, _project(F @ KF, v), _project(F @ y, v), v)
 
 
-def linear_dual_system(F: QueryPreferences, X: np.ndarray, y: np.ndarray) -> DualSystem:
+def linear_dual_system(F: QueryPreferences, X: Any, y: np.ndarray) -> DualSystem:
     """The dual of K = X X', accumulated over columns of X so that shifts of X by query never enter F K F'."""
     v, m = _free_direction(F), F.shape[0]
-    KF, FKF = np.zeros((m, m)), np.zeros((m, m))
-    width = max(1, min(X.shape[1], 4_000_000 // m))
-    for j in range(0, X.shape[1], width):
-        columns = np.ascontiguousarray(X[:, j : j + width], dtype=np.float64)
+    KF, FKF, k = np.zeros((m, m)), np.zeros((m, m)), np.zeros(m)
+    for columns in column_blocks(X):
         A = _project(F @ columns, v)
         KF += columns @ A.T
         FKF += A @ A.T
-    return DualSystem.of(KF, FKF, _project(F @ y, v), v)
+        k += np.einsum("ij,ij->i", columns, columns)
+    system = DualSystem.of(F, k, KF, FKF, _project(F @ y, v), v)
+    return replace(system, rounding=0.0)  # products of differences: nothing cancels
+
+
+def column_blocks(X: Any) -> Iterator[np.ndarray]:
+    """Some columns at a time, dense and in double precision."""
+    width = max(1, min(X.shape[1], 4_000_000 // X.shape[0]))
+    for j in range(0, X.shape[1], width):
+        part = X[:, j : j + width]
+        yield np.ascontiguousarray(part.toarray() if sparse.issparse(part) else part, dtype=np.float64)
 
 
 def _free_direction(F: Any) -> np.ndarray | None:

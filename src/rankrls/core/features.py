@@ -19,8 +19,9 @@ from ..system.parallel import Scratch
 from .means import Read, Rows
 from .symmetric import whitening
 
-# A'A of raw kernel values is whitened only afterwards, which magnifies its rounding by the inverse of this share
-RANK_TOLERANCE = 1e-9
+# Directions of the basis points with a smaller share of the largest eigenvalue are left out. A function of norm 1 has
+# values of sqrt(share) there: scores move by 3e-7 of theirs at most; rounding would move them by eps / sqrt(share).
+RANK_TOLERANCE = 1e-13
 
 
 class Features(Protocol):

@@ -173,6 +173,9 @@ def fold_residuals(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndar
     Overwrites R.
     """
     Bt, dot = B.transpose(0, 2, 1), lambda V, W: np.einsum("glk,glk->gk", V, W)
+    unit = np.abs(R).max(axis=1, keepdims=True, initial=0)  # squares of tiny residuals would vanish
+    unit[unit == 0] = 1
+    R /= unit
     tol = 1e-10 if R.dtype == np.float64 else 1e-5
     P, total = R.copy(), np.zeros((len(B), *D.shape), dtype=R.dtype)
     rho, leverage = dot(R, R), np.zeros((len(B), D.shape[1]), dtype=R.dtype)
@@ -195,6 +198,7 @@ def fold_residuals(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndar
             break
         P *= (rho / np.maximum(old, tiny))[:, None]
         P += R
+    total *= unit
     return total, np.all(left * rho <= bound, axis=1)
 
 

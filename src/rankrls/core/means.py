@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from .levels import Ties
 from .queries import Batch, Queries
 
+UNEVEN = 1e4  # the ratio of weights in a problem, from which on rows are centred twice
 Rows = slice | np.ndarray
 Read = Callable[[Rows], np.ndarray]  # rows -> a fresh (k, n) float array that may be overwritten
 
@@ -40,6 +42,15 @@ class GroupMeans:
     S: np.ndarray  # (q,)
     ties: Ties | None
 
+    @cached_property
+    def uneven(self) -> bool:
+        """Whether some rows outweigh others by far.
+
+        A row that outweighs its query is nearly the mean, and its difference from the mean counts by a large weight:
+        the mean's own rounding would show. Subtracting the mean of the differences once more takes that away.
+        """
+        return self.u is not None and bool(self.u.max(initial=0) > UNEVEN * self.u.min(initial=np.inf))
+
     def centre(self, V: np.ndarray, batch: Batch, out: np.ndarray | None = None) -> np.ndarray:
         """Subtract the query means from the rows V of a batch, in place or into `out`; returns the (g, n) means."""
         V3 = V.reshape(-1, batch.length, V.shape[1]) if V.size else V.reshape(len(batch.queries), batch.length, 0)
@@ -48,7 +59,11 @@ class GroupMeans:
         else:
             weights = (batch.stack(self.u) / self.S[batch.queries][:, None]).astype(V.dtype)[:, None]
         mean = weights @ V3
-        np.subtract(V3, mean, out=(V if out is None else out).reshape(V3.shape))
+        centred = np.subtract(V3, mean, out=(V if out is None else out).reshape(V3.shape))
+        if self.uneven:
+            rest = weights @ centred
+            centred -= rest
+            mean = mean + rest
         return mean[:, 0]
 
     def piece(self, V: np.ndarray, batch: Batch, mean: np.ndarray) -> Piece:
@@ -68,6 +83,9 @@ class GroupMeans:
         u = [np.ones(c.length) if self.u is None else c.take(self.u) for c in chunks]
         total = np.sum([w @ read(c.rows) for w, c in zip(u, chunks, strict=True)], axis=0)
         mean = (total / self.S[batch.queries[0]])[None]
+        if self.uneven:
+            rest = np.sum([w @ (read(c.rows) - mean) for w, c in zip(u, chunks, strict=True)], axis=0)
+            mean = mean + rest / self.S[batch.queries[0]]
         averages = [(None, None) if self.ties is None else self.ties.average(c, self.u, np.float64) for c in chunks]
         level_mean: Any = None
         if averages[0][1] is not None and averages[0][1].shape[0]:

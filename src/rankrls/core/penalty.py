@@ -9,6 +9,8 @@ import numpy as np
 
 from .statistics import Statistics
 
+RAW = 1e-6  # the share of the largest eigenvalue of a kernel matrix, down to which raw sums serve
+
 
 def whitened(sums: Statistics, W: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """A'A and A'z in the coordinates v of w = W v; a vector W is a diagonal matrix, None the identity."""
@@ -22,6 +24,17 @@ def whitened(sums: Statistics, W: np.ndarray | None) -> tuple[np.ndarray, np.nda
 def unwhitened(W: np.ndarray | None, V: np.ndarray) -> np.ndarray:
     """W V."""
     return V if W is None else W[:, None] * V if W.ndim == 1 else W @ V
+
+
+def steep(W: np.ndarray | None) -> bool:
+    """Whether W is so ill-conditioned that A'A of raw kernel values, whitened afterwards, would be rounding."""
+    return W is not None and W.ndim == 2 and len(gentle(W).T) < W.shape[1]
+
+
+def gentle(W: np.ndarray) -> np.ndarray:
+    """The columns of W (n, r) that do not magnify the rounding of raw sums beyond the inverse of RAW."""
+    squares = np.sum(W**2, axis=0)
+    return W[:, squares * RAW <= np.min(squares, initial=np.inf)]
 
 
 def per_deviation(deviation: np.ndarray) -> np.ndarray:

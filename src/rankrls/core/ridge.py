@@ -25,7 +25,7 @@ import numpy as np
 from .krylov import fold_residuals
 from .penalty import unwhitened, whitened
 from .statistics import Statistics
-from .symmetric import UNCLEAR, cutoff, eigh
+from .symmetric import UNCLEAR, cutoff, eigh, heard
 
 Look = Callable[[np.ndarray], Statistics]  # V (n, k) -> the sums of A V and z
 VISIBLE = 1e-20  # a share of the largest eigenvalue below which a direction is rounding even in the rows themselves
@@ -71,6 +71,8 @@ def primal(
         d, V = np.concatenate([e, d[~small]]), np.hstack([V[:, small] @ U, V[:, ~small]])
         z, share = np.concatenate([U.T @ part.cross, z[~small]]), VISIBLE
     keep = d > top * share
+    if share != VISIBLE:
+        d, keep = np.maximum(d, top * share), keep | heard(z, top, sums.square, dtype)
     if len(d) and not keep.any():  # rows that do not vary: one direction stays, in which nothing is learned
         keep[-1], d, z = True, np.zeros_like(d), np.zeros_like(z)
     d, V = d[keep], V[:, keep]

@@ -11,7 +11,7 @@ the weighted mean of all items, which two sums can be brought to (`+`, `-`) at t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ from .queries import BATCH_ROWS
 Preferences = QueryPreferences | PairPreferences
 
 SPREAD_COLUMNS = 256
+CANCELLED = 1e3  # times their sum, from which on terms lose more digits than the rows have lost by being differences
+SINGLE = (1e-12, 1e15)  # the range of values whose squares single precision holds, with room for sums of them
 CLEAR = 32.0  # times what rounding leaves of a constant column, from which on a column varies
 
 
@@ -53,6 +55,13 @@ class Statistics:
         weight = self.weight if self.weight > 0 else max(1, self.n_pairs)  # explicit pairs alone have no rows to weigh
         deviation = np.sqrt(np.maximum(0.0, np.diag(self.gram)) / weight)
         return deviation if self.rounding is None else np.where(deviation > CLEAR * self.rounding, deviation, 0.0)
+
+    def emptied(self) -> Statistics:
+        """The sums of no rows, of the same shape."""
+        zeros = {
+            name: np.zeros_like(getattr(self, name)) for name in ("gram", "cross", "square", "mean", "target_mean")
+        }
+        return replace(self, **zeros, weight=0.0, n_rows=0, n_queries=0, n_pairs=0, rounding=None)
 
     def __add__(self, other: Statistics) -> Statistics:
         return self._combine(other, +1)
@@ -101,29 +110,36 @@ def statistics(
     T = y - target_mean
     centre = np.zeros(n_columns)
     if F.beta > 0:
-        T = np.column_stack([T, np.ones(len(T))])  # F 1 goes along: it gives the mean of Phi
-        # any point near that mean keeps the sums free of cancellation
-        centre = reader()(slice(0, BATCH_ROWS)).mean(axis=0, dtype=np.float64).astype(dtype).astype(np.float64)
+        T = np.column_stack([T, np.zeros(len(T))])  # F 1 goes along, as 0 about -1: it gives the mean of Phi
+        centre = _near_mean(F, reader()).astype(dtype).astype(np.float64)
     width = n_columns + T.shape[1]
     shift = np.concatenate([centre, np.zeros(T.shape[1])]).astype(dtype)
+    early = shift if F.beta > 0 and F.means.uneven else 0 * shift  # before means are taken, which round
+    late = shift - early
+    late[n_columns + y.shape[1] :] = -1
 
     def accumulate(batches: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
-        read = reader() if isinstance(F, PairPreferences) else _appended(reader(), T.astype(dtype))
+        read = reader() if isinstance(F, PairPreferences) else _appended(reader(), T.astype(dtype), early[:n_columns])
         total, product, level = np.zeros((width, width)), np.empty((width, width), dtype=dtype), np.zeros(width)
         with np.errstate(over="ignore", invalid="ignore"):  # callers check the sums
             for batch in batches:
-                for A in F.factor(batch, read, shift, level):
+                for A in F.factor(batch, read, late, level):
                     if isinstance(F, PairPreferences):  # margins belong to pairs, not to rows
-                        A = np.hstack([A, (F.s[batch, None] * T[batch]).astype(dtype)])
+                        A = np.hstack([A.astype(dtype, copy=False), (F.s[batch, None] * T[batch]).astype(dtype)])
                     total += np.matmul(A.T, A, out=product)
         return total, level
 
-    if isinstance(F, QueryPreferences) and array is not None and fused.serves(F, array):
-        parts = fused.accumulated(F, array, T, centre)
+    even = isinstance(F, QueryPreferences) and not F.means.uneven
+    if even and array is not None and fused.serves(F, array):
+        ones = np.ones((len(T), T.shape[1] - y.shape[1]))
+        parts = fused.accumulated(F, array, np.hstack([T[:, : y.shape[1]], ones]), centre)
     else:
         parts = share(accumulate, F.batches(width), cost=float(F.shape[1]) * width, label="sums over rows")
     total = sum((part for part, _ in parts), start=np.zeros((width, width)))
-    rounding = np.finfo(dtype).eps * np.max([level[:n_columns] for _, level in parts], axis=0, initial=0.0)
+    level = np.max([level[:n_columns] for _, level in parts], axis=0, initial=0.0)
+    if early.any():
+        level = level + np.abs(centre) * np.max(F.between)
+    rounding = np.finfo(dtype).eps * level
     t = y.shape[1]
     gram, cross, square = total[:n_columns, :n_columns], total[:n_columns, n_columns:], np.diag(total)[n_columns:]
     if F.beta > 0:
@@ -132,6 +148,32 @@ def statistics(
         centre = centre + delta
     gram, cross = np.ascontiguousarray(gram), cross[:, :t].copy()
     return _statistics(F, gram, cross, square[:t].copy(), centre, target_mean, rounding)
+
+
+def _near_mean(F: QueryPreferences, read: Read) -> np.ndarray:
+    """(n,) the mean of the heaviest rows: sums about it are free of cancellation."""
+    rows: Rows = slice(0, BATCH_ROWS)
+    if F.u is None:
+        return read(rows).mean(axis=0, dtype=np.float64)
+    if len(F.u) > BATCH_ROWS:
+        rows = np.sort(np.argpartition(-F.u, BATCH_ROWS)[:BATCH_ROWS])
+    u = F.u[rows] / F.u.max()
+    return u @ read(rows).astype(np.float64, copy=False) / u.sum()
+
+
+def fits_single(F: Preferences, X: Any, y: np.ndarray, gram: np.ndarray) -> bool:
+    """Whether sums in single precision, of which `gram` is one, have neither overflowed nor vanished.
+
+    Only columns whose squares look odd are looked at.
+    """
+    root = np.max(F.s, initial=0.0) if isinstance(F, PairPreferences) else np.sqrt(np.max(F.S * F.between**2))
+    d = np.diag(gram)
+    odd = np.flatnonzero(~((d > SINGLE[0] ** 2) & (d < SINGLE[1] ** 2)))
+    tops = [np.abs(y).max(initial=0) * root]
+    if len(odd):
+        V = abs(X[:, odd])
+        tops += list(np.ravel((V.toarray() if sparse.issparse(V) else V).max(axis=0)) * root)
+    return all(top == 0 or SINGLE[0] < top < SINGLE[1] for top in tops)
 
 
 def column_deviation(F: QueryPreferences, X: Any) -> np.ndarray:
@@ -170,16 +212,25 @@ def sparse_terms(F: QueryPreferences, X: sparse.csr_array) -> list[tuple[sparse.
     return terms
 
 
-def sparse_sums_cancel(F: QueryPreferences, X: sparse.csr_array) -> bool:
-    """Whether the terms of X'Lt X are so much larger than their sum that it would be rounding.
+@np.errstate(over="ignore", invalid="ignore")  # callers check that the sums are finite
+def sparse_sums_cancel(F: QueryPreferences, X: sparse.csr_array, *, scaled: bool = False) -> bool:
+    """Whether the terms of X'Lt X are so much larger than their sum that digits are lost.
 
-    So it is for columns far from zero in every row, which are not sparse.
+    So it is for columns far from zero in every row, which are not sparse. Where columns are `scaled` each counts by
+    itself, but for those that do not vary.
     """
-    squares = [M.multiply(M).T @ w for M, w in sparse_terms(F, X)]
-    largest = float(np.max(np.sum(squares, axis=0), initial=0.0))
-    return bool(np.any(np.finfo(np.float64).eps * squares[0] > 1e-9 * largest))
+    terms = sparse_terms(F, X)
+    squares = [M.multiply(M).T @ w for M, w in terms]
+    if F.beta > 0:
+        squares.append(-F.beta * F.weight * (F.S @ terms[-1][0] / F.weight) ** 2)
+    sums, largest = np.sum(squares, axis=0), np.max(np.abs(squares), axis=0)
+    if not scaled:
+        return bool(np.any(largest > CANCELLED * np.max(sums, initial=0.0)))
+    varies = sums > CLEAR * np.finfo(np.float64).eps * largest
+    return bool(np.any(varies & (largest > CANCELLED * sums)))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def sparse_statistics(F: QueryPreferences, X: sparse.csr_array, y: np.ndarray) -> Statistics:
     """The same sums for sparse X, without forming F X."""
     z, target_mean = targets(F, y)
@@ -201,14 +252,17 @@ def sparse_pair_statistics(F: PairPreferences, X: sparse.csr_array, y: np.ndarra
     return _statistics(F, (A.T @ A).toarray(), A.T @ z, np.einsum("it,it->t", z, z), *zeros)
 
 
-def _appended(read: Read, T: np.ndarray) -> Read:
-    """Rows of [V, T], which may be overwritten."""
-    scratch = Scratch(T.dtype)
+def _appended(read: Read, T: np.ndarray, centre: np.ndarray) -> Read:
+    """Rows of [V - centre, T], which may be overwritten."""
+    scratch, shifted = Scratch(T.dtype), bool(centre.any())
 
     def read_both(rows: Rows) -> np.ndarray:
         V, t = read(rows), T[rows]
         both = scratch(len(V), V.shape[1] + t.shape[1])
-        both[:, : V.shape[1]] = V
+        if shifted:
+            np.subtract(V, centre, out=both[:, : V.shape[1]])
+        else:
+            both[:, : V.shape[1]] = V
         both[:, V.shape[1] :] = t
         return both
 

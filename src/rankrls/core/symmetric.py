@@ -32,9 +32,15 @@ def cutoff(n: int, dtype: Any = np.float64) -> float:
     return max(n, 10) * np.finfo(np.float64).eps if dtype == np.float64 else 10 * float(np.finfo(dtype).eps)
 
 
+def heard(z: np.ndarray, top: float, square: np.ndarray, dtype: Any) -> np.ndarray:
+    """(r,) whether A'z lies in a direction by more than rounding: one of small eigenvalue then counts all the same."""
+    eps = float(np.finfo(np.dtype(dtype)).eps)
+    return np.any(np.abs(z) > 10 * len(z) * eps * np.sqrt(top) * np.sqrt(np.maximum(square, 0)), axis=1)
+
+
 def ill_conditioned(M: np.ndarray, alpha: float) -> bool:
     """Whether a Cholesky factor of M + alpha I may lose half of the digits or more."""
-    return alpha < UNCLEAR * float(np.trace(M))
+    return alpha < float(np.sum(UNCLEAR * np.diag(M)))
 
 
 def whitening(K: np.ndarray, tolerance: float) -> np.ndarray:

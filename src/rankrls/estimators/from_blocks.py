@@ -322,6 +322,8 @@ def combined(before: Statistics | None, sums: Statistics, alpha: float, *, learn
     checks.check_no_overflow(after)
     if not learn:
         checks.check_sums(after, before)
+        if after.n_rows == 0:
+            return before.emptied()
         checks.check_forgettable(after, before, alpha)
     return after
 

@@ -344,7 +344,10 @@ class RelationModel(BaseEstimator):
         if isinstance(kernel, Precomputed):
             frame = names.similarities(frame, ids.labels if ids.named else None, "X" if end == "source" else "Z")
         if end == "source" and not isinstance(kernel, Precomputed):
-            return validate_data(self, frame, accept_sparse="csr", dtype=FLOATS, reset=False)
+            try:
+                return validate_data(self, frame, accept_sparse="csr", dtype=FLOATS, reset=False)
+            except ValueError as error:
+                raise checks.unreadable(error, frame) from None
         feature_names = None if isinstance(kernel, Precomputed) else getattr(self, "target_feature_names_in_", None)
         return as_objects(frame, "X" if end == "source" else "Z", own.shape[1], feature_names)
 

@@ -16,7 +16,7 @@ from ..kernels import Kernel, Precomputed
 from ..problems.base import Model
 from ..problems.choice import Choice
 from ..problems.constrained import Preferred
-from ..system.types import Matrix
+from ..system.types import DTypeLike, Matrix
 from .confidence import noise_of
 from .training import TrainedOn, Training
 
@@ -46,8 +46,8 @@ class Weights:
     @classmethod
     def of(cls, model: Model, data: Training, regression: float) -> Weights:
         """The solution in the precision and the shape of the caller's data."""
-        coef = model.coef.astype(data.dtype)
-        free = model.intercept.astype(data.dtype) if regression > 0 else np.zeros_like(model.intercept)
+        coef = rounded(model.coef, data.dtype)
+        free = rounded(model.intercept, data.dtype) if regression > 0 else np.zeros_like(model.intercept)
         intercept = float(free[0]) if data.flat else free
         if data.kernel is None:
             return cls(intercept, coef=coef[:, 0] if data.flat else coef.T)
@@ -56,6 +56,14 @@ class Weights:
         X = data.X if isinstance(data.kernel, Precomputed) else data.X.copy()  # the caller may change its rows
         points = X if data.points is None else data.points
         return cls(intercept, dual_coef=coef[:, 0] if data.flat else coef, X_fit=points, kernel=data.kernel)
+
+
+@np.errstate(over="ignore")
+def rounded(values: np.ndarray, dtype: DTypeLike) -> np.ndarray:
+    """Weights or scores in the precision of the data, unless its range does not hold the largest of them."""
+    small = values.astype(dtype, copy=False)
+    top = np.nanmax(np.abs(values), initial=0.0)
+    return small if top == 0 or np.finfo(dtype).bits == 64 or 1e-30 < top < 1e30 else values
 
 
 @dataclass(frozen=True)
@@ -94,7 +102,7 @@ class Selected:
         noise = None
         if data.flat and len(data.queries) > 1:
             noise = noise_of(data.y[:, 0], np.asarray(chosen.predictions[:, 0], dtype=float), data.queries)
-        predictions = data.all_rows(chosen.predictions).astype(data.dtype, copy=False)
+        predictions = rounded(data.all_rows(chosen.predictions), data.dtype)
         return cls(
             chosen.alphas,
             chosen.scores,

@@ -16,7 +16,7 @@ from ..core.queries import Queries
 from ..core.statistics import Statistics, column_deviation
 from ..metrics import Metric, get_metric
 from ..problems import choice
-from ..problems.base import HeldOutFold, Model
+from ..problems.base import HeldOutFold, Model, silenced
 from ..problems.choice import Choice, Judged, Problem, Setting
 from ..problems.iterative import Iterative
 from ..problems.primal import Primal
@@ -81,13 +81,25 @@ class Setup:
             return leave_pair_out(self.data, self.F, self.scale, metric, alphas)
         folds, groups = folds_of(cv, self.data, item_fold=self._item_fold, refits=isinstance(self.problem, Iterative))
         settings = [Setting(alpha=float(alpha)) for alpha in alphas]
-        leave_out = lambda layer: self.problem.leave_out(layer, alphas / self.unit)
+        problem = self.problem
+
+        def leave_out(layer: Any) -> np.ndarray:
+            held = problem.leave_out(layer, alphas / self.unit)
+            if getattr(problem, "total", None) is not None:  # pairs, or rows elsewhere, are always left to learn from
+                return held
+            return silenced(held, self.data.X, problem.y, layer, problem.F)
+
         return choice.judge(leave_out, settings, self.data.truth, folds, groups, metric)
 
     def _item_fold(self, rows: np.ndarray) -> HeldOutFold:
         if not self.items:
             return HeldOutFold(rows, whole=False)
-        return HeldOutFold(rows, self.unit / choice.item_factor(self.F, rows))
+        left = choice.item_factor(self.F, rows)
+        if left == 0:
+            rest = self.F.restrict(HeldOutFold(rows).rest(self.F.shape[0]))
+            checks.check_copies(rest.queries.labels, rest.queries.sizes, rest.S, "queries")
+            raise ValueError("a fold leaves a single row: nothing is left to learn from")
+        return HeldOutFold(rows, self.unit / left)
 
     def _check_range(self) -> None:
         if isinstance(self.problem, Primal):

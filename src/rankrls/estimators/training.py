@@ -174,7 +174,8 @@ class Training:
     def primal(self, F: Preferences, y: np.ndarray) -> Primal:
         """The problem in the space of the features: columns, or kernels to the basis points."""
         if self.kernel is None:
-            return Primal(F, Identity(self.X.shape[1]), self.X, y, self.dtype, scaled=float(self.scaled))
+            problem = Primal(F, Identity(self.X.shape[1]), self.X, y, self.dtype, scaled=float(self.scaled))
+            return problem if problem.in_range else replace(problem, dtype=np.float64)
         return Primal(F, Nystroem(self.kernel, self.points), self.X, y, np.float64)
 
     def all_rows(self, V: np.ndarray) -> np.ndarray:

@@ -328,10 +328,22 @@ def _square_norms(X: Array) -> np.ndarray:
 
 
 def _square_distances(X: Array, Z: Array) -> np.ndarray:
-    """(m, r) ||x - z||^2 = ||x||^2 + ||z||^2 - 2 x'z, about the mean of Z: far from the origin the squares cancel."""
+    """(m, r) ||x - z||^2 = ||x||^2 + ||z||^2 - 2 x'z, about the mean of Z: far from the origin the squares cancel.
+
+    Sparse columns stay as they are, but for those far from zero in most rows, which are not sparse.
+    """
     if not (sparse.issparse(X) or sparse.issparse(Z)):
         middle = Z.mean(axis=0) if len(Z) else 0.0
-        X, Z = X - middle, Z - middle
+        return _expanded(X - middle, Z - middle)
+    moments = Moments.of(Z)
+    far = moments.mean**2 * moments.count > 10 * moments.square
+    if not far.any():
+        return _expanded(X, Z)
+    dense = [V.toarray() if sparse.issparse(V) else V for V in (X[:, far], Z[:, far])]
+    return _square_distances(*dense) + _expanded(X[:, ~far], Z[:, ~far])
+
+
+def _expanded(X: Array, Z: Array) -> np.ndarray:
     D = _dot(X, Z)
     D *= -2
     D += _square_norms(X)[:, None]

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ..core.preferences import QueryPreferences
+from ..core.queries import Queries
 from ..core.statistics import Statistics
 
 
@@ -52,7 +54,7 @@ class HeldOutFold:
         return np.flatnonzero(stay)
 
 
-HEAVY = 0.999  # a fold with a larger share of the loss leaves too few digits to the rest when it is subtracted
+HEAVY = 0.5  # a fold with a larger share of the loss takes digits from the rest when it is subtracted
 
 
 def heavy_queries(F: QueryPreferences) -> list[HeldOutFold]:
@@ -79,11 +81,67 @@ def without_rounding(C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.nda
     with eigenvalues d. A fold that leaves nothing to learn from has no opinion, not a random one.
     """
     root = np.sqrt(np.where(np.isfinite(d), d, 0.0)).astype(C.dtype)[:, None]  # ||f|| in the loss is ||sqrt(d) c||
+    unit = np.abs(c).max(axis=0, initial=0)  # squares of tiny values would vanish
+    unit = np.where(unit > 0, unit, 1)
     eps, most = float(np.finfo(C.dtype).eps), 1e-6 if C.dtype == np.float64 else 1e-3
     smallest = np.where(alphas > 0, alphas, np.min(d, initial=np.inf))  # alpha = 0 goes with d > 0
     condition = np.repeat(1 + root.max(initial=0) ** 2 / smallest, c.shape[1] // len(alphas))
-    limit = np.minimum(100 * eps * condition, most) * np.linalg.norm(root * c, axis=0)
-    C *= (np.linalg.norm(root * C, axis=1) > limit)[:, None]
+    limit = np.minimum(100 * eps * condition, most) * np.linalg.norm(root * (c / unit), axis=0)
+    C *= (np.linalg.norm(root * (C / unit), axis=1) > limit)[:, None]
+
+
+def silenced(
+    scores: np.ndarray, X: Any, y: np.ndarray, folds: Sequence[HeldOutFold] | None, F: QueryPreferences
+) -> np.ndarray:
+    """Held-out scores (m, k, t) with no opinion on rows without which all labels tie, or all rows, in place.
+
+    Where nothing is left to learn from, scores would be rounding. With a free intercept they are the mean of labels.
+    """
+    queries, free, m = F.queries, F.beta > 0, len(y)
+    some_row = np.empty(len(queries), dtype=np.intp)
+    some_row[queries.codes] = np.arange(m)
+    other = np.any(y != y[some_row[queries.codes]], axis=1)
+    labels = np.bincount(queries.codes[other], minlength=len(queries)) > 0  # queries with two different labels
+    rows = _varying(X, queries)
+    if folds is None and labels.sum() > 1 and rows.sum() > 1:
+        return scores
+    for fold in [HeldOutFold(queries.rows(q)) for q in range(len(queries))] if folds is None else folds:
+        inside = np.zeros(len(queries), dtype=bool)
+        inside[queries.codes[fold.rows]] = True
+        if not fold.whole or inside.all() or (labels[~inside].any() and rows[~inside].any()):
+            continue
+        rest, first = fold.rest(m), some_row[~inside]
+        tied = not labels[~inside].any() and (not free or bool(np.all(y[first] == y[first[0]])))
+        if free and tied:
+            scores[fold.rows] = y[first[0]]
+        elif free and not _differ(X, rest):
+            scores[fold.rows] = np.average(y[rest], axis=0, weights=None if F.u is None else F.u[rest] / F.weight)
+        elif not free:
+            scores[fold.rows] = 0.0
+    return scores
+
+
+def _varying(X: Any, queries: Queries) -> np.ndarray:
+    """(q,) whether the rows of a query differ; looked up until two queries are found, others count as varying too."""
+    varies = np.ones(len(queries), dtype=bool)
+    found = 0
+    for q in range(len(queries)):
+        varies[q] = _differ(X, queries.rows(q))
+        found += varies[q]
+        if found > 1:
+            break
+    return varies
+
+
+def _differ(X: Any, rows: np.ndarray) -> bool:
+    """Whether some rows of X differ."""
+    rows = np.arange(X.shape[0])[rows]
+    for i in range(1, len(rows), 1024):
+        part = X[np.append(rows[0], rows[i : i + 1024])]
+        part = part.toarray() if hasattr(part, "toarray") else part
+        if np.any(part[1:] != part[0]):
+            return True
+    return False
 
 
 def tied_where_equal(scores: np.ndarray) -> np.ndarray:

@@ -11,13 +11,11 @@ import numpy as np
 from scipy import sparse
 
 from .. import checks
-from ..core.dual import DualSystem, dual_system, linear_dual_system
+from ..core.dual import DualSystem, column_blocks, dual_system, linear_dual_system
 from ..core.preferences import QueryPreferences
 from ..core.queries import Batch
 from ..core.ridge import RidgePath, held_out
-from ..core.statistics import (
-    target_mean_of,
-)
+from ..core.statistics import sparse_sums_cancel, target_mean_of
 from .base import HeldOutFold, Model, careful, heavy_queries, tied_where_equal, without_rounding
 
 
@@ -46,7 +44,7 @@ class Dual:
         y = self.y - self.target_mean
         if not self.linear:
             return dual_system(self.F, self.K, y)
-        if sparse.issparse(self.K):
+        if self._stays_sparse:
             return dual_system(self.F, (self.K @ self.K.T).toarray().astype(np.float64), y)
         return linear_dual_system(self.F, self.K, y)
 
@@ -64,11 +62,28 @@ class Dual:
         return [self._model(self.path.coef(alpha)) for alpha in alphas]
 
     def _model(self, b: np.ndarray) -> Model:
-        a = self.F.T @ _orthogonal(b, self.system.v)
+        unit = float(np.abs(b).max(initial=0)) or 1.0  # tiny weights of rows times tiny solutions may be no numbers
+        b = _orthogonal(b / unit, self.system.v)
+        coef = (self._columns(b) if self.linear else self.F.T @ b) * unit
         intercept = np.zeros(self.y.shape[1])
         if self.F.beta > 0:
-            intercept = np.average(self.y - self.system.KF @ b, axis=0, weights=self.F.u)
-        return Model(self.K.T @ a if self.linear else a, intercept)
+            f = self.K @ coef if self.linear else self.system.KF @ (b * unit)
+            intercept = self._mean(self.y - f)
+        return Model(coef, intercept)
+
+    def _columns(self, b: np.ndarray) -> np.ndarray:
+        """(n, t) X'F'b; rows that are not sparse, or far from zero, are centred first."""
+        if self._stays_sparse:
+            return self.K.T @ (self.F.T @ b)
+        return np.concatenate([(self.F @ columns).T @ b for columns in column_blocks(self.K)])
+
+    def _mean(self, V: np.ndarray) -> np.ndarray:
+        """The weighted mean over all rows; weights are divided first, so that large values do not overflow."""
+        return V.mean(axis=0) if self.F.u is None else (self.F.u / self.F.weight) @ V
+
+    @cached_property
+    def _stays_sparse(self) -> bool:
+        return sparse.issparse(self.K) and not sparse_sums_cancel(self.F, self.K.astype(np.float64))
 
     def leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
         """A dense solve per fold and alpha, of the size of the fold."""
@@ -89,7 +104,7 @@ class Dual:
         S[:, path.d == 0] = 0
         centred = self.y - self.target_mean
         if F.beta > 0:
-            S -= np.average(S, axis=0, weights=F.u)
+            S -= self._mean(S)
         scores = np.full((F.shape[0], len(alphas), self.y.shape[1]), np.nan)
         if folds is None:
             parts = [(batch, 1.0) for batch in F.batches()]

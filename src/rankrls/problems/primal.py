@@ -14,13 +14,14 @@ from .. import checks
 from ..core.features import Features, Identity, Projected
 from ..core.means import Read, Rows
 from ..core.pairs import PairPreferences
-from ..core.penalty import per_deviation
+from ..core.penalty import per_deviation, steep
 from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Batch
 from ..core.ridge import RidgePath, held_out
 from ..core.statistics import (
     Preferences,
     Statistics,
+    fits_single,
     sparse_pair_statistics,
     sparse_statistics,
     sparse_sums_cancel,
@@ -52,6 +53,10 @@ class Primal:
     def sums(self) -> Statistics:
         if self.total is not None:
             return self.total
+        return self._sums if self.in_range else replace(self, dtype=np.float64)._sums
+
+    @cached_property
+    def _sums(self) -> Statistics:
         if self._stays_sparse:
             if isinstance(self.F, PairPreferences):
                 return sparse_pair_statistics(self.F, self.X, self.y)
@@ -61,11 +66,17 @@ class Primal:
         return statistics(self.F, self._reader, self.y, self.features.n_columns, self.dtype, array)
 
     @cached_property
+    def in_range(self) -> bool:
+        """Whether the precision of the rows holds their squares."""
+        single = self.dtype == np.float32 and isinstance(self.features, Identity)
+        return not single or fits_single(self.F, self.X, self.y, self._sums.gram)
+
+    @cached_property
     def _stays_sparse(self) -> bool:
         """Whether sums are taken without making rows dense."""
         if not (sparse.issparse(self.X) and isinstance(self.features, Identity)):
             return False
-        return isinstance(self.F, PairPreferences) or not sparse_sums_cancel(self.F, self.X)
+        return isinstance(self.F, PairPreferences) or not sparse_sums_cancel(self.F, self.X, scaled=bool(self.scaled))
 
     @property
     def _reader(self) -> Callable[[], Read]:
@@ -107,7 +118,7 @@ class Primal:
 
     @property
     def _rows(self) -> Primal | None:
-        looks = self.total is None and self.features.W is None
+        looks = self.total is None and (self.features.W is None or steep(self.W))
         return self if looks and isinstance(self.F, QueryPreferences) else None
 
     def look(self, V: np.ndarray) -> Statistics:
@@ -151,6 +162,8 @@ class Primal:
         scores = np.empty((F.shape[0], len(alphas), self.y.shape[1]), dtype=self.dtype)
         rotate = self.rotation(basis, sums.mean.astype(self.dtype))
         t, r = self.y.shape[1], basis.shape[1]
+        u = np.ones(F.shape[0]) if F.u is None else F.u
+        ybar = np.stack([F.queries.sum(u * column) / F.S for column in (self.y - sums.target_mean).T], axis=1)
         c = (np.repeat(D, t, axis=1) * np.tile(z, len(alphas)))[:r]
 
         def work(share_of_batches: Sequence[Batch]) -> None:
@@ -167,9 +180,12 @@ class Primal:
                 C = held_out(B.reshape(g, batch.length, len(D)), target_rows, D, z, complete=False)
                 without_rounding(C[:, :r], c, path.d, alphas)
                 held = tied_where_equal(V.reshape(g, batch.length, r) @ C[:, :r])
-                held += mean[:, None] @ C[:, :r]
-                if F.beta > 0:
-                    held += C[:, r:] / np.sqrt(F.beta * sums.weight)
+                level = mean[:, None] @ C[:, :r]
+                held += level
+                if F.beta > 0:  # the mean of y - f over the rows that stay; over all rows both have mean zero
+                    own = F.S[batch.queries][:, None, None]
+                    gap = np.tile(ybar[batch.queries], len(alphas))[:, None] - level
+                    held -= (own / (sums.weight - own) * gap).astype(self.dtype)
                 scores[batch.rows] = held.reshape(-1, *scores.shape[1:])
 
         share(work, batches, cost=float(F.shape[0]) * basis.size, label="held-out queries")
@@ -210,6 +226,9 @@ class Primal:
         A fold that cuts a query changes the pairs among the rest: their sums are put together from moments of tie
         levels, or computed anew.
         """
+        if W is not None and steep(W) and self.total is None and total is self.sums:
+            white = replace(self, features=Projected(self.features, W))
+            return white._leave_folds_out(folds, white.sums, None, alphas)
         scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan, dtype=self.dtype)
         cut = None
         if isinstance(self.F, QueryPreferences) and CutQuery.pays(self.F, folds, self.features.n_columns + 1):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from .. import checks
-from ..core.penalty import unwhitened, whitened
+from ..core.penalty import gentle, steep, unwhitened, whitened
 from ..core.ridge import RidgePath, primal
 from ..core.statistics import Statistics
 from ..core.symmetric import UNCLEAR, ill_conditioned, solve_shifted
@@ -42,13 +42,18 @@ class Solved:
 
         Given the rows, directions that rounding hides are found.
         """
+        if W is not None and steep(W):
+            if rows is None:
+                return cls(sums, primal(sums, gentle(W), dtype), W)
+            path = primal(rows.look(W), None, dtype)
+            return cls(sums, replace(path, basis=W @ path.basis), W)
         return cls(sums, primal(sums, W, dtype, None if rows is None else rows.look), W)
 
     def model(self, alpha: float, rows: ReadableRows | None = None) -> Model:
         """The model at alpha; given the rows, with the digits that A'A has lost restored."""
         path, D = self.path, self.path.inverse(np.array([alpha]))
         c = D * path.z
-        if rows is not None and path.condition(alpha) * UNCLEAR > 1:
+        if rows is not None and _by_columns(self.W) and path.condition(alpha) * UNCLEAR > 1:
             for _ in range(STEPS):
                 gradient = rows.gradient(Model.of(path.basis @ c, self.sums))
                 step = D * (path.basis.T @ gradient - alpha * c)  # Newton: only the Hessian comes from the sums
@@ -60,7 +65,7 @@ class Solved:
 
 def needs_rows(sums: Statistics, W: np.ndarray | None, alphas: Any) -> bool:
     """Whether the smallest alpha depends on digits that the sums have lost, and the rows have not."""
-    return _by_columns(W) and ill_conditioned(whitened(sums, W)[0], float(np.min(alphas)))
+    return steep(W) or (_by_columns(W) and ill_conditioned(whitened(sums, W)[0], float(np.min(alphas))))
 
 
 def model_at(
@@ -71,12 +76,14 @@ def model_at(
     coef = cholesky_solution(sums, alpha, W)
     if coef is not None:
         return Model.of(coef, sums)
-    rows = rows if _by_columns(W) else None
+    rows = rows if _by_columns(W) or steep(W) else None
     return Solved.of(sums, W, dtype, rows).model(alpha, rows)
 
 
 def cholesky_solution(sums: Statistics, alpha: float, W: np.ndarray | None = None) -> np.ndarray | None:
     """(n, t) the solution at one alpha; None where a Cholesky factor may lose half of the digits."""
+    if steep(W):
+        return None
     gram, cross = whitened(sums, W)
     if ill_conditioned(gram, alpha):
         return None
