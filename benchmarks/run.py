@@ -24,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
 import benchmarks.measure
+from benchmarks.feedback_speed import feedback
 from benchmarks.generated import ragged, search_data
 from benchmarks.measure import Measured, Row, machine, measure
 from benchmarks.outofcore import outofcore
@@ -305,6 +306,7 @@ def reading(quick: bool) -> Iterator[Row]:
 SUITES: dict[str, Callable[[bool], Iterator]] = {
     "linear": linear,
     "small": small,
+    "feedback": feedback,
     "kernel": kernel,
     "sparse": sparse,
     "pursuit": pursuit,
