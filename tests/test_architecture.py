@@ -35,7 +35,7 @@ FLOORS = [
     Floor(
         ("datasets",),
         {
-            0: "files are written as a whole, downloads tell how far they are",
+            0: "files are written as a whole, downloads report their progress",
             1: "rows are grouped by query",
             2: "what a caller hands in is checked",
         },
@@ -43,7 +43,7 @@ FLOORS = [
     Floor(
         ("problems", "relations", "selection"),
         {
-            0: "long passes use threads and tell how far they are",
+            0: "long passes use threads and report their progress",
             1: "a problem is made of preferences, features and a ridge path",
             2: "settings are chosen by a metric",
         },

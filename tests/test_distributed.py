@@ -297,7 +297,7 @@ def test_what_is_not_fitted_on_a_cluster(client):
         dask_fit(RankRLS(kernel="rbf"), ddf)
     with pytest.raises(ValueError, match="no column 'grade', which y names"):
         dask_fit(RankRLS(), ddf, y="grade")
-    with pytest.raises(ValueError, match="'qid' .* is no feature"):
+    with pytest.raises(ValueError, match="'qid' .* is not numeric"):
         dask_fit(RankRLS(), ddf, features=[*FEATURES, "qid"], qid="w")
     broken = rows().drop(columns="w")
     broken.loc[300, "f1"] = np.nan

@@ -183,7 +183,7 @@ def test_no_such_file_is_said_at_once_with_what_to_do(tmp_path, pauses):
 def test_offline_is_said(tmp_path):
     with Server() as server:
         remote = server.remote()
-    with pytest.raises(DownloadError, match=r"could not be had in 5 tries \(.*refused.*\): are you offline\?"):
+    with pytest.raises(DownloadError, match=r"could not be downloaded in 5 tries \(.*refused.*\): are you offline\?"):
         fetched(remote, tmp_path)
     with pytest.raises(DownloadError, match="is not there, and download=False"):
         fetched(remote, tmp_path, download=False)

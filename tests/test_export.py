@@ -169,7 +169,7 @@ def test_features_without_weight_are_left_to_others():
         (lambda: scaled(MaxAbsScaler(clip=True)), "MaxAbsScaler(clip=True) is not linear"),
         (lambda: RankRLS(1.0, kernel="precomputed").fit(X @ X.T, y, qid=qid), "a precomputed kernel"),
         (lambda: RankRLS(1.0, kernel=lambda A, B: A @ B.T).fit(X, y, qid=qid), "a Python function"),
-        (lambda: scaled(Normalizer()), "Normalizer is no scaler"),
+        (lambda: scaled(Normalizer()), "Normalizer is not a scaler"),
         (lambda: make_pipeline(PerQueryMinMax(), RankRLS(1.0)).fit(X, y), "within queries"),
         (lambda: RankRLS(1.0), "not fitted"),
     ],

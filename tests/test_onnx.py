@@ -179,7 +179,7 @@ def precomputed(estimator):
         (lambda: ConditionalRankRLS(1.0, kernel="precomputed").fit(np.eye(3), np.eye(3)), "precomputed kernel"),
         (lambda: ConditionalRankRLS(1.0, kernel=lambda A, B: A @ B.T).fit(X[:5], np.eye(5)), "Python function"),
         (lambda: make_pipeline(PerQueryMinMax(), RankRLS(1.0)).fit(X, y), "within queries"),
-        (scaled(PowerTransformer()), "PowerTransformer is no scaler"),
+        (scaled(PowerTransformer()), "PowerTransformer is not a scaler"),
         (scaled(SimpleImputer(add_indicator=True)), "without indicators"),
         (lambda: make_pipeline(SimpleImputer(), RankRLS(1.0)).fit(np.c_[X, np.full(len(X), np.nan)], y), "were empty"),
         (lambda: RankRLS(1.0), "not fitted"),

@@ -199,7 +199,7 @@ def check_query_mass(queries: Queries, weights: np.ndarray | None, weighting: st
 
 
 def check_copies(labels: np.ndarray, sizes: np.ndarray, copies: np.ndarray, weighting: str) -> None:
-    """The same for queries of so many rows, and copies of them."""
+    """The same for queries with this many rows, and copies of them."""
     thin = (sizes > 1) & (copies <= 1)
     if weighting == "queries" and thin.any():
         q = int(np.argmax(thin))

@@ -84,7 +84,7 @@ _ROUTING = "_metadata_request"  # where scikit-learn keeps what set_fit_request 
 
 
 class ModelFileError(ValueError):
-    """A file that is no model, or not a whole one.
+    """A file that is not a model, or not a complete one.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Pred
     Raises
     ------
     ModelFileError
-        If the file is no model file, is damaged or incomplete, is of a newer version, or holds something unknown.
+        If the file is not a model file, is damaged or incomplete, is of a newer version, or holds something unknown.
 
     Examples
     --------

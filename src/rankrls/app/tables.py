@@ -43,7 +43,7 @@ class Chosen:
     features: Sequence[str] | None = None
     missing: str | float = "nan"  # or "minimum", or a number
     docid: str | None = None
-    exclude: Sequence[str] = ()  # columns that are no features
+    exclude: Sequence[str] = ()  # columns that are not features
 
 
 @dataclass(frozen=True)

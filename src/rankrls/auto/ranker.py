@@ -43,7 +43,7 @@ class StackPart:
         return scores_of(self.map, self.weight * self.coef, N)
 
 
-DOUBLE_ROWS = 20_000  # up to so many rows are scored in double precision
+DOUBLE_ROWS = 20_000  # up to this many rows are scored in double precision
 
 
 class AutoRanker(Ranker):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-MOST_COLUMNS = 400  # pairs are looked for among so many columns at most
+MOST_COLUMNS = 400  # at most this many columns are searched for pairs
 VARIANT = 0.9  # of the best lift among the variants of a pair
 LEAST = 2.0
 

@@ -64,7 +64,7 @@ class Kinds:
 
 @dataclass(frozen=True)
 class LabelColumns:
-    """Names of the columns that are no features."""
+    """Names of the columns that are not features."""
 
     y: Any = None
     qid: Any = None
@@ -231,7 +231,7 @@ def _feature_types(schema: Any, features: list[str], what: str) -> tuple[list[in
         single &= (types.is_floating(kind) and kind.bit_width <= 32) or types.is_boolean(kind)
     if wrong:
         raise ValueError(
-            f"{what}: {', '.join(wrong[:5])} {'is no feature' if len(wrong) == 1 else 'are no features'}: give a query "
+            f"{what}: {', '.join(wrong[:5])} {'is' if len(wrong) == 1 else 'are'} not numeric: give a query "
             "without them, e.g. polars.scan_parquet(path).drop(...), and name label and query id by y= and qid="
         )
     if not features:

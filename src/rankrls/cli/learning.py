@@ -110,7 +110,7 @@ def _views(groups: list[list[str]], shared: list[Any], data: RankingData) -> lis
             elif first.isdecimal() and (last or first).isdecimal() and int(first) > 0:
                 columns.extend(range(int(first) - 1, int(last or first)))
             else:
-                raise ValueError(f"--views: {word!r} is no column; columns are named, or numbered from 1 as in 1-10")
+                raise ValueError(f"--views: {word!r} is not a column; columns are named, or numbered from 1 as in 1-10")
         views.append(View(columns, kernel, basis if kernel is not None else None))
     return views
 

@@ -130,7 +130,7 @@ def read_csv(file: BinaryIO, columns: TableColumns, delimiter: str = ",", skip: 
         except csv.Error as error:
             raise ValueError(f"{name}, line {reader.line_num}: {error}") from None
         except UnicodeDecodeError as error:
-            raise ValueError(f"{name} is no text in UTF-8, after line {reader.line_num}: {error}") from None
+            raise ValueError(f"{name} is not text in UTF-8 after line {reader.line_num}: {error}") from None
         if block.rows or not any_rows:
             yield block.data()
         text.detach()

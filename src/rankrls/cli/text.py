@@ -26,7 +26,7 @@ def say(args: Namespace, record: dict[str, Any], text: str, *, file: TextIO | No
 
 
 def remark(args: Namespace, text: str) -> None:
-    """Something to know that is no result."""
+    """Something worth knowing that is not a result."""
     if not args.quiet:
         print(f"rankrls: {text}", file=sys.stderr)
 

@@ -45,7 +45,7 @@ _sleep = time.sleep
 
 
 class DownloadError(OSError):
-    """A file could not be had; the message says what was tried and what to do.
+    """A file could not be downloaded; the message says what was tried and what to do.
 
     Examples
     --------
@@ -101,13 +101,13 @@ def fetched(remote: Remote, folder: Path, *, download: bool = True) -> Path:
         try:
             _transfer(remote, path)
         except _Permanent as error:
-            raise DownloadError(f"{remote.url} cannot be had: {error}; {advice}") from None
+            raise DownloadError(f"{remote.url} cannot be downloaded: {error}; {advice}") from None
         except (OSError, http.client.HTTPException, _Damaged) as error:
             failures.append(_reason(error))
         else:
             return path
     raise DownloadError(
-        f"{remote.url} could not be had in {RETRIES} tries ({'; '.join(dict.fromkeys(failures))}): "
+        f"{remote.url} could not be downloaded in {RETRIES} tries ({'; '.join(dict.fromkeys(failures))}): "
         f"are you offline? Try again later, or {advice}"
     )
 

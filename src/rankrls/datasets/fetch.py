@@ -291,7 +291,7 @@ def fetch_20newsgroups(
             )
         except OSError as error:
             raise DownloadError(
-                f"20 newsgroups could not be had ({error}): are you offline? Try again later, or put "
+                f"20 newsgroups could not be downloaded ({error}): are you offline? Try again later, or put "
                 f"20news-bydate.tar.gz from http://qwone.com/~jason/20Newsgroups/ into {home}"
             ) from None
     return Documents(list(bunch.data), np.array(bunch.target_names)[bunch.target])

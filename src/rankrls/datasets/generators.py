@@ -128,7 +128,7 @@ def make_ranking(
     noise : float, default=0.5
         Standard deviation of the noise; that of the linear function is 1 within a query.
     n_levels : int or None, default=5
-        y is cut into so many grades 0, 1, ... of about equal frequency, so that items tie; None leaves real numbers.
+        y is cut into this many grades 0, 1, ... of about equal frequency, so that items tie; None leaves real numbers.
     shuffle : bool, default=False
         Scatter the rows of the queries.
     random_state : int, Generator or None, default=None

@@ -134,8 +134,8 @@ class Ranker(BaseEstimator):
     def _store(self, *results: Any) -> Self:
         """Make what a fit found the attributes of this model.
 
-        The field `alpha` of a result becomes `alpha_`. A field that is None by default, and still is, becomes none: an
-        attribute of an earlier fit goes.
+        The field `alpha` of a result becomes `alpha_`. A field left at its default None is not
+        stored, and the attribute that an earlier fit stored is removed.
         """
         for result in results:
             for field in fields(result):
@@ -180,7 +180,7 @@ def sparse_formats(model: BaseEstimator) -> str | bool:
 
 
 def takes_objects(model: Any, X: Any) -> bool:
-    """Whether X is objects that are no rows of numbers, and the kernels of the model are of objects."""
+    """Whether X holds objects that are not rows of numbers, and the kernels of the model are of objects."""
     kernels = [view.kernel for view in model.views] if isinstance(getattr(model, "views", None), list) else []
     kernels = kernels or [getattr(model, "kernel", None)]
     if any(isinstance(kernel, ObjectKernel) for kernel in kernels):

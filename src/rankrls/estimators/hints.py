@@ -25,7 +25,7 @@ def mind_columns(X: Any, qid: Any) -> None:
 
 
 def mind_one_query(y: np.ndarray, qid: object) -> None:
-    """Warn if so many rows have so few labels that they are hardly one ranking, and no queries are given."""
+    """Warn if no queries are given and many rows share few labels, which is hardly one ranking."""
     if qid is None and _graded(y):
         warn(
             f"no qid was given, so all {len(y):,} rows are ranked as one query: if they belong to several, pass qid "

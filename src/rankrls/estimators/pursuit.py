@@ -79,7 +79,7 @@ class RankingPursuit(SizedRanker):
         As in `RankRLS`: chooses what is "auto", and is what `score` returns.
     cv : None, int, "leave-query-out", scikit-learn group splitter or iterable of splits, default=None
         Held-out folds of whole queries, or of the items of a single query; None is five, or as many as there are. Every
-        fold costs a path of its own; training rows in it are no basis points there.
+        fold costs a path of its own; its training rows are not basis points there.
     positive : bool, list of columns, or dict, default=False
         Signs that weights of a linear model must have, as in `RankRLS`; needs kernel=None, one view and backfit=True.
     random_state : int, Generator or None, default=None

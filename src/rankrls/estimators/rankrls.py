@@ -112,7 +112,7 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
         The grid and the mean held-out score of each value (only with alpha="auto", as the next two).
     cv_errors_ : ndarray of shape (n_alphas,)
         The standard error of each entry of `cv_scores_` over the held-out queries (over the folds of items of a single
-        query). NaN where there is no telling: `scoring` is a function of yours, or the model was fitted on pairs.
+        query). NaN where it is unknown: `scoring` is your own function, or the model was fitted on pairs.
     cv_criterion_ : str
         What `cv_scores_` are where they are not `scoring`: the loss, for rows that could be read only once.
     cv_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_targets)

@@ -152,7 +152,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         scaled
             As `transform` gives it.
         """
-        X = frames.as_frame(X)  # a stream can be read but once
+        X = frames.as_frame(X)  # a stream can be read only once
         return self.fit(X, y, qid).transform(X, qid)
 
     def _checked(self, X: MatrixLike, *, reset: bool) -> np.ndarray:

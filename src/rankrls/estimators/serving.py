@@ -1,4 +1,4 @@
-"""Scores for serving: what `predict` does on plain arrays, with as little around the arithmetic as can be."""
+"""Scores for serving: what `predict` does on plain arrays, with as little overhead as possible."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def scalers_of(model: BaseEstimator) -> list[Any]:
 def terms_of(ranker: BaseEstimator) -> tuple[list[Term], Any]:
     """The terms of a fitted ranker in double precision, and its intercept; an error if there are none."""
     if isinstance(ranker, ConditionalRankRLS):
-        raise ValueError("a model of pairs of objects (ConditionalRankRLS) is no function of one document's features")
+        raise ValueError("a model of pairs (ConditionalRankRLS) is not a function of one document's features")
     if isinstance(ranker, AutoRanker):
         ranker = _linear_part(ranker)
     ranker = getattr(ranker, "ranker_", ranker)  # of a transduction
@@ -74,7 +74,7 @@ def terms_of(ranker: BaseEstimator) -> tuple[list[Term], Any]:
 
 
 def _linear_part(ranker: AutoRanker) -> BaseEstimator:
-    """The linear model that AutoRanker is for sparse rows; others are no sums of kernels of the columns."""
+    """The linear model that AutoRanker is for sparse rows; others are not sums of kernels of the columns."""
     if getattr(ranker, "columns_", ranker) is None:
         return ranker.parts_[0]
     why = "ranks within the query" if ranker.relative else "functions and pairs of columns"
@@ -111,10 +111,10 @@ def affine(step: BaseEstimator) -> tuple[Any, Any]:
         return scale, -centre * scale if centred and centre is not None else 0.0
     if isinstance(step, PerQueryMinMax):
         raise ValueError(
-            "scaling within queries (PerQueryMinMax) needs all documents of a query at once, and is no function of one "
+            "scaling within queries (PerQueryMinMax) needs all documents of a query, and is not a function of one "
             "document: train with StandardScaler (--scale standard), or scale before the model"
         )
-    raise ValueError(f"{type(step).__name__} is no scaler that can be written down here")
+    raise ValueError(f"{type(step).__name__} is not a scaler that can be exported")
 
 
 def feature_names(model: BaseEstimator, n: int, names: Sequence[str] | None) -> list[str]:

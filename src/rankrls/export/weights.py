@@ -269,7 +269,7 @@ def to_vespa(model: BaseEstimator, names: Sequence[str] | None = None, *, name: 
         raise ValueError(f"a rank profile is named by letters, digits and _, got {name!r}")
     for feature in raw.used():
         if not re.fullmatch(r"[A-Za-z_]\w*(\([^(){};\n]*\))?(\.\w+)*", feature):
-            raise ValueError(f"{feature!r} is no rank feature of Vespa: give names such as bm25(title)")
+            raise ValueError(f"{feature!r} is not a rank feature of Vespa: give names such as bm25(title)")
     terms = [f"{w!r} * {feature}" for feature, w in raw.used().items()]
     terms += [repr(raw.intercept)] if raw.intercept or not terms else []
     lines = [f"            {'+ ' if number else ''}{term}" for number, term in enumerate(terms)]

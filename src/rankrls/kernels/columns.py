@@ -215,7 +215,7 @@ class Precomputed(Kernel):
 
 @dataclass
 class Function(Kernel):
-    """A plain function k(X, Z) -> (m, r) matrix; of objects that are no rows of numbers it is given lists.
+    """A plain function k(X, Z) -> (m, r) matrix; objects that are not rows of numbers are passed as lists.
 
     Examples
     --------

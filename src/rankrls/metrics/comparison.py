@@ -48,7 +48,7 @@ def randomisation_test(a: ArrayLike, b: ArrayLike, *, flips: int = 10_000, rando
     a, b : array-like of shape (n_queries,)
         Values of a metric per query, such as `per_query` gives. Queries where either is NaN are left out.
     flips : int, default=10_000
-        Random flips; every way to flip if there are no more than so many.
+        Random flips; every way to flip if there are at most this many.
     random_state : int, Generator or None, default=0
         Seed of the flips.
 

@@ -103,7 +103,7 @@ def _keys(level: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _keeps_scores(dtype: DTypeLike, bits: int) -> bool:
-    """Whether so many of the last bits of a score in double precision are free."""
+    """Whether this many of the last bits of a score in double precision are free."""
     return dtype == np.float32 and bits <= np.finfo(np.float64).nmant - np.finfo(np.float32).nmant
 
 

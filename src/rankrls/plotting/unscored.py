@@ -187,7 +187,7 @@ def _drawn(order: np.ndarray, queries: Queries, size: int) -> np.ndarray:
 
 
 def _fitted(model: BaseEstimator, X: MatrixLike, y: np.ndarray, qid: np.ndarray) -> Any:
-    """The model, fitted; nothing to agree on is no reason for a warning here."""
+    """The model, fitted; views without anything to agree on do not warn here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="no query has two of the")
         return model.fit(X, y, qid=qid)

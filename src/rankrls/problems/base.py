@@ -40,7 +40,7 @@ class Model:
 class HeldOutFold:
     """Rows left out together: whole queries, unless `whole` is false.
 
-    While they are out alpha counts `factor` times (1 but for items of a single query).
+    While they are held out, alpha counts `factor` times (1 except for items of a single query).
     """
 
     rows: np.ndarray

@@ -83,7 +83,7 @@ def choose(problem: EdgeProblem, metric: Metric, held: RelationKFold, alpha: flo
 
 
 def solve(problem: EdgeProblem, alpha: float, most: int, watch: Watch | None = None) -> Solution:
-    """Conjugate residuals for at most so many iterations, or until `watch` says so."""
+    """Conjugate residuals for at most this many iterations, or until `watch` says so."""
     history, v, residual = [1.0], np.zeros(len(problem.graph.edges.y)), 1.0
     for v, residual in problem.graph.iterates(alpha):
         history.append(residual)

@@ -38,7 +38,7 @@ def as_frame(X: Any) -> Any:
 
 
 def as_column(values: Any) -> Any:
-    """The column of a table that has but one and is no array by itself; else the values as they are."""
+    """The only column of a table, as an array; anything else as it is."""
     table = values if hasattr(values, "__array__") else as_frame(values)
     if table is values:
         return values

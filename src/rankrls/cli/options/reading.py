@@ -21,7 +21,7 @@ def reading(made: Parser) -> None:
     add(
         "--columns", type=words, metavar="NAMES", help="columns that are features: a,b,c or @FILE (default: all others)"
     )
-    add("--exclude", type=words, metavar="NAMES", help="columns that are no features: a,b,c or @FILE (default: none)")
+    add("--exclude", type=words, metavar="NAMES", help="columns that are not features: a,b,c or @FILE (default: none)")
     add("--group", metavar="FILE", help="sizes of queries, one a line, as LightGBM's .query and .group files have them")
     add(
         "--feature-names",

@@ -120,7 +120,7 @@ def iter_letor(
     path, sparse, missing, absent, dtype, errors
         As in `load_letor`.
     rows : int, default=50_000
-        A block has at most so many rows, unless a single query has more.
+        A block has at most this many rows, unless a single query has more.
     n_features : int, default=None
         None is as many as the first block has; a later one with more is an error that says so.
     zero_based : bool or "auto", default="auto"
