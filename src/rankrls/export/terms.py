@@ -48,7 +48,7 @@ def scalers_of(model: BaseEstimator) -> list[Any]:
 def terms_of(ranker: BaseEstimator) -> tuple[list[Term], Any]:
     """The terms of a fitted ranker in double precision, and its intercept; an error if there are none."""
     if isinstance(ranker, ConditionalRankRLS):
-        raise ValueError("a model of pairs (ConditionalRankRLS) is not a function of one document's features")
+        raise ValueError("a model of pairs of objects (ConditionalRankRLS) does not score one document by itself")
     if isinstance(ranker, AutoRanker):
         ranker = _linear_part(ranker)
     ranker = getattr(ranker, "ranker_", ranker)  # of a transduction
