@@ -21,7 +21,7 @@ class PairPreferences(LinearOperator):
         self.pair = np.asarray(pairs)
         self.w = weights
         self.s = np.ones(len(pairs)) if weights is None else np.sqrt(weights)
-        self.beta = 0.0
+        self.beta, self.free = 0.0, False
         self.weight = 0.0
         self.u = None
 

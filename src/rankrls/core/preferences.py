@@ -51,6 +51,8 @@ class QueryPreferences(LinearOperator):
         u, the copies each item counts for.
     between2 : (q,) array, optional
         between^2 of each query, where these items are not all of it.
+    intercept : bool
+        Whether a constant is free where beta > 0; without it targets and features are not centred.
     """
 
     def __init__(
@@ -62,10 +64,12 @@ class QueryPreferences(LinearOperator):
         regression: float = 0.0,
         weights: np.ndarray | None = None,
         between2: np.ndarray | None = None,
+        intercept: bool = True,
     ):
         m, q = queries.n_rows, len(queries)
         super().__init__(dtype=np.float64, shape=(m, m))
         self.queries, self.y, self.u, self.beta = queries, y, weights, float(regression)
+        self.free = self.beta > 0 and intercept
         self.s = None if weights is None else np.sqrt(weights)
         self.S = queries.sizes.astype(float) if weights is None else queries.sum(weights)  # (q,)
         self.n_pairs = int(queries.pairs().sum())  # pairs that count
@@ -94,7 +98,8 @@ class QueryPreferences(LinearOperator):
         """The preferences among some of the items."""
         y, u = (None if v is None else v[rows] for v in (self.y, self.u))
         queries = Queries.of(self.queries.codes[rows], self.queries.batch_rows)
-        return QueryPreferences(queries, y, weighting=self.weighting.kind, regression=self.beta, weights=u)
+        kind = {"weighting": self.weighting.kind, "regression": self.beta, "intercept": self.free}
+        return QueryPreferences(queries, y, weights=u, **kind)
 
     @cached_property
     def _batches(self) -> dict[int, list[Batch]]:

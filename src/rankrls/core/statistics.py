@@ -279,7 +279,7 @@ def targets(F: Preferences, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def target_mean_of(F: Preferences, y: np.ndarray) -> np.ndarray:
     """(t,) the mean of the targets where there is an intercept, else zero."""
-    return np.average(y, axis=0, weights=F.u) if F.beta > 0 else np.zeros(y.shape[1])
+    return np.average(y, axis=0, weights=F.u) if F.free else np.zeros(y.shape[1])
 
 
 def _statistics(

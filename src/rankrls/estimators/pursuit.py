@@ -69,6 +69,9 @@ class RankingPursuit(SizedRanker):
         again, and `n_basis` counts steps.
     regression : float in [0, 1], default=0.0
         Share of the plain squared error, as in `RankRLS`; 1 is kernel matching pursuit (with an intercept).
+    intercept : bool, default=True
+        Whether a constant is free where `regression` is positive. False with weighting="pairs" and tied_pairs=True is
+        the combined objective as it is printed: (y - f)'(beta I + (1 - beta) L)(y - f).
     weighting, tied_pairs : default="items", False
         As in `RankRLS`.
     max_basis : int, default=100
@@ -143,6 +146,7 @@ class RankingPursuit(SizedRanker):
         shared_basis: bool = False,
         backfit: bool = True,
         regression: float = 0.0,
+        intercept: bool = True,
         weighting: str = "items",
         tied_pairs: bool | str = False,
         max_basis: int = 100,
@@ -161,6 +165,7 @@ class RankingPursuit(SizedRanker):
         self.shared_basis = shared_basis
         self.backfit = backfit
         self.regression = regression
+        self.intercept = intercept
         self.weighting = weighting
         self.tied_pairs = tied_pairs
         self.max_basis = max_basis
@@ -213,6 +218,7 @@ class RankingPursuit(SizedRanker):
             None if self.tied_pairs else rows.y,
             weighting=self.weighting,
             regression=float(self.regression),
+            intercept=self.intercept,
         )
         y = rows.y[scored, None]
         if self.regression == 0:
@@ -221,7 +227,7 @@ class RankingPursuit(SizedRanker):
         setups = self._setups(F, data, rows)
         n = self._largest(setups[0])
         found = pursue(setups, data, n, auto=self._auto, cv=self.cv, scoring=self.scoring)
-        mean = float(np.average(data.y[:, 0], weights=data.weights)) if self.regression > 0 else 0.0
+        mean = float(np.average(data.y[:, 0], weights=data.weights)) if F.free else 0.0
         self._candidate = None if self._several else found.setup
         self._follow(Course.of(found.path, found.setup, mean), found.size)
         nu = getattr(found.setup.problem, "nu", 0.0)
@@ -278,7 +284,7 @@ class RankingPursuit(SizedRanker):
         else:
             checks.check_number("nu", self.nu, zero=True)
         checks.check_choice("weighting", self.weighting, WEIGHTINGS)
-        for name in ("tied_pairs", "backfit", "shared_basis"):
+        for name in ("tied_pairs", "backfit", "shared_basis", "intercept"):
             checks.check_choice(name, getattr(self, name), (True, False))
         checks.check_share("regression", self.regression)
         if self.kernel is not None or self._several or not self.backfit:

@@ -210,7 +210,14 @@ def _looked_up(K: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarr
 
 
 def preferences_among(
-    queries: Queries, u: Any, rows: np.ndarray, y: Any = None, *, weighting: str, regression: float = 0.0
+    queries: Queries,
+    u: Any,
+    rows: np.ndarray,
+    y: Any = None,
+    *,
+    weighting: str,
+    regression: float = 0.0,
+    intercept: bool = True,
 ) -> QueryPreferences:
     """All pairs among some rows of one query; given y, without those that tie."""
     part = Queries.of(queries.labels[queries.codes[rows]]) if len(rows) else Queries(rows, rows)  # or none at all
@@ -218,7 +225,8 @@ def preferences_among(
     if y is None:
         checks.check_query_mass(part, weights, weighting)
     labels = None if y is None else y[rows]
-    return QueryPreferences(part, labels, weighting=weighting, regression=regression, weights=weights)
+    kind: dict[str, Any] = {"weighting": weighting, "regression": regression, "intercept": intercept}
+    return QueryPreferences(part, labels, weights=weights, **kind)
 
 
 def is_scalable(kernel: Kernel) -> bool:

@@ -217,7 +217,7 @@ class SparseColumns:
 
     @cached_property
     def means(self) -> np.ndarray:
-        return (self.X.T @ self._u) / self.F.weight if self.F.beta > 0 else np.zeros(self.X.shape[1])
+        return (self.X.T @ self._u) / self.F.weight if self.F.free else np.zeros(self.X.shape[1])
 
     @property
     def _u(self) -> np.ndarray:
@@ -246,7 +246,7 @@ class SparseColumns:
 
 def _centre(A: np.ndarray, F: QueryPreferences) -> np.ndarray:
     """Make A orthogonal to F 1 in place where there is an intercept; returns the means of D taken off."""
-    if F.beta == 0:
+    if not F.free:
         return np.zeros(A.shape[1])
     v = np.full(len(A), 1 / np.sqrt(F.weight)) if F.s is None else F.s / np.sqrt(F.weight)
     c = v @ A

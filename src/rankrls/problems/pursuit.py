@@ -208,7 +208,7 @@ class Supervised:
         X = getattr(self.dictionary, "X", None)
         if not isinstance(self.dictionary, Columns) or self.rows is not None or not isinstance(X, np.ndarray):
             return None
-        if len(self.y) < TALL * (X.shape[1] + 1):
+        if len(self.y) < TALL * (X.shape[1] + 1) or (self.F.beta > 0 and not self.F.free):
             return None
         return Primal(self.F, Identity(X.shape[1]), X, self.y, np.dtype(np.float64))
 
