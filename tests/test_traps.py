@@ -90,8 +90,9 @@ def test_the_command_line_says_so_too(cli, data, frame):
     assert "looks like" not in cli("train", "t.csv", "-o", "m", "--alpha", 1, "--qid", "query_id")
     assert cli("train", "t.csv", "-o", "m", "--alpha", 1, "--exclude", "query_id").count("looks like") == 0
     frame.assign(label=data.y, session_id=data.qid).to_csv("text.csv", index=False)
-    assert "in column 'session_id' is not a number; if it names the query, pass --qid session_id" in cli(
-        "train", "text.csv", "-o", "m", code=2
+    assert "pass --qid session_id" in cli("train", "text.csv", "-o", "m", code=2)
+    assert "if it names the query, pass --qid session_id" in cli(
+        "train", "text.csv", "-o", "m", "--encode", "no", code=2
     )
 
 

@@ -52,11 +52,12 @@ def test_from_the_export_to_a_decision(shell):
     assert "did you mean grade?" in errors
     _, errors = shell("train train.csv -o model.rankrls --label grade", code=2)
     assert "pass --qid srch_id" in errors
-    _, errors = shell("train train.csv -o model.rankrls --label grade --qid srch_id --docid url", code=2)
+    numbers = "--label grade --qid srch_id --docid url --encode no"
+    _, errors = shell(f"train train.csv -o model.rankrls {numbers}", code=2)
     assert "in column 'title' is not a number; --exclude title leaves it out" in errors
-    words = "--label grade --qid srch_id --docid url --exclude title"
-    _, errors = shell(f"train train.csv -o model.rankrls {words}", code=2)
+    _, errors = shell(f"train train.csv -o model.rankrls {numbers} --exclude title", code=2)
     assert "--missing 0 or another number fills them in" in errors
+    words = "--label grade --qid srch_id --docid url --exclude title"
 
     out, errors = shell(f"train train.csv -o model.rankrls {words} --missing 0 --scoring ndcg@10")
     assert "150 queries, 10 features" in out and errors == ""

@@ -148,9 +148,13 @@ def fit(model: BaseEstimator, data: RankingData) -> Any:
 
 def _mind(model: BaseEstimator, data: RankingData) -> None:
     """Say what looks like a mistake, or like hours of work."""
-    if isinstance(data.X, np.ndarray) and data.feature_names is not None:
+    if isinstance(data.X, np.ndarray | PlainTable) and data.feature_names is not None:
         places = {name: j for j, name in enumerate(data.feature_names)}
-        found = query_column(places, lambda name: data.X[:, places[name]], given=data.qid is not None)
+        text = isinstance(data.X, PlainTable)
+        column = lambda name: data.X[name] if text else data.X[:, places[name]]
+        found = query_column(places, column, given=data.qid is not None)
+        if found is not None and text and data.qid is None:
+            raise ValueError(f"column {found!r} looks like query ids: pass --qid {found}, or leave it out by --exclude")
         if found is not None:
             remedy = "" if data.qid is not None else f"pass --qid {found}, or "
             warn(f"column {found!r} looks like query ids, but is used as a feature: {remedy}leave it out by --exclude")

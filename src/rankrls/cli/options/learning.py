@@ -47,7 +47,13 @@ PARAMETERS = [
         "all rows; co: 100; sparse: 500",
     ),
     Parameter("weighting", str, "WHAT", "what counts equally: pairs, queries or items", "items"),
-    Parameter("tied_pairs", auto_or(yes_or_no), "YES|NO|AUTO", "whether pairs with equal labels count", "no"),
+    Parameter(
+        "tied_pairs",
+        auto_or(yes_or_no),
+        "YES|NO|AUTO",
+        "whether pairs with equal labels count",
+        "no; transductive: yes",
+    ),
     Parameter("regression", float, "SHARE", "share of plain squared error, 0 to 1", "0"),
     Parameter("scoring", str, "METRIC", "the metric that chooses, such as ndcg@10", "pairwise_accuracy; auto: ndcg@10"),
     Parameter(
@@ -68,6 +74,7 @@ PARAMETERS = [
     Parameter(
         "views", views, "GROUPS", "co, pursuit: 2, or groups of columns: 1-10;11-46, or by name", "2; pursuit: 1"
     ),
+    Parameter("agree_on", str, "ROWS", "co: rows on which views agree: unscored or all", "unscored"),
     Parameter("fidelity", auto_or(float), "F", "transductive: how close to the inductive scores", "1"),
     Parameter("fidelities", numbers, "F,...", "transductive: values of fidelity to choose from", "from the data"),
     Parameter("n_basis", auto_or(int), "N", "pursuit: basis functions, or features", "auto"),
