@@ -11,6 +11,7 @@ import numpy as np
 
 from ..system.frames import as_frame, names
 from ..system.limits import limits
+from ..system.types import ArrayLike
 from .sources import _TABLES, OpenTable, parquet_table
 
 T = TypeVar("T")
@@ -30,7 +31,7 @@ def is_stream(edges: object) -> bool:
     )
 
 
-def sum_blocks(edges: Any, columns: list[str], function: Callable[[dict[str, np.ndarray]], list[T]]) -> list[T]:
+def sum_blocks(edges: ArrayLike, columns: list[str], function: Callable[[dict[str, np.ndarray]], list[T]]) -> list[T]:
     """The sums of a function over all blocks of edges; a cluster has its own way to do so."""
     if hasattr(edges, "sum_blocks"):
         return edges.sum_blocks(columns, function)

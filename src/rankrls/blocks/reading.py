@@ -80,7 +80,7 @@ class SourceRows:
         found = [block for block in map(self._block, self._batches()) if len(block)]
         return Block.join(found) if found else None
 
-    def _block(self, batch: Any) -> Block:
+    def _block(self, batch: pa.RecordBatch) -> Block:
         block = self.source.block(batch)
         if self.rows == "any":
             return replace(block, y=np.zeros_like(block.y))

@@ -82,7 +82,12 @@ def read_to_learn(args: Namespace) -> Any:
 
 
 def _read_one(
-    path: str, args: Namespace, names: Any, n_features: int | None, label: bool, kinds: dict[str, str] | None
+    path: str,
+    args: Namespace,
+    names: Sequence[str] | None,
+    n_features: int | None,
+    label: bool,
+    kinds: dict[str, str] | None,
 ) -> RankingData:
     if kind(path, args.input_format) == "letor":
         with source(path, args.quiet) as file:

@@ -80,7 +80,7 @@ def entries_of(args: Namespace, paths: list[str], *, features: bool = True) -> t
     return entries, judged
 
 
-def _after_encoding(model: Any, data: RankingData) -> tuple[Any, RankingData]:
+def _after_encoding(model: BaseEstimator, data: RankingData) -> tuple[Any, RankingData]:
     """What comes after an encoder of tables, and the data as it sees them: with columns of numbers."""
     if model is None or predict.kinds_of(model) is None:
         return model, data

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
+from ..system.types import Matrix
 from .pairs import PairPreferences
 from .preferences import QueryPreferences
 from .ridge import VISIBLE, RidgePath
@@ -74,7 +75,7 @@ def dual_system(F: QueryPreferences | PairPreferences, K: np.ndarray, y: np.ndar
     return DualSystem.of(F, np.diag(K), KF, _project(F @ KF, v), _project(F @ y, v), v)
 
 
-def linear_dual_system(F: QueryPreferences, X: Any, y: np.ndarray) -> DualSystem:
+def linear_dual_system(F: QueryPreferences, X: Matrix, y: np.ndarray) -> DualSystem:
     """The dual of K = X X', accumulated over columns of X so that shifts of X by query never enter F K F'."""
     v, m = _free_direction(F), F.shape[0]
     KF, FKF, k = np.zeros((m, m)), np.zeros((m, m)), np.zeros(m)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from ..system.parallel import Scratch, share
-from ..system.types import DTypeLike
+from ..system.types import DTypeLike, Matrix
 from . import fused
 from .means import Read, Rows
 from .pairs import PairPreferences
@@ -161,7 +161,7 @@ def _near_mean(F: QueryPreferences, read: Read) -> np.ndarray:
     return u @ read(rows).astype(np.float64, copy=False) / u.sum()
 
 
-def fits_single(F: Preferences, X: Any, y: np.ndarray, gram: np.ndarray) -> bool:
+def fits_single(F: Preferences, X: Matrix, y: np.ndarray, gram: np.ndarray) -> bool:
     """Whether sums in single precision, of which `gram` is one, have neither overflowed nor vanished.
 
     Only columns whose squares look odd are looked at.

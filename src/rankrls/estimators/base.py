@@ -166,7 +166,7 @@ class Ranker(BaseEstimator):
 
 
 @contextmanager
-def _unnamed(model: Any, reset: bool) -> Iterator[None]:
+def _unnamed(model: BaseEstimator, reset: bool) -> Iterator[None]:
     """A model of the command line takes plain arrays without a warning about names: its file gave it the names."""
     with warnings.catch_warnings() if not reset and hasattr(model, "reading_") else nullcontext():
         if not reset and hasattr(model, "reading_"):
@@ -179,7 +179,7 @@ def sparse_formats(model: BaseEstimator) -> str | bool:
     return False if model.__sklearn_tags__().input_tags.pairwise else "csr"
 
 
-def takes_objects(model: Any, X: Any) -> bool:
+def takes_objects(model: BaseEstimator, X: Matrix) -> bool:
     """Whether X holds objects that are not rows of numbers, and the kernels of the model are of objects."""
     kernels = [view.kernel for view in model.views] if isinstance(getattr(model, "views", None), list) else []
     kernels = kernels or [getattr(model, "kernel", None)]
@@ -189,7 +189,7 @@ def takes_objects(model: Any, X: Any) -> bool:
     return any(functions) and is_list_of_objects(X)
 
 
-def as_items(model: Any, X: Any, *, reset: bool, at_least: int = 1) -> Items:
+def as_items(model: BaseEstimator, X: Matrix, *, reset: bool, at_least: int = 1) -> Items:
     """Objects to be picked like rows; with `reset`, the model learns from them."""
     if not isinstance(X, Items) and (getattr(X, "ndim", 1) != 1 or isinstance(X, str) or not hasattr(X, "__len__")):
         raise ValueError(f"a kernel of objects needs a list of them, got {type(X).__name__}")

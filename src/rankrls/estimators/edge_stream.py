@@ -18,6 +18,7 @@ from ..relations.names import Ids
 from ..relations.relation import Domain, EdgeSet, dense
 from ..relations.sums import EdgeSums, PairMap, held_out_losses, path
 from ..system.memory import check_memory
+from ..system.types import ArrayLike
 from .relation_setup import RELATION
 from .sides import Side, ends_of, model_of
 
@@ -86,7 +87,7 @@ def refuse_in_streams(model: BaseEstimator, X: object, columns: dict[str, Any], 
 
 
 def fit_stream(
-    model: BaseEstimator, source: Side, target: Side, edges: Any, columns: dict[str, Any], parity: int
+    model: BaseEstimator, source: Side, target: Side, edges: ArrayLike, columns: dict[str, Any], parity: int
 ) -> dict[str, Any]:
     """What a fit leaves on the estimator."""
     turned, ranking = model.condition == "target", model.loss == "ranking"

@@ -14,6 +14,7 @@ from ..kernels import is_precomputed
 from ..metrics import get_metric
 from ..relations import names
 from ..relations.names import Ids
+from ..system.types import ArrayLike
 
 
 class OnEdges(BaseEstimator):
@@ -121,7 +122,7 @@ class OnEdges(BaseEstimator):
         value = float(metric(np.asarray(y, dtype=np.float64), self.predict(edges), Queries.of(ends)))
         return value if metric.greater_is_better else -value
 
-    def _places(self, edges: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _places(self, edges: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         ids = Ids.of_objects(self.X), Ids.of_objects(self.X if self.Z is None else self.Z)
         first, second = names.ends(edges, None, None)
         return ids[0].rows(first, "source"), ids[1].rows(second, "target")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..system.types import Matrix
 from .pipelines import needs_queries, ranker_of, scaled, scalers_of
 
 
@@ -59,14 +61,14 @@ def explain(model: BaseEstimator, x_a: Any, x_b: Any) -> Any:
     return named(np.asarray(found), x_a, names)
 
 
-def named(values: np.ndarray, like: Any, names: Any) -> Any:
+def named(values: np.ndarray, like: Any, names: Sequence[str] | None) -> Any:
     """The values as a Series by name if `like` is one, else as they are."""
     if names is None or not hasattr(like, "reindex") or getattr(like, "ndim", 0) != 1:
         return values
     return type(like)(values, index=list(names))
 
 
-def _as_rows(model: BaseEstimator, x: Any) -> Any:
+def _as_rows(model: BaseEstimator, x: object) -> Any:
     """An item as a table of one row, by name where it has names."""
     if not hasattr(x, "to_frame"):
         return np.asarray(x, dtype=float).reshape(1, -1)
@@ -76,11 +78,11 @@ def _as_rows(model: BaseEstimator, x: Any) -> Any:
     return row.infer_objects() if hasattr(row, "infer_objects") else row
 
 
-def _flat(Z: Any) -> np.ndarray:
+def _flat(Z: Matrix) -> np.ndarray:
     return np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z, dtype=float).ravel()
 
 
-def _names(model: Any, before: list[Any]) -> Any:
+def _names(model: BaseEstimator, before: list[Any]) -> Any:
     """The names of the columns that the ranker sees, None where nobody knows them."""
     if before and hasattr(model[:-1], "get_feature_names_out"):
         try:

@@ -50,7 +50,7 @@ class ViewUpdates(ViewPaths):
     agree_on: str
 
     def partial_fit(
-        self, X: MatrixLike, y: Any = None, qid: Ids = None, sample_weight: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike | None = None, qid: Ids = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Learn from more queries, scored or not, exactly as if they had been there from the start.
 
@@ -85,7 +85,9 @@ class ViewUpdates(ViewPaths):
             return self.fit(X, y, qid=qid, sample_weight=sample_weight)
         return self._update(X, y, qid, sample_weight, +1)
 
-    def forget(self, X: MatrixLike, y: Any = None, qid: Ids = None, sample_weight: ArrayLike | None = None) -> Self:
+    def forget(
+        self, X: MatrixLike, y: ArrayLike | None = None, qid: Ids = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Un-learn queries, scored or not: the model then equals, to rounding, one that never saw them.
 
         Parameters
@@ -103,7 +105,7 @@ class ViewUpdates(ViewPaths):
     def fit(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> Self:
         raise NotImplementedError
 
-    def _update(self, X: Any, y: Any, qid: Any, sample_weight: Any, sign: int) -> Self:
+    def _update(self, X: object, y: ArrayLike | None, qid: Any, sample_weight: object, sign: int) -> Self:
         if vars(self).get("statistics_") is None:
             raise ValueError(
                 "this model keeps no sums to add to or subtract from (a linear view with more columns than rows was "

@@ -54,7 +54,7 @@ def relation_model(graph: OnnxGraph, model: ConditionalRankRLS, name: str, value
     return made
 
 
-def _values(graph: OnnxGraph, side: str, kernel: Any, points: Any, coef: np.ndarray, values: Values) -> str:
+def _values(graph: OnnxGraph, side: str, kernel: Any, points: object, coef: np.ndarray, values: Values) -> str:
     points = np.asarray(dense(points), dtype=np.float64)
     check_term(Term(slice(None), kernel, points, coef))
     if isinstance(kernel, Linear):

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from ..system.items import unwrapped
+from ..system.types import Matrix
 from .columns import Kernel
 
 Graph = tuple[Sequence[Iterable[Hashable]], Sequence[tuple[int, int]]]
@@ -50,14 +51,14 @@ class ObjectKernel(Kernel):
         B.resize(B.shape[0], len(place))
         return np.asarray((A @ B.T).toarray())
 
-    def features(self, X: Any) -> sparse.csr_array:
+    def features(self, X: Matrix) -> sparse.csr_array:
         """(m, n) the counts of the objects of X, a column for each feature that one of them has."""
         place: dict[Hashable, int] = {}
         A = self._features(X, place)
         A.resize(A.shape[0], len(place))
         return A
 
-    def _features(self, X: Any, place: dict[Hashable, int]) -> sparse.csr_array:
+    def _features(self, X: Matrix, place: dict[Hashable, int]) -> sparse.csr_array:
         """(m, n) counts; `place` gives every feature its column, and grows."""
         starts, columns, values = [0], [], []
         for item in unwrapped(X):

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..core.statistics import Statistics
+from ..system.types import Matrix
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def without_rounding(C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.nda
 
 
 def silenced(
-    scores: np.ndarray, X: Any, y: np.ndarray, folds: Sequence[HeldOutFold] | None, F: QueryPreferences
+    scores: np.ndarray, X: Matrix, y: np.ndarray, folds: Sequence[HeldOutFold] | None, F: QueryPreferences
 ) -> np.ndarray:
     """Held-out scores (m, k, t) with no opinion on rows without which all labels tie, or all rows, in place.
 
@@ -121,7 +121,7 @@ def silenced(
     return scores
 
 
-def _varying(X: Any, queries: Queries) -> np.ndarray:
+def _varying(X: Matrix, queries: Queries) -> np.ndarray:
     """(q,) whether the rows of a query differ; looked up until two queries are found, others count as varying too."""
     varies = np.ones(len(queries), dtype=bool)
     found = 0
@@ -133,7 +133,7 @@ def _varying(X: Any, queries: Queries) -> np.ndarray:
     return varies
 
 
-def _differ(X: Any, rows: np.ndarray) -> bool:
+def _differ(X: Matrix, rows: np.ndarray) -> bool:
     """Whether some rows of X differ."""
     rows = np.arange(X.shape[0])[rows]
     for i in range(1, len(rows), 1024):

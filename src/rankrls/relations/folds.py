@@ -102,7 +102,7 @@ class RelationKFold:
         """The number of folds, as scikit-learn asks for it."""
         return self.n_splits
 
-    def split(self, X: Any, y: Any = None, groups: object = None) -> Iterator[tuple[Any, Any]]:
+    def split(self, X: object, y: Any = None, groups: object = None) -> Iterator[tuple[Any, Any]]:
         """Training and test parts of a relation X, dense (NaN where unknown) or sparse.
 
         As scikit-learn calls it, with a y, these are numbers of samples: of edges X (n_edges, 2) with values y, or of

@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from ..system.types import DTypeLike
+
 OfRows = Callable[[Any], np.ndarray]
 INTERPOLATE = 256  # eigenvalues beyond which leverages are interpolated
 
 
 def remaining(
-    V: np.ndarray, g: np.ndarray, s: np.ndarray, alphas: np.ndarray, dtype: Any, interpolate: int = INTERPOLATE
+    V: np.ndarray, g: np.ndarray, s: np.ndarray, alphas: np.ndarray, dtype: DTypeLike, interpolate: int = INTERPOLATE
 ) -> Iterator[OfRows]:
     """For each alpha a function rows -> (n, len(s)) of one less the leverage."""
     square = V**2
@@ -46,7 +48,7 @@ def leverages(
 
 
 def _over(
-    at: Callable[[np.ndarray, Any], np.ndarray], g: np.ndarray, s: np.ndarray, alphas: np.ndarray, dtype: Any,
+    at: Callable[[np.ndarray, Any], np.ndarray], g: np.ndarray, s: np.ndarray, alphas: np.ndarray, dtype: DTypeLike,
     interpolate: int,
 ) -> Iterator[OfRows]:  # fmt: skip
     """at(x, rows) for x = log(s / alpha), interpolated where there are many eigenvalues."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .types import DTypeLike, Matrix
+
 
 class Items:
     """m objects with the shape of rows of one column, so that they are picked like rows.
@@ -44,7 +46,7 @@ class Items:
         """Some of the items; they have no columns to choose from."""
         return Items._of(np.atleast_1d(self.items[rows[0] if isinstance(rows, tuple) else rows]))
 
-    def astype(self, dtype: Any, copy: bool = True) -> Items:
+    def astype(self, dtype: DTypeLike, copy: bool = True) -> Items:
         return self
 
     def copy(self) -> Items:
@@ -54,12 +56,12 @@ class Items:
         return list(self.items)
 
 
-def unwrapped(X: Any) -> Any:
+def unwrapped(X: Matrix) -> Any:
     """The list behind items; rows as they are."""
     return X.tolist() if isinstance(X, Items) else X
 
 
-def is_list_of_objects(X: Any) -> bool:
+def is_list_of_objects(X: Matrix) -> bool:
     """Whether X is a list (or a column) of something other than numbers or equally long lists of numbers."""
     if isinstance(X, Items):
         return True
