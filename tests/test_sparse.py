@@ -88,7 +88,7 @@ def test_gamma_auto_takes_the_width_of_the_best_held_out_score():
         assert auto.kernel_ == best.kernel_
         assert_allclose(auto.predict(X), best.predict(X))
     assert RankRLS(1.0, kernel=Gaussian("auto")).fit(X, Y, qid=QID).kernel_ in candidates
-    with pytest.raises(ValueError, match='"scale" or "auto"'):
+    with pytest.raises(ValueError, match='"scale", "auto" or a list'):
         RankRLS(kernel=Gaussian("medium")).fit(X, Y, qid=QID)
 
 
@@ -105,7 +105,7 @@ def test_precomputed_kernels_with_a_basis():
     weighted = RankRLS(0.5, kernel="precomputed", basis=chosen).fit(K, Y, qid=QID, sample_weight=u)
     kept = RankRLS(0.5, kernel=Gaussian(0.1), basis=X[chosen]).fit(X[:50], Y[:50], qid=QID[:50])
     assert_allclose(weighted.predict(K), kept.predict(X), atol=1e-9)
-    with pytest.raises(ValueError, match="a number of rows to draw, or row numbers"):
+    with pytest.raises(ValueError, match=r"basis of a precomputed kernel .* got \(80, 6\)"):
         RankRLS(0.5, kernel="precomputed", basis=X).fit(K, Y, qid=QID)
 
 
@@ -184,9 +184,16 @@ def test_a_gaussian_kernel_far_from_the_origin(dtype, offset, bound):
     assert_allclose(Gaussian("auto").candidates(A)[0].gamma, Gaussian("auto").candidates(X)[0].gamma, rtol=1e-3)
 
 
+def test_sums_of_nearly_dependent_points_are_not_added_up_silently():
+    X_far = 1e-3 * X  # every kernel value is nearly one
+    model = RankRLS(0.5, kernel=Gaussian(0.1), basis=15, scale=None, random_state=0)
+    with pytest.warns(UserWarning, match="nearly dependent under this kernel: .* of 15 directions"):
+        model.partial_fit(X_far, Y, qid=QID)
+
+
 def test_adding_and_forgetting_with_a_fixed_basis():
     first, second = QID < 6, QID >= 6
-    model = RankRLS(0.5, kernel=Gaussian("auto"), basis=15, random_state=0)
+    model = RankRLS(0.5, kernel=Gaussian([0.3, 1.0]), basis=15, random_state=0)
     model.partial_fit(X[first], Y[first], qid=QID[first])
     model.partial_fit(X[second], Y[second], qid=QID[second])
     whole = RankRLS(0.5, kernel=model.kernel_, basis=model.X_fit_).fit(X, Y, qid=QID)

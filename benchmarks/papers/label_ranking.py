@@ -70,7 +70,7 @@ def gaussian(X: np.ndarray, Y: np.ndarray) -> ConditionalRankRLS:
 
 
 def neighbours(X: np.ndarray, Y: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Mean places among the nearest neighbours, as many as serve training rows best: a plain relative of instance-based label ranking."""
+    """Mean places among the nearest neighbours, as many as serve training rows best."""
     near = NearestNeighbors(n_neighbors=max(NEIGHBOURS) + 1).fit(X)
     others = near.kneighbors(X, return_distance=False)[:, 1:]
     best = max(NEIGHBOURS, key=lambda k: tau(Y, Y[others[:, :k]].mean(axis=1)))

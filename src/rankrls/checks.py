@@ -436,7 +436,7 @@ def check_kernel_values(K: np.ndarray, basis: object = None) -> None:
     """Kernel values of all rows with all rows, or with the points of a basis alone: never more than is needed."""
     if isinstance(basis, np.ndarray) and basis.ndim == 2:  # of the points, with all columns
         if basis.shape[0] == K.shape[1]:
-            check_kernel_matrix(basis)
+            check_kernel_matrix(basis, "the basis of a precomputed kernel")
         return
     m, r = K.shape
     if basis is None or np.ndim(basis) != 1 or m == r:  # type: ignore[arg-type]
@@ -453,12 +453,10 @@ def check_kernel_values(K: np.ndarray, basis: object = None) -> None:
     check_kernel_matrix(K[numbers])
 
 
-def check_kernel_matrix(K: np.ndarray) -> None:
+def check_kernel_matrix(K: np.ndarray, name: str = "a precomputed kernel") -> None:
     """Square and symmetric to rounding."""
     if K.shape[0] != K.shape[1]:
-        raise ValueError(
-            f"a precomputed kernel must be square at fit (training points by training points), got {K.shape}"
-        )
+        raise ValueError(f"{name} must be square at fit (training points by training points), got {K.shape}")
     skew = np.abs(K - K.T)
     worst = int(np.argmax(skew))
     if skew.flat[worst] > 1e-6 * max(K.max(initial=0), -K.min(initial=0)):

@@ -111,7 +111,7 @@ def change(step: Step, action: Action, limits: SessionLimits) -> Step:
 
     Examples
     --------
-    >>> limits = Limits(rows=3, features=2, queries=1, codes=[0, 0, 0])
+    >>> limits = SessionLimits(rows=3, features=2, queries=1, codes=[0, 0, 0])
     >>> step = change(Step(State()), {"do": "set", "name": "alpha", "value": 0.5}, limits)
     >>> change(step, {"do": "grade", "row": 2, "grade": 3}, limits).state.grades
     Grades({2: 3.0})

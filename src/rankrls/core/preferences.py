@@ -51,8 +51,7 @@ class QueryPreferences(LinearOperator):
         u, the copies each item counts for.
     between2 : (q,) array, optional
         between^2 of each query, where these items are not all of it.
-    intercept : bool
-        Whether a constant is free where beta > 0; without it targets and features are not centred.
+    intercept : whether a constant is free where beta > 0; without it targets and features are not centred
     """
 
     def __init__(
@@ -98,8 +97,8 @@ class QueryPreferences(LinearOperator):
         """The preferences among some of the items."""
         y, u = (None if v is None else v[rows] for v in (self.y, self.u))
         queries = Queries.of(self.queries.codes[rows], self.queries.batch_rows)
-        kind = {"weighting": self.weighting.kind, "regression": self.beta, "intercept": self.free}
-        return QueryPreferences(queries, y, weights=u, **kind)
+        kind, beta = self.weighting.kind, self.beta
+        return QueryPreferences(queries, y, weighting=kind, regression=beta, weights=u, intercept=self.free)
 
     @cached_property
     def _batches(self) -> dict[int, list[Batch]]:
@@ -131,8 +130,6 @@ class QueryPreferences(LinearOperator):
             self._scale_items(piece.V, piece.batch)
             yield piece.V
 
-    # ---------------------------------------------------------------- rows of F V
-
     def rows_of(self, batch: Batch, read: Read) -> Iterator[tuple[Rows, np.ndarray]]:
         """Rows of F V over the queries of a batch, and their numbers, in pieces of bounded size."""
         for piece in self.means.pieces(batch, read):
@@ -147,11 +144,8 @@ class QueryPreferences(LinearOperator):
         V = self._scale_items(piece.V, batch, out)
         if piece.level_mean is not None:
             excess = np.repeat(self.between[batch.queries], batch.length) - batch.take(self.within)
-            if self.s is not None:
-                excess *= batch.take(self.s)
-            means = piece.level_mean[piece.level]
-            means *= excess[:, None].astype(V.dtype)
-            V += means
+            excess = excess if self.s is None else excess * batch.take(self.s)
+            V += piece.level_mean[piece.level] * excess[:, None].astype(V.dtype)
         if self.beta > 0:
             root = np.sqrt(self.beta) * (np.ones(len(V)) if self.s is None else batch.take(self.s))
             V += root[:, None].astype(V.dtype) * np.repeat(piece.mean, batch.length, axis=0)

@@ -11,12 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..blocks.sources import source_of
+from ..core.features import Nystroem
 from ..core.gains import LINEAR, Gain
+from ..core.penalty import gentle, steep
 from ..core.preferences import QueryPreferences
 from ..core.statistics import Statistics
 from ..system.frames import as_frame
 from ..system.limits import limits
 from ..system.types import ArrayLike, Ids, MatrixLike
+from ..system.warnings import warn
 from .feedback import solution
 from .from_blocks import check_same_loss, combined, fit_source, more_sums, seen
 from .held_out import held_out_again
@@ -198,6 +201,14 @@ def gain_of(known: RidgeRanker) -> Gain:
 def updated(model: RidgeRanker, known: RidgeRanker, sums: Statistics, data: Training, *, learn: bool) -> RankRLSFit:
     """The model of the sums so far and of more, or less."""
     alpha = float(getattr(known, "alpha_", known.alpha))
+    if data.kernel is not None:
+        W = Nystroem(data.kernel, data.points).W
+        if steep(W):
+            warn(
+                f"the {len(W)} basis points are nearly dependent under this kernel: a model that is updated keeps "
+                f"{gentle(W).shape[1]} of {W.shape[1]} directions, where fit keeps them all. Fit all rows at once, or "
+                "take fewer points or a narrower kernel"
+            )
     pairs = getattr(model, "pairs_", None)
     sums = combined(getattr(model, "statistics_", None), sums, alpha, learn=learn)
     scaled = model.scale is not None and data.kernel is None

@@ -26,13 +26,19 @@ from .columns import (
     KernelLike,
     Laplacian,
     Linear,
-    Moments,
     Polynomial,
     Precomputed,
     Scaled,
     as_kernel,
-    divided,
-    is_precomputed,
+)
+from .columns import (
+    Moments as Moments,
+)
+from .columns import (
+    divided as divided,
+)
+from .columns import (
+    is_precomputed as is_precomputed,
 )
 from .objects import ObjectKernel, Spectrum, Walks, parse_graph
 
@@ -47,7 +53,6 @@ __all__ = [
     "KernelLike",
     "Laplacian",
     "Linear",
-    "Moments",
     "ObjectKernel",
     "Polynomial",
     "Precomputed",
@@ -55,7 +60,5 @@ __all__ = [
     "Spectrum",
     "Walks",
     "as_kernel",
-    "divided",
-    "is_precomputed",
     "parse_graph",
 ]

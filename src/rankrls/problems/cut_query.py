@@ -42,7 +42,9 @@ class CutQuery:
     @staticmethod
     def pays(F: QueryPreferences, folds: Sequence[HeldOutFold], width: int) -> bool:
         """Whether one query is cut into several folds, with few enough tie levels."""
-        if len(F.queries) > 1 or F.ties is None or len(folds) < 2 or any(fold.whole for fold in folds):
+        if len(F.queries) > 1 or F.ties is None or (F.beta > 0 and not F.free):
+            return False
+        if len(folds) < 2 or any(fold.whole for fold in folds):
             return False
         return (len(folds) + 1) * (len(F.ties.weight) + 1) * width**2 <= MOST_CELLS
 
