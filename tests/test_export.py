@@ -185,7 +185,7 @@ def test_names_are_checked():
         export.to_json(model, ["a"])
     with pytest.raises(ValueError, match="'a' is given to several"):
         export.to_json(model, ["a"] * 6)
-    with pytest.raises(ValueError, match="no rank feature of Vespa"):
+    with pytest.raises(ValueError, match="not a rank feature of Vespa"):
         export.to_vespa(model, ["two words", *names[1:]])
     with pytest.raises(ValueError, match="a rank profile is named"):
         export.to_vespa(model, names, name="} evil {")

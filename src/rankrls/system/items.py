@@ -44,7 +44,8 @@ class Items:
 
     def __getitem__(self, rows: Any) -> Items:
         """Some of the items; they have no columns to choose from."""
-        return Items._of(np.atleast_1d(self.items[rows[0] if isinstance(rows, tuple) else rows]))
+        rows = rows[0] if isinstance(rows, tuple) else rows
+        return Items._of(self.items[rows if isinstance(rows, slice) else np.atleast_1d(rows)])
 
     def astype(self, dtype: DTypeLike, copy: bool = True) -> Items:
         return self
