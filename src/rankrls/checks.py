@@ -284,13 +284,13 @@ def check_scores(y: np.ndarray, m: int, *, some: bool = True) -> np.ndarray:
     partly = missing.any(axis=1) & ~missing.all(axis=1)
     if partly.any():
         raise ValueError(
-            f"row {int(np.argmax(partly))} is scored in some columns of y only ({partly.sum()} such rows): give all or "
-            "none, or fit each column by itself"
+            f"row {int(np.argmax(partly))} is scored in some columns of y only (such rows: {partly.sum()}): give all "
+            "or none, or fit each column by itself"
         )
     infinite = np.isinf(y).reshape(m, -1).any(axis=1)
     if infinite.any():
         raise ValueError(
-            f"y must not be infinite: row {int(np.argmax(infinite))} is ({infinite.sum()} such rows); "
+            f"y must not be infinite: row {int(np.argmax(infinite))} is (such rows: {infinite.sum()}); "
             "mark unscored rows by NaN"
         )
     if some and np.isnan(y).all():

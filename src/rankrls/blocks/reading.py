@@ -89,7 +89,7 @@ class SourceRows:
             if unscored.any():
                 i = int(np.argmax(unscored))
                 raise ValueError(
-                    f"{block.where}: y must be finite: row {i} has {block.y[i]} ({unscored.sum()} such rows)"
+                    f"{block.where}: y must be finite: row {i} has {block.y[i]} (such rows: {unscored.sum()})"
                 )
             return block
         part = block.take(np.flatnonzero(unscored == (self.rows == "unscored")))

@@ -131,7 +131,7 @@ def _check_rows(position: np.ndarray, clicks: np.ndarray, shown: np.ndarray) -> 
             i = int(np.argmax(bad))
             raise ValueError(
                 f"{what}: row {i} of the log has position {position[i]:g}, {clicks[i]:g} clicks and {shown[i]:g} "
-                f"impressions ({bad.sum()} such rows)"
+                f"impressions (such rows: {bad.sum()})"
             )
     if not len(position):
         raise ValueError("the log has no rows")
