@@ -135,12 +135,21 @@ def transductive(t):
         warnings.filterwarnings("ignore", "every row has a score")
         model = TransductiveRankRLS(alpha, fidelity, **ours).fit(X, y, qid=qid)
     if len(unscored):
-        expected, bound = completed(rows, y, scored, unscored, D, weighting, alpha, fidelity)
+        weight = fidelity * row_weight(rows.qid, weighting)
+        expected, bound = completed(rows, y, scored, unscored, D, weighting, alpha, weight)
         t.close("completed scores", model.transduction_, expected, bound)
     truth = Linear(rows.X, model.transduction_, D, alpha, rows.eps)
     for name, A in (("training rows", rows.X), ("new rows", rows.new)):
         found = model.predict(asked(model, A.astype(rows.dtype)))
         t.close(f"scores of {name}", found, truth.scores(A)[:, 0], truth.bounds(A)[:, 0])
+
+
+def row_weight(qid, weighting):
+    """The mean weight of a row in the loss, the unit of fidelity: c S of its query, S rows and tied pairs included."""
+    S = np.array([np.sum(qid == q) for q in qid], dtype=float)
+    pairs = np.maximum(1, S * (S - 1) / 2)
+    factor = {"pairs": np.ones_like(S), "items": 1 / S, "queries": (S > 1) / pairs}[weighting]
+    return float(np.mean(factor * S))
 
 
 def completed(rows, y, scored, unscored, D, weighting, alpha, fidelity):
