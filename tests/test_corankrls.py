@@ -491,3 +491,16 @@ def test_a_view_may_choose_its_basis_by_a_method():
     assert [len(view.points) for view in model.views_] == [8, 5]
     few = CoRankRLS(views=[View(None, "rbf", PivotedCholesky(999))]).fit(X, y, qid=qid)
     assert len(few.views_[0].points) == 120
+
+
+def test_reasons_are_by_name():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 4)), columns=list("abcd"))
+    y, qid = rng.normal(size=40), np.arange(40) // 8
+    views = [View(columns=["a", "b"], kernel=None), View(columns=["c", "d"], kernel=None)]
+    model = CoRankRLS(1.0, 0.5, views=views, agree_on="all").fit(frame, y, qid=qid)
+    shares = model.explain(frame.iloc[3], frame.iloc[1][["d", "b", "c", "a"]])
+    assert list(shares.index) == list("abcd")
+    scores = model.predict(frame)
+    assert shares.sum() == pytest.approx(scores[3] - scores[1])

@@ -84,3 +84,9 @@ def test_demo_shows_the_comparison_and_a_ranking(capsys, monkeypatch, tmp_path):
     ):
         assert words in printed
     assert (tmp_path / "demo-digits.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["search", "genindex", "py-modindex"])
+def test_no_page_has_the_name_of_one_that_sphinx_writes(name):
+    """It would be overwritten without a word."""
+    assert not list((ROOT / "docs").glob(f"{name}.*"))

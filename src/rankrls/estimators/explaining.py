@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.contributions import contributions, known
-from .reasons import named
+from .reasons import in_order, named
 from .ridge_ranker import RidgeRanker
 from .serving import kernel_scorer, linear_scorer
 
@@ -72,7 +70,7 @@ class Explained(RidgeRanker):
         if weights.ndim > 1:
             n_targets = len(weights) if hasattr(self, "coef_") else weights.shape[1]
             raise ValueError(f"the model has {n_targets} targets: explain one of them, or a mix of them, by mix([...])")
-        rows = [np.asarray(self._in_order(x), dtype=float).ravel() for x in (x_a, x_b)]
+        rows = [np.asarray(in_order(self, x), dtype=float).ravel() for x in (x_a, x_b)]
         for row in rows:
             if len(row) != self.n_features_in_:
                 raise ValueError(f"an item has {self.n_features_in_} features, got {len(row)}")
@@ -87,13 +85,3 @@ class Explained(RidgeRanker):
         points, weights = (np.asarray(values, dtype=float) for values in (points, weights))
         shares = contributions(self.kernel_, points, weights, rows[0], rows[1])
         return named(shares, x_a, getattr(self, "feature_names_in_", None))
-
-    def _in_order(self, x: Any) -> Any:
-        """A row of a data frame with its values in the order of the model's features."""
-        names = getattr(self, "feature_names_in_", None)
-        if names is None or not hasattr(x, "reindex") or getattr(x, "ndim", 0) != 1:
-            return x
-        missing = [name for name in names if name not in x.index]
-        if missing:
-            raise ValueError(f"the item has no value of {missing[0]!r} ({len(missing)} features are missing)")
-        return x.reindex(names)

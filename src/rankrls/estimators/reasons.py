@@ -68,6 +68,17 @@ def named(values: np.ndarray, like: Any, names: Sequence[str] | None) -> Any:
     return type(like)(values, index=list(names))
 
 
+def in_order(model: BaseEstimator, x: Any) -> Any:
+    """A row of a data frame with its values in the order of the model's features; others as they are."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or not hasattr(x, "reindex") or getattr(x, "ndim", 0) != 1:
+        return x
+    missing = [name for name in names if name not in x.index]
+    if missing:
+        raise ValueError(f"the item has no value of {missing[0]!r} ({len(missing)} features are missing)")
+    return x.reindex(names)
+
+
 def _as_rows(model: BaseEstimator, x: object) -> Any:
     """An item as a table of one row, by name where it has names."""
     if not hasattr(x, "to_frame"):

@@ -18,6 +18,7 @@ from ..problems.coregularised import Joint, Stack, ViewWeights
 from ..system.types import ArrayLike, MatrixLike
 from .base import Ranker
 from .coregularising import of_views
+from .reasons import in_order, named
 
 Grid = tuple[np.ndarray, np.ndarray]
 
@@ -103,12 +104,12 @@ class ViewPaths(Ranker):
 
         Returns
         -------
-        contributions : ndarray of shape (n_features,)
+        contributions : ndarray of shape (n_features,), or Series by name where x_a is a row of a pandas frame
             They sum to the difference of the scores; of a linear view `coef * (x_a - x_b)`, of a kernel view of the
             library the integral of the gradient from b to a, as in `RankRLS.explain`.
         """
         check_is_fitted(self, "alpha_")
-        a, b = (np.asarray(x, dtype=float).ravel() for x in (x_a, x_b))
+        a, b = (np.asarray(in_order(self, x), dtype=float).ravel() for x in (x_a, x_b))
         for row in (a, b):
             if len(row) != self.n_features_in_:
                 raise ValueError(f"an item has {self.n_features_in_} features, got {len(row)}")
@@ -117,7 +118,7 @@ class ViewPaths(Ranker):
             if coef.ndim > 1:
                 raise ValueError(f"the model has {coef.shape[1]} targets: fit one of them to explain it")
             total[view.columns] += _shares(view, np.asarray(coef, dtype=float), a[view.columns], b[view.columns])
-        return total / len(self.views_)
+        return named(total / len(self.views_), x_a, getattr(self, "feature_names_in_", None))
 
     def _stack(self) -> Stack:
         return Stack.of(self.views_, np.empty((1, self.n_features_in_)))
