@@ -25,6 +25,9 @@ from ..system.parallel import share
 from .base import HeldOutFold
 
 MOST_CELLS = 1 << 25  # of the moments of all folds and levels
+FEWEST_ROWS = 5000  # below, what is left of the query is summed anew: that is as fast, and exact for any values
+UNEVEN = 1e6  # weights that differ by more are summed anew too
+CLEAR = 1e-6  # the share of a sum of squares that must be left of it, or it has lost too many digits
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,9 @@ class CutQuery:
         """Whether one query is cut into several folds, with few enough tie levels."""
         if len(F.queries) > 1 or F.ties is None or (F.beta > 0 and not F.free):
             return False
-        if len(folds) < 2 or any(fold.whole for fold in folds):
+        if len(folds) < 2 or any(fold.whole for fold in folds) or F.shape[0] < FEWEST_ROWS:
+            return False
+        if F.u is not None and F.u.max() > UNEVEN * F.u.min():
             return False
         return (len(folds) + 1) * (len(F.ties.weight) + 1) * width**2 <= MOST_CELLS
 
@@ -70,6 +75,7 @@ class CutQuery:
         origin = np.append(np.mean(reader()(np.sort(some)), axis=0, dtype=np.float64), y[some, 0].mean())
         squares, totals = np.zeros((len(cuts) - 1, n + 1, n + 1)), np.zeros((len(cuts) - 1, n + 1))
 
+        @np.errstate(over="ignore", invalid="ignore")  # `without` checks
         def work(groups: Sequence[int]) -> None:
             read, V = reader(), np.empty((BATCH_ROWS, n + 1))
             for g in groups:
@@ -89,8 +95,9 @@ class CutQuery:
         parts = squares.reshape(*shape, n + 1, n + 1), totals.reshape(*shape, n + 1)
         return cls(F, origin, *parts, weight.reshape(shape), size.reshape(shape), total.rounding)
 
-    def without(self, number: int, fold: HeldOutFold) -> Statistics:
-        """The sums of what is left without one of the folds."""
+    @np.errstate(over="ignore", invalid="ignore")
+    def without(self, number: int, fold: HeldOutFold) -> Statistics | None:
+        """The sums of what is left without one of the folds; None where they have lost too many digits."""
         F, others = self.F, np.arange(len(self.weight)) != number
         G, total, S = (part[others].sum(axis=0) for part in (self.squares, self.totals, self.weight))
         size, n = self.size[others].sum(axis=0), G.shape[1] - 1
@@ -105,6 +112,10 @@ class CutQuery:
         M = np.tensordot(within2, G - self._about(total, S, mean), axes=1)
         scale = weighting.level_scale[: len(S) - 1][left] / S[:-1][left]
         M += (scale[:, None] * centred).T @ (scale[:, None] * centred)
+        before = np.tensordot(within2, np.einsum("jii->ji", G), axes=1)
+        seen = before > S.sum() * within2.max() * (1e-12 * self.origin) ** 2  # others are constant up to rounding
+        if not np.all(np.isfinite(M)) or np.any(np.diag(M)[seen] < CLEAR * before[seen]):
+            return None
         tied = int(np.sum(size[:-1] * (size[:-1] - 1) // 2))
         n_rows = int(size.sum())
         mean = (self.origin + mean) * (F.beta > 0)

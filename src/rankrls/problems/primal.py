@@ -234,11 +234,10 @@ class Primal:
         if isinstance(self.F, QueryPreferences) and CutQuery.pays(self.F, folds, self.features.n_columns + 1):
             cut = CutQuery.of(self.F, self._reader, self.y, folds, total)
         for number, fold in enumerate(numbered(folds, "fold")):
-            if cut is not None:
-                sums = cut.without(number, fold)
-            elif fold.whole:
+            sums = None if cut is None else cut.without(number, fold)
+            if sums is None and fold.whole:
                 sums = total - self.restrict(fold.rows).sums
-            else:
+            elif sums is None:
                 sums = self.restrict(fold.rest(self.F.shape[0])).sums
             if alphas.min() == 0:
                 check_determined(0.0, sums, W, self.dtype)
