@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +20,8 @@ FOLDER = Path(os.environ.get("RANKRLS_SHARED_DATA", Path(__file__).parents[2] / 
 Fold = tuple[Rows, Rows]
 
 
-def published(folds: int) -> Iterator[tuple[str, list[Fold] | str]]:
-    """Name and folds of each data set, or why it is not there."""
+def published(folds: int, wanted: Callable[[str], bool] = bool) -> Iterator[tuple[str, list[Fold] | str]]:
+    """Name and folds of each data set whose name is `wanted`, or why it is not there."""
     for name, archive, read in (
         ("MQ2008", "letor4-mq2008", lambda folder: [_fold(folder / "MQ2008", k) for k in range(1, folds + 1)]),
         (
@@ -32,6 +32,8 @@ def published(folds: int) -> Iterator[tuple[str, list[Fold] | str]]:
         ("MSLR sample", "mslr-web-fold1-5k", lambda folder: [_mslr(folder)]),
         ("LightGBM example", "lightgbm-lambdarank", lambda folder: [_example(folder)]),
     ):
+        if not wanted(name):
+            continue
         path = FOLDER / archive / f"{archive}.tar.xz"
         if not path.exists():
             yield name, f"there is no {archive}/{archive}.tar.xz in the folder RANKRLS_SHARED_DATA or ../shared/data"
