@@ -173,19 +173,20 @@ def fold_residuals(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndar
     Overwrites R.
     """
     Bt, dot = B.transpose(0, 2, 1), lambda V, W: np.einsum("glk,glk->gk", V, W)
-    unit = np.abs(R).max(axis=1, keepdims=True, initial=0)  # squares of tiny residuals would vanish
-    unit[unit == 0] = 1
-    R /= unit
-    tol = 1e-10 if R.dtype == np.float64 else 1e-5
+    tol, tiny = 1e-10 if R.dtype == np.float64 else 1e-5, np.finfo(R.dtype).tiny
+    rho, unit = dot(R, R), None
+    if not np.all((rho > np.sqrt(tiny)) & (rho < 1 / np.sqrt(tiny))):  # squares of tiny residuals would vanish
+        unit = np.abs(R).max(axis=1, keepdims=True, initial=0)
+        unit[unit == 0] = 1
+        R /= unit
+        rho = dot(R, R)
     P, total = R.copy(), np.zeros((len(B), *D.shape), dtype=R.dtype)
-    rho, leverage = dot(R, R), np.zeros((len(B), D.shape[1]), dtype=R.dtype)
-    bound = tol**2 * rho
-    tiny = np.finfo(R.dtype).tiny
+    leverage, bound, square = np.zeros_like(rho), tol**2 * rho, rho  # square: ||P||^2
     for _ in range(20):
         U = Bt @ P
         U *= D
         Q = B @ U
-        np.maximum(leverage, dot(Q, Q) / np.maximum(dot(P, P), tiny), out=leverage)
+        np.maximum(leverage, dot(Q, Q) / np.maximum(square, tiny), out=leverage)
         left = np.minimum(1, 100 * leverage)  # squares
         np.subtract(P, Q, out=Q)
         step = rho / np.maximum(dot(P, Q), tiny)
@@ -196,9 +197,12 @@ def fold_residuals(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndar
         old, rho = rho, dot(R, R)
         if np.all(left * rho <= bound):
             break
-        P *= (rho / np.maximum(old, tiny))[:, None]
+        ratio = rho / np.maximum(old, tiny)
+        square = rho + ratio**2 * square  # R is orthogonal to P
+        P *= ratio[:, None]
         P += R
-    total *= unit
+    if unit is not None:
+        total *= unit
     return total, np.all(left * rho <= bound, axis=1)
 
 

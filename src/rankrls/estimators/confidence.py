@@ -32,12 +32,12 @@ def noise_of(y: np.ndarray, held_out: np.ndarray, queries: Queries) -> tuple[flo
     """sigma and tau from held-out scores (m,) of rows."""
     known = ~np.isnan(held_out)
     y, held_out, codes = y[known], held_out[known], queries.codes[known]
-    n = np.maximum(np.bincount(codes, minlength=len(queries)), 1)
+    rest = Queries(queries.labels, codes)
     residual = y - held_out
-    residual = residual - (np.bincount(codes, weights=residual, minlength=len(queries)) / n)[codes]
-    free = max(1, len(y) - len(np.unique(codes)))
+    residual -= (rest.sum(residual) / np.maximum(rest.sizes, 1))[codes]
+    free = max(1, len(y) - np.count_nonzero(rest.sizes))
     sigma = float(np.sqrt(residual @ residual / free))
-    a, b = _pairs(y, codes)
+    a, b = _pairs(y, rest)
     margin = (held_out[a] - held_out[b]) * np.sign(y[a] - y[b])
     if not len(margin) or not np.abs(margin).max() > 0:
         return sigma, np.inf
@@ -46,14 +46,13 @@ def noise_of(y: np.ndarray, held_out: np.ndarray, queries: Queries) -> tuple[flo
     return sigma, float(size * np.exp(minimize_scalar(loss, bounds=(-12, 8), method="bounded").x))
 
 
-def _pairs(y: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _pairs(y: np.ndarray, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of rows of one query with different labels, drawn at random but always alike."""
     rng = np.random.default_rng(0)
-    order = np.argsort(codes, kind="stable")
-    starts = np.searchsorted(codes[order], codes)
-    sizes = np.bincount(codes)[codes]
     a = rng.integers(0, len(y), 4 * SAMPLE) if len(y) else np.empty(0, dtype=np.intp)
-    b = order[starts[a] + (rng.random(len(a)) * sizes[a]).astype(np.intp)]
+    q = queries.codes[a]
+    b = queries.starts[q] + (rng.random(len(a)) * queries.sizes[q]).astype(np.intp)
+    b = b if queries.order is None else queries.order[b]
     differ = y[a] != y[b]
     return a[differ][:SAMPLE], b[differ][:SAMPLE]
 

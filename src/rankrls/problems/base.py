@@ -87,6 +87,9 @@ def without_rounding(C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.nda
     smallest = np.where(alphas > 0, alphas, np.min(d, initial=np.inf))  # alpha = 0 goes with d > 0
     condition = np.repeat(1 + root.max(initial=0) ** 2 / smallest, c.shape[1] // len(alphas))
     limit = np.minimum(100 * eps * condition, most) * np.linalg.norm(root * (c / unit), axis=0)
+    largest = np.argmax(root * np.abs(c), axis=0), np.arange(c.shape[1])  # one part of the norm is enough, as a rule
+    if np.all(root[largest[0], 0] * np.abs(C[:, *largest]) > limit * unit):
+        return
     C *= (np.linalg.norm(root * (C / unit), axis=1) > limit)[:, None]
 
 
@@ -147,7 +150,11 @@ def _differ(X: Matrix, rows: np.ndarray) -> bool:
 def tied_where_equal(scores: np.ndarray) -> np.ndarray:
     """Scores (g, l, k) of g queries without their last bits, in which rows that are equal may differ by rounding."""
     bits = 38 if scores.dtype == np.float64 else 17
-    top = np.abs(scores).max(axis=1, keepdims=True, initial=0)
+    top = np.abs(scores)
+    while top.shape[1] > 1:  # by halves, because NumPy is slow at maxima along a middle axis
+        half, odd = top.shape[1] // 2, top[:, -1:] if top.shape[1] % 2 else top[:, :1]
+        top = np.maximum(top[:, :half], top[:, half : 2 * half])
+        np.maximum(top[:, :1], odd, out=top[:, :1])
     step = np.ldexp(np.ones_like(top), np.frexp(top)[1] - bits)
     scores /= step
     np.rint(scores, out=scores)

@@ -40,6 +40,7 @@ ITERATIVE_FOLDS = 5
 EXTENSIONS, DECADES = 2, 3  # how often, and how far, a grid grows whose best alpha is at its end
 ENOUGH_GROUPS = 20  # held-out queries, to tell a score from chance
 MANY_COMPONENTS, LARGEST_COMPONENT = 4, 0.5  # of explicit pairs, to be left out like queries
+TIES_COUNT_HALF = ("pairwise_accuracy", "auc")  # metrics that are 0.5 where all rows tie
 ROUNDING = 1e-10  # scores that differ by less than this share are equal
 
 
@@ -238,8 +239,8 @@ def judge(
 
 def _chance(metric: Metric, y: np.ndarray, groups: Queries) -> float:
     """The score of a model that ties all rows of a query; NaN for a function of the caller."""
-    if not metric.averages:
-        return np.nan
+    if not metric.averages or metric.name in TIES_COUNT_HALF:
+        return 0.5 if metric.averages else np.nan
     ties = np.zeros(len(y))
     return float(np.mean([metric.judge(y[:, t], ties, groups)[0] for t in range(y.shape[1])]))
 
