@@ -85,10 +85,10 @@ def alone(module: str, *arguments: str, limit: float | None = None, python: str 
     return {**json.loads(done.stdout.splitlines()[-1]), "others": others.share()}
 
 
-def resident() -> float:
-    """Resident memory of this process in MB (zero where the system does not tell)."""
+def resident(process: int | str = "self") -> float:
+    """Resident memory of a process, by default this one, in MB (zero where the system does not tell)."""
     try:
-        with open("/proc/self/statm") as file:
+        with open(f"/proc/{process}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
     except OSError:
         return 0.0

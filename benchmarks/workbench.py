@@ -8,6 +8,7 @@ python -m benchmarks.workbench --page FILE      input to paint in Chromium, as J
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import shutil
@@ -18,6 +19,7 @@ import tempfile
 import threading
 import time
 import urllib.request
+from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,7 +28,6 @@ import numpy as np
 from benchmarks.measure import Measured, Row, StoppedError, alone, resident
 from benchmarks.outofcore import write
 from rankrls import RankRLS
-from rankrls.app.demo import demo
 from rankrls.app.inputs import documents_of
 from rankrls.app.session import Session
 
@@ -135,18 +136,26 @@ def in_the_page(path: str) -> dict[str, dict[str, float]]:
     from browser import chromium  # type: ignore[import-not-found]
     from page import Page  # type: ignore[import-not-found]
 
-    command = [sys.executable, "-m", "rankrls", "workbench", path, "--no-browser", "--quiet", "--json"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(path).parent)
+    with _served(str(Path(path).parent), path) as (address, _), chromium() as browser:
+        while not _state(address)["prepared"]:
+            time.sleep(0.3)
+        return _used(Page(browser, address, 1440, ready="document.querySelector('.wb-doc')"))
+
+
+@contextlib.contextmanager
+def _served(folder: str, *words: str) -> Iterator[tuple[str, int]]:
+    """The workbench in a process of its own: its address and the number of the process."""
+    command = [sys.executable, "-m", "rankrls", "workbench", *words, "--no-browser", "--quiet", "--json"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder)
     try:
         assert server.stdout is not None
         text = ""
         while not text.rstrip().endswith("}"):
-            text += server.stdout.readline()
-        address = json.loads(text)["url"]
-        while not _state(address)["prepared"]:
-            time.sleep(0.3)
-        with chromium() as browser:
-            return _used(Page(browser, address, 1440, ready="document.querySelector('.wb-doc')"))
+            line = server.stdout.readline()
+            if not line:
+                raise SystemExit("the workbench did not start")
+            text += line
+        yield json.loads(text)["url"], server.pid
     finally:
         server.terminate()
         server.wait(60)
@@ -226,55 +235,82 @@ def _used(page) -> dict[str, dict[str, float]]:  # type: ignore[no-untyped-def]
 
 
 def load(seconds: float, clients: int = 20) -> dict[str, float]:
-    """Clients that read and change one session; errors, latency, and memory along the way."""
-    from rankrls.app.server import Server
+    """Clients that read and change one session; errors, latency, and the memory of the server along the way."""
+    with tempfile.TemporaryDirectory() as folder, _served(folder, "--demo") as (address, process):
+        used = Clients(address, seconds, clients)
+        used.start()
+        memory = []
+        while not used.over:
+            time.sleep(min(30, seconds / 20))
+            memory.append(resident(process))
+            print(f"  {used.elapsed:4.0f} s: {memory[-1]:.1f} MB, {used.count:,} requests", file=sys.stderr)
+        used.join()
+    early, late = memory[len(memory) // 6], memory[-1]
+    middle, high = used.quantile(0.5), used.quantile(0.99)
+    print(f"{clients} clients, {seconds:g} s: {used.count:,} requests, {len(used.errors)} errors {used.errors[:3]}")
+    print(f"  {used.changes:,} changes; median {middle:.0f} ms, 99 % {high:.0f} ms")
+    print(f"  memory of the server after a sixth {early:.1f} MB, at the end {late:.1f} MB, most {max(memory):.1f} MB")
+    return {"requests": used.count, "errors": len(used.errors), "early": early, "late": late}
 
-    server = Server(Session(demo())).start()
-    root, token = server.url.split("/?token=")
-    end, times, errors, lock = time.monotonic() + seconds, [], [], threading.Lock()
-    changed = itertools.count()
 
-    def ask(path: str, body: dict | None = None) -> None:
+class Clients:
+    """Threads that ask one server for this and that, and now and then grade a document."""
+
+    def __init__(self, address: str, seconds: float, count: int):
+        self.root, self.token = address.split("/?token=")
+        self.state = _state(address)
+        self.began, self.seconds = time.monotonic(), seconds
+        self.times, self.errors, self.changes, self.lock = array("d"), [], 0, threading.Lock()
+        self.threads = [threading.Thread(target=self._work, args=(seed,)) for seed in range(count)]
+
+    def start(self) -> None:
+        for thread in self.threads:
+            thread.start()
+
+    def join(self) -> None:
+        for thread in self.threads:
+            thread.join()
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self.began
+
+    @property
+    def over(self) -> bool:
+        return self.elapsed >= self.seconds
+
+    @property
+    def count(self) -> int:
+        return len(self.times)
+
+    def quantile(self, share: float) -> float:
+        """Milliseconds."""
+        return 1000 * float(np.quantile(np.frombuffer(self.times), share))
+
+    def _work(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        while not self.over:
+            query, row = int(rng.integers(self.state["queries"])), int(rng.integers(self.state["rows"]))
+            self._ask(f"query?query={query}")
+            self._ask(["state", "model", "queries", "curve"][int(rng.integers(4))])
+            if rng.random() < 0.2:
+                self._ask(f"do?query={query}", {"do": "grade", "row": row, "grade": int(rng.integers(5))})
+                with self.lock:
+                    self.changes += 1
+            time.sleep(0.2 * rng.random())
+
+    def _ask(self, path: str, body: dict | None = None) -> None:
         data = None if body is None else json.dumps(body).encode()
         start = time.perf_counter()
         try:
-            request = urllib.request.Request(f"{root}/api/{path}", data, {"X-Token": token})
+            request = urllib.request.Request(f"{self.root}/api/{path}", data, {"X-Token": self.token})
             with urllib.request.urlopen(request, timeout=60) as got:
                 got.read()
         except Exception as error:
-            with lock:
-                errors.append(f"{path}: {error}")
-        with lock:
-            times.append(time.perf_counter() - start)
-
-    def client(seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        while time.monotonic() < end:
-            query = int(rng.integers(server.session.limits.queries))
-            row = int(rng.integers(server.session.limits.rows))
-            ask(f"query?query={query}")
-            ask(["state", "model", "queries", "curve"][int(rng.integers(4))])
-            if rng.random() < 0.2:
-                ask(f"do?query={query}", {"do": "grade", "row": row, "grade": int(rng.integers(5))})
-                next(changed)
-            time.sleep(0.2 * rng.random())
-
-    threads = [threading.Thread(target=client, args=(seed,)) for seed in range(clients)]
-    for thread in threads:
-        thread.start()
-    memory, start = [], time.monotonic()
-    while time.monotonic() < end:
-        time.sleep(min(30, seconds / 6))
-        memory.append(resident())
-        print(f"  {time.monotonic() - start:4.0f} s: {memory[-1]:.0f} MB, {len(times):,} requests", file=sys.stderr)
-    for thread in threads:
-        thread.join()
-    server.close()
-    middle, high = (1000 * float(np.quantile(times, q)) for q in (0.5, 0.99))
-    print(f"{clients} clients, {seconds:g} s: {len(times):,} requests, {len(errors)} errors {errors[:3]}")
-    print(f"  {next(changed):,} changes; median {middle:.0f} ms, 99 % {high:.0f} ms")
-    print(f"  memory after a sixth {memory[len(memory) // 6]:.0f} MB, at the end {memory[-1]:.0f} MB")
-    return {"requests": len(times), "errors": len(errors), "early": memory[len(memory) // 6], "late": memory[-1]}
+            with self.lock:
+                self.errors.append(f"{path}: {error}")
+        with self.lock:
+            self.times.append(time.perf_counter() - start)
 
 
 def main() -> None:

@@ -409,23 +409,96 @@ def test_data_come_in_many_forms(tmp_path):
     with pytest.raises(TypeError, match="data frame"):
         documents_of(5)
     with pytest.raises(ValueError, match="missing or not finite"):
-        documents_of(frame.assign(noise_0=np.nan))
+        documents_of((np.where(DATA.X > 2, np.nan, DATA.X), DATA.y, DATA.qid))
 
 
 def test_tables_bring_titles_and_documents(tmp_path):
     lines = ["query,docid,title,bm25,clicks,label", 'blue shoe,a-1,"Shoe, blue",2.5,3,2', "blue shoe,a-2,Sock,1.5,,"]
     (tmp_path / "shop.csv").write_text("\n".join([*lines, "007,b,<b>,1,1,0", ""]))
-    with pytest.raises(ValueError, match="'clicks'"):
-        documents_of(tmp_path / "shop.csv")
+    assert documents_of(tmp_path / "shop.csv").feature_names == ["bm25", "clicks", "clicks=missing"]
     found = from_csv(tmp_path / "shop.csv", "shop.csv", Chosen(missing=0.0))
     assert found.feature_names == ["bm25", "clicks"] and found.titles[0] == "Shoe, blue" and found.doc_id(2) == "b"
     assert sorted(found.query_ids) == ["007", "blue shoe"] and np.isnan(found.y[1])
     with pytest.raises(ValueError, match="no column 'nothing'"):
         from_csv(tmp_path / "shop.csv", "shop.csv", Chosen(label="nothing"))
-    with pytest.raises(ValueError, match="holds no numbers"):
-        from_csv(tmp_path / "shop.csv", "shop.csv", Chosen(features=["title"]))
+    texts = from_csv(tmp_path / "shop.csv", "shop.csv", Chosen(features=["title"]))
+    assert texts.feature_names == ["title=<b>", "title=Shoe, blue", "title=Sock"]
     only = from_csv(tmp_path / "shop.csv", "shop.csv", Chosen(features=["bm25"]))
     assert only.feature_names == ["bm25"]
+
+
+def shop_table(rows=120):
+    """A table as shops have it: text of few and of many levels, dates, truth values, holes."""
+    pandas, rng = pytest.importorskip("pandas"), np.random.default_rng(0)
+    columns = {
+        "qid": np.repeat(np.arange(rows // 10), 10),
+        "label": rng.integers(0, 4, rows),
+        "docid": [f"d{i}" for i in range(rows)],
+        "price": np.where(rng.random(rows) < 0.1, np.nan, rng.gamma(2, 10, rows)),
+        "brand": rng.choice(np.array(["a", "b", "c", None], dtype=object), rows),
+        "url": [f"somewhere/{i}" for i in range(rows)],
+        "since": pandas.Timestamp("2026-01-01") + pandas.to_timedelta(rng.integers(0, 300, rows), "D"),
+        "new": rng.random(rows) < 0.5,
+        "bm25": rng.normal(size=rows),
+    }
+    return pandas.DataFrame(columns)
+
+
+ENCODED = ["price", "price=missing", "brand=a", "brand=b", "brand=c", "brand=missing", "since", "new", "bm25"]
+
+
+@pytest.mark.parametrize("form", ["frame", "csv", "parquet"])
+def test_text_dates_and_holes_become_numbers(tmp_path, form):
+    frame = shop_table()
+    frame.to_csv(tmp_path / "shop.csv", index=False)
+    frame.to_parquet(tmp_path / "shop.parquet")
+    session = open_session(frame if form == "frame" else tmp_path / f"shop.{form}")
+    assert session.documents.feature_names == ENCODED and session.documents.doc_id(3) == "d3"
+    session.do({"do": "grade", "row": 3, "grade": 4})
+    model = estimator(session)
+    raw, shown = frame[list(model.feature_names_in_)], session.scores(session.state, np.arange(len(frame)))
+    assert "url" not in raw and "brand" in raw
+    assert_allclose(model.predict(raw), shown, atol=1e-10)
+    (tmp_path / "model.rankrls").write_bytes(OUTPUTS["model"](session)[2])
+    assert_allclose(rankrls.load(tmp_path / "model.rankrls").predict(raw), shown, atol=1e-10)
+    for what in ("onnx", "report"):
+        assert OUTPUTS[what](session)[2]
+    with pytest.raises(ValueError, match="'url' holds no numbers, and not text of a few levels"):
+        documents_of((frame[["url", "bm25"]], frame["label"], frame["qid"]))
+    with pytest.raises(ValueError, match="export to ONNX"):
+        OUTPUTS["solr"](session)
+    session.close()
+
+
+def test_a_model_of_a_table_brings_its_encoder(tmp_path):
+    frame, source, file = shop_table(), tmp_path / "shop.csv", tmp_path / "model.rankrls"
+    frame.to_csv(source, index=False)
+    train = ["train", str(source), "--exclude", "url", "-o", str(file), "--quiet"]
+    assert subprocess.run([sys.executable, "-m", "rankrls", *train]).returncode == 0
+    model = rankrls.load(file)
+    session = open_session(source, model)
+    raw = frame[list(model.feature_names_in_)]
+    assert_allclose(session.scores(session.step.snapshot(2), np.arange(len(frame))), model.predict(raw), atol=1e-10)
+    session.do({"do": "prefer", "above": 1, "below": 2})
+    script = tmp_path / "session.py"
+    script.write_bytes(OUTPUTS["script"](session)[2])
+    command = [sys.executable, str(script), str(source), str(file), str(tmp_path / "again.rankrls")]
+    assert subprocess.run(command).returncode == 0
+    again = rankrls.load(tmp_path / "again.rankrls")
+    assert_allclose(again.predict(raw), estimator(session).predict(raw), atol=1e-9)
+    session.close()
+
+
+def test_an_automatic_ranker_is_compared_with_or_refused():
+    frame = shop_table()
+    X, y, qid = frame[["bm25"]].to_numpy(), frame["label"], frame["qid"]
+    model = rankrls.AutoRanker(effort="fast", candidates=["linear"]).fit(X, y, qid=qid)
+    session = open_session((X, y, qid), model)
+    assert_allclose(session.scores(session.step.snapshot(2), np.arange(9)), model.predict(X, qid)[:9])
+    session.close()
+    on_text = rankrls.AutoRanker(effort="fast", candidates=["linear"]).fit(frame[["bm25", "brand"]], y, qid=qid)
+    with pytest.raises(ValueError, match="AutoRanker was trained on a table with text"):
+        open_session(frame, on_text)
 
 
 def test_parquet_keeps_single_precision_and_reads_folders(tmp_path):

@@ -119,6 +119,10 @@ def test_two_documents_explain_each_other(page):
     adds = page.app("why.found.bars.reduce((sum, bar) => sum + bar.adds, 0)") + page.app("why.found.rest")
     scores = page.session.scores(page.session.state, np.array([a, b]))
     assert adds == pytest.approx(scores[0] - scores[1])
+    page.click("[title='Prefer the other way round']")
+    page.until("document.querySelector('.wb').workbench.state.preferences.length === 1")
+    assert page.session.state.preferences[0].above == b
+    page.clean()
 
 
 def test_switches_features_and_snapshots(page):

@@ -14,6 +14,11 @@ from ..checks import check_queries
 from ..core.queries import Queries
 from ..datasets import RankingData
 from ..system import memory
+from ..tables import TableEncoder
+
+
+class MissingValuesError(ValueError):
+    """Features with values that are missing or not finite."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,7 @@ class DocumentTable:
     titles: np.ndarray | None  # (m,) of str
     feature_names: list[str]
     name: str = "data"
+    encoder: TableEncoder | None = None  # what made X of the columns of a table, if they were not all numbers
 
     def doc_id(self, row: int) -> str:
         """The document of a row."""
@@ -76,7 +82,7 @@ def documents(data: RankingData, *, doc_ids: Any = None, titles: Any = None, nam
     names = [str(name) for name in data.feature_names or [f"f{j}" for j in range(1, X.shape[1] + 1)]]
     if bad.any():
         j = int(np.argmax(bad))
-        raise ValueError(
+        raise MissingValuesError(
             f"{int(bad.sum())} features have values that are missing or not finite, the first is {names[j]!r}: "
             "fill them in before (on the command line: --missing 0, another number, or minimum)"
         )

@@ -16,38 +16,45 @@ from ..datasets import RankingData, load_letor
 from ..system import frames
 from ..system.files import lines, opened
 from ..system.types import Ids
+from ..tables import TableEncoder
 from .documents import DocumentTable, documents
 from .state import ActionError
-from .tables import from_csv, from_frame, from_parquet
+from .tables import Chosen, from_csv, from_frame, from_parquet
 
 RANK_CONSTANT = 60  # of reciprocal ranks: 1 / (60 + rank)
 
 
-def documents_of(data: object, name: str | None = None) -> DocumentTable:
+def documents_of(data: object, name: str | None = None, *, encoder: TableEncoder | None = None) -> DocumentTable:
     """Documents from whatever holds them.
 
     Parameters
     ----------
     data : Documents, RankingData, data frame, tuple (X, y, qid) or path
         A frame has a column of query ids ("qid" or "query"), perhaps one of labels ("label", "y", "rating"), of
-        document ids ("docid") and of titles ("title"); all other numeric columns are features. A path is LETOR text,
-        CSV, Parquet (a file or a folder), or a TREC run.
+        document ids ("docid") and of titles ("title"); all other columns are features. Where some hold text of few
+        levels, dates or missing values, a `TableEncoder` makes numbers of them. A path is LETOR text, CSV, Parquet (a
+        file or a folder), or a TREC run.
     name : str, default=None
         What to call the data.
+    encoder : TableEncoder, default=None
+        The fitted encoder of a model, for the columns of a table.
     """
+    chosen = Chosen() if encoder is None else Chosen(features=_inputs(encoder), encoder=encoder)
     if isinstance(data, DocumentTable):
         return data
     if isinstance(data, RankingData):
         return documents(data, name=name or "data")
     if isinstance(data, str | os.PathLike):
-        return _from_path(Path(data), name)
+        return _from_path(Path(data), name, chosen)
     if isinstance(data, tuple) and len(data) in (2, 3):
         X, y, qid = (*data, None)[:3]
-        names = [str(column) for column in frames.names(frames.as_frame(X))] or None
-        return documents(RankingData(np.asarray(X), y, _ids(qid), names), name=name or "data")
+        if columns := frames.names(frame := frames.as_frame(X)):
+            chosen = replace(chosen, features=chosen.features or [str(column) for column in columns])
+            return from_frame(frame, name or "data", chosen, y=y, qid=qid)
+        return documents(RankingData(np.asarray(X), y, _ids(qid)), name=name or "data")
     frame = frames.as_frame(data)
     if frames.names(frame):
-        return from_frame(frame, name or "data frame")
+        return from_frame(frame, name or "data frame", chosen)
     raise TypeError(
         "the workbench opens a data frame, a RankingData, a tuple (X, y, qid) or the path of a file, "
         f"got {type(data).__name__}"
@@ -58,13 +65,17 @@ def _ids(qid: Ids) -> Any:
     return None if qid is None else np.asarray(qid)
 
 
-def _from_path(path: Path, name: str | None) -> DocumentTable:
+def _inputs(encoder: TableEncoder) -> list[str]:
+    return [str(column) for column in encoder.feature_names_in_]
+
+
+def _from_path(path: Path, name: str | None, chosen: Chosen) -> DocumentTable:
     name = name or path.name
     suffixes = {suffix.lower() for suffix in path.suffixes}
     if path.is_dir() or suffixes & {".parquet", ".pq"}:
-        return from_parquet(path, name)
+        return from_parquet(path, name, chosen)
     if suffixes & {".csv", ".tsv"}:
-        return from_csv(path, name, delimiter="\t" if ".tsv" in suffixes else ",")
+        return from_csv(path, name, chosen, delimiter="\t" if ".tsv" in suffixes else ",")
     if is_run(path):
         return from_runs([path], name=name)
     return documents(load_letor(path), name=name)

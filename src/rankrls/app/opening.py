@@ -9,13 +9,16 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from .documents import DocumentTable
+from .encoding import without_encoder
 from .inputs import documents_of
 from .outputs import estimator
 from .session import Session
 from .state import State
 
 
-def open_session(data: object, model: object = None, *, journal: object = None, read_only: bool = False) -> Session:
+def open_session(
+    data: object, model: BaseEstimator | None = None, *, journal: object = None, read_only: bool = False
+) -> Session:
     """A session on data, without a page.
 
     Examples
@@ -27,7 +30,8 @@ def open_session(data: object, model: object = None, *, journal: object = None, 
     True
     >>> session.close()
     """
-    return Session(documents_of(data), model, journal=journal, read_only=read_only)
+    encoder, rest = without_encoder(model)
+    return Session(documents_of(data, encoder=encoder), rest, journal=journal, read_only=read_only)
 
 
 class Workbench:

@@ -27,12 +27,22 @@ Output = tuple[str, str, bytes]  # file name, media type, content
 
 
 def estimator(session: Session, state: State | None = None, *, named: bool = False) -> Any:
-    """The model of a state as a fitted `RankRLS`, behind the scalers the session was opened with.
+    """The model of a state as a fitted `RankRLS`, behind the encoder and the scalers the session was opened with.
 
     It predicts what the session shows. Where the state is nothing but a fit (all features, no constraints), it keeps
     the sums, so that `partial_fit`, `forget` and `coef_path` go on from there. `named` gives it the names of the
     features, as files and exports want them.
     """
+    encoder = session.documents.encoder
+    model = of_encoded(session, state, named=named and encoder is None)
+    if encoder is None:
+        return model
+    steps = model.steps if isinstance(model, Pipeline) else [("rankrls", model)]
+    return Pipeline([("tableencoder", encoder), *steps])
+
+
+def of_encoded(session: Session, state: State | None = None, *, named: bool = False) -> Any:
+    """The same for the columns that the page shows."""
     state = session.state if state is None else state
     fit, data = session.fit(state), session.documents
     coef = fit.coef(state.alpha)
@@ -144,7 +154,7 @@ def report(session: Session) -> Output:
         wanted = {"start": session.step.snapshot(1).state, "now": session.state}
         for name, state in wanted.items():
             models.append(str(Path(folder, f"{name}.rankrls")))
-            persistence.save(estimator(session, state, named=True), models[-1])
+            persistence.save(of_encoded(session, state, named=True), models[-1])
         command = [sys.executable, "-m", "rankrls", "report", str(table), *models, "-o", str(page), "--quiet"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:

@@ -24,7 +24,7 @@ HEAD = '''"""{title}
 import sys
 
 import numpy as np
-
+{pipeline}
 import rankrls
 from rankrls import RankRLS
 from rankrls.app import {opening}
@@ -45,7 +45,7 @@ MAIN = """
 if __name__ == "__main__":
     {arguments} = sys.argv[1:]
 {load}    model = fit({call})
-    rankrls.save(model, target)
+    rankrls.save({model}, target)
 """
 
 
@@ -58,19 +58,26 @@ def python(session: Session) -> str:
         raise ValueError("there is nothing to learn from yet: grade some documents, or drag one above another")
     if session.features.W is None and session.limits.features > limits.gram_columns and pairs and learned.any():
         return _replay(session)
-    started = session.model is not None and (bool(scalers_of(session.model)) or session.features.W is not None)
+    started = _goes_on(session)
     demo = session.documents.name == DEMO
     title = f"What was decided in a workbench session on {plain(session.documents.name)}, and the model it gives."
     opening = ", ".join(["demo" if demo else "documents_of", *(["scaled"] if started else [])])
+    pipeline = "" if session.documents.encoder is None else "from sklearn.pipeline import make_pipeline\n"
     return (
-        HEAD.format(title=title, usage=_usage(started, demo), opening=opening)
+        HEAD.format(title=title, usage=_usage(started, demo), opening=opening, pipeline=pipeline)
         + _decisions(session, pairs)
         + FIT.format(start=", start" if started else "", prepare=_prepare(session, started), fit=_fit(session, learned))
-        + _main(started, demo)
+        + _main(session, started, demo)
     )
 
 
 DEMO = "Shop search (example)"
+
+
+def _goes_on(session: Session) -> bool:
+    """Whether the program needs the model that the session was opened with: its encoder, scalers or kernel."""
+    parts = session.documents.encoder is not None or session.features.W is not None
+    return session.model is not None and (parts or bool(scalers_of(session.model)))
 
 
 def _usage(started: bool, demo: bool) -> str:
@@ -144,14 +151,18 @@ def _fit(session: Session, learned: np.ndarray) -> str:
     return "".join(f"    {line}\n" for line in [*lines, "return model"])
 
 
-def _main(started: bool, demo: bool) -> str:
+def _main(session: Session, started: bool, demo: bool) -> str:
     arguments = ", ".join([*([] if demo else ["source"]), *(["model_file"] if started else []), "target"])
-    load = ["data = demo()" if demo else "data = documents_of(source)"]
-    if started:
-        load.append("start = rankrls.load(model_file)")
-    call = "data.X, data.y, data.qid" + (", start" if started else "")
+    load = ["start = rankrls.load(model_file)"] if started else []
+    encodes = session.documents.encoder is not None
+    options = ", encoder=start[0]" if started and encodes else ""
+    load.append("data = demo()" if demo else f"data = documents_of(source{options})")
+    start = "start[1:]" if encodes else "start"
+    call = "data.X, data.y, data.qid" + (f", {start}" if started else "")
     arguments = f"({arguments},)" if "," not in arguments else arguments
-    return MAIN.format(arguments=arguments, load="".join(f"    {line}\n" for line in load), call=call)
+    text = "".join(f"    {line}\n" for line in load)
+    model = "make_pipeline(data.encoder, model)" if encodes else "model"
+    return MAIN.format(arguments=arguments, load=text, call=call, model=model)
 
 
 def _replay(session: Session) -> str:

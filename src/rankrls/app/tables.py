@@ -1,7 +1,8 @@
 """Tables of documents, as frames, CSV or Parquet: which column is what, and the rows.
 
-A table names the query of each row, perhaps its label, its document and a title; all other columns of numbers are
-features, and columns of text are left aside. Parquet is read block by block into the one array that a session keeps.
+A table names the query of each row, perhaps its label, its document and a title; all other columns are features. Where
+some hold text of few levels, dates or missing values, `encoding` makes numbers of them; text of many levels is left
+aside. Parquet of numbers is read block by block into the one array that a session keeps.
 """
 
 from __future__ import annotations
@@ -9,19 +10,22 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..blocks.sources import parquet_table, row_major
+from ..blocks.sources import OpenTable, parquet_table, row_major
 from ..datasets import RankingData
 from ..datasets.scaling import fill_with_minimum
 from ..system import frames
 from ..system.files import opened
-from .documents import DocumentTable, documents
+from ..system.types import ArrayLike, Ids
+from ..tables import PlainTable, TableEncoder
+from .documents import DocumentTable, MissingValuesError, documents
+from .encoding import encoded, is_encodable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +48,7 @@ class Chosen:
     missing: str | float = "nan"  # or "minimum", or a number
     docid: str | None = None
     exclude: Sequence[str] = ()  # columns that are not features
+    encoder: TableEncoder | None = None  # of a model: what makes numbers of the columns
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,8 @@ class DocumentLayout:
     features: list[str]
 
     @classmethod
-    def of(cls, names: Sequence[str], numeric: Iterable[str], chosen: Chosen, what: str) -> DocumentLayout:
-        """The layout of a table with these columns, or an error that says which there are."""
+    def of(cls, names: Sequence[str], usable: Iterable[str], chosen: Chosen, what: str) -> DocumentLayout:
+        """The layout of a table with these columns, some of them usable as features, or an error that lists them."""
         known, listed = set(names), ", ".join(list(names)[:20])
         for name in (chosen.label, chosen.qid, chosen.docid, *(chosen.features or ()), *chosen.exclude):
             if name is not None and name not in known:
@@ -71,11 +76,14 @@ class DocumentLayout:
         }
         given = {"label": chosen.label, "qid": chosen.qid, "docid": chosen.docid}
         usual |= {kind: name for kind, name in given.items() if name is not None}
-        numbers, aside = set(numeric), {*usual.values(), *chosen.exclude}
-        wrong = [name for name in chosen.features or () if name not in numbers]
-        if wrong:
-            raise ValueError(f"{what}: column {wrong[0]!r} holds no numbers: leave it out of the features")
-        found = list(chosen.features or (name for name in names if name in numbers and name not in aside))
+        able, aside = set(usable), {*usual.values(), *chosen.exclude}
+        wrong = [name for name in chosen.features or () if name not in able]
+        if wrong and chosen.encoder is None:
+            raise ValueError(
+                f"{what}: column {wrong[0]!r} holds no numbers, and not text of a few levels: leave it out of the "
+                "features"
+            )
+        found = list(chosen.features or (name for name in names if name in able and name not in aside))
         if not found:
             raise ValueError(f"{what} has no numeric column to rank by; its columns are {listed}")
         return cls(**usual, features=found)
@@ -86,11 +94,14 @@ class DocumentLayout:
         return [name for name in (self.qid, self.label, self.docid, self.title) if name is not None]
 
 
-def from_frame(frame: Any, name: str, chosen: Chosen | None = None) -> DocumentTable:
-    """Documents of a data frame of any library."""
+def from_frame(
+    frame: Any, name: str, chosen: Chosen | None = None, *, y: ArrayLike | None = None, qid: Ids = None
+) -> DocumentTable:
+    """Documents of a data frame of any library; labels and queries may come beside it."""
     columns = {str(column): column for column in frames.names(frame)}
     values = {text: np.asarray(frame[column]) for text, column in columns.items()}
-    return _from_columns(values, name, chosen or Chosen(), "the data frame")
+    beside = {key: np.asarray(given) for key, given in (("label", y), ("qid", qid)) if given is not None}
+    return _from_columns({**values, **beside}, name, chosen or Chosen(), "the data frame")
 
 
 def from_csv(source: object, name: str, chosen: Chosen | None = None, delimiter: str = ",") -> DocumentTable:
@@ -113,14 +124,15 @@ def from_csv(source: object, name: str, chosen: Chosen | None = None, delimiter:
     if not rows:
         raise ValueError(f"{name} has no rows")
     cells = dict(zip(names, zip(*rows, strict=True), strict=True))
-    texts = {lower for wanted in (*COLUMNS.values(), (chosen.qid,) if chosen else ()) for lower in wanted}
-    texts -= set(COLUMNS["label"])
+    chosen = chosen or Chosen()
+    texts = {lower for wanted in COLUMNS.values() for lower in wanted} - set(COLUMNS["label"])
+    kinds = {} if chosen.encoder is None else chosen.encoder.kinds_
     values = {}
     for column, given in cells.items():
-        as_text = column.lower() in texts or (chosen is not None and column == chosen.qid)
-        as_text &= chosen is None or column not in (chosen.features or ())
-        values[column] = np.array(given, dtype=object) if as_text else _parsed(given)
-    return _from_columns(values, name, chosen or Chosen(), name)
+        as_text = column.lower() in texts or column == chosen.qid
+        as_text &= column not in (chosen.features or ())
+        values[column] = np.array(given, dtype=object) if as_text else _parsed(column, given, kinds)
+    return _from_columns(values, name, chosen, name)
 
 
 def from_parquet(path: str | os.PathLike, name: str, chosen: Chosen | None = None) -> DocumentTable:
@@ -130,11 +142,17 @@ def from_parquet(path: str | os.PathLike, name: str, chosen: Chosen | None = Non
     if not files:
         raise FileNotFoundError(f"the folder {path} has no Parquet files (*.parquet)")
     table = parquet_table(files, str(path))
-    layout = DocumentLayout.of(table.schema.names, _numeric(table.schema), chosen, str(path))
-    m, single = int(table.n_rows or 0), all(table.schema.field(f).type == "float" for f in layout.features)
-    if not m:
+    numbers = _numeric(table.schema)
+    others = _columns(table, _candidates(table.schema.names, numbers, chosen))
+    usable = [*numbers, *(column for column, found in others.items() if is_encodable(found))]
+    layout = DocumentLayout.of(table.schema.names, usable, chosen, str(path))
+    if not table.n_rows:
         raise ValueError(f"{path} has no rows")
-    X = np.empty((m, len(layout.features)), dtype=np.float32 if single else np.float64)
+    if chosen.encoder is not None or not set(numbers).issuperset(layout.features):
+        wanted = [column for column in table.schema.names if column in {*layout.texts, *layout.features}]
+        return _from_columns(_columns(table, wanted), name, chosen, str(path))
+    single = all(table.schema.field(f).type == "float" for f in layout.features)
+    X = np.empty((int(table.n_rows), len(layout.features)), dtype=np.float32 if single else np.float64)
     parts: dict[str, list[np.ndarray]] = {column: [] for column in layout.texts}
     start = 0
     for batch in table.read([*layout.texts, *layout.features]):
@@ -147,6 +165,24 @@ def from_parquet(path: str | os.PathLike, name: str, chosen: Chosen | None = Non
     return _documents(X, layout, whole, name, chosen)
 
 
+def _candidates(names: Sequence[str], numbers: Sequence[str], chosen: Chosen) -> list[str]:
+    """The columns that are not numbers and might be features."""
+    if chosen.features:
+        return [column for column in chosen.features if column not in numbers and column in names]
+    known = {name for wanted in COLUMNS.values() for name in wanted}
+    aside = {*numbers, chosen.label, chosen.qid, chosen.docid, *chosen.exclude}
+    return [column for column in names if column not in aside and column.lower() not in known]
+
+
+def _columns(table: OpenTable, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Some columns of a Parquet table, whole."""
+    if not names:
+        return {}
+    batches = list(table.read(list(names)))
+    plain = lambda name: [batch.column(name).to_numpy(zero_copy_only=False) for batch in batches]
+    return {name: np.concatenate(plain(name)) for name in names} if batches else {}
+
+
 def _numeric(schema: pa.Schema) -> list[str]:
     from pyarrow import types
 
@@ -156,24 +192,52 @@ def _numeric(schema: pa.Schema) -> list[str]:
 
 def _from_columns(values: dict[str, np.ndarray], name: str, chosen: Chosen, what: str) -> DocumentTable:
     numeric = [column for column, found in values.items() if found.dtype.kind in "biuf"]
-    layout = DocumentLayout.of(list(values), numeric, chosen, what)
+    others = _candidates(list(values), numeric, chosen)
+    usable = [*numeric, *(column for column in others if is_encodable(values[column]))]
+    layout = DocumentLayout.of(list(values), usable, chosen, what)
+    column = lambda key: None if key is None else values[key]
+    if chosen.encoder is not None or not set(numeric).issuperset(layout.features):
+        return _encoded({key: values[key] for key in layout.features}, layout, column, name, chosen)
     kinds = {values[column].dtype for column in layout.features}
     dtype = np.float32 if kinds == {np.dtype(np.float32)} else np.float64
     X = np.empty((len(values[layout.features[0]]), len(layout.features)), dtype=dtype)
-    for j, column in enumerate(layout.features):
-        X[:, j] = values[column]
-    return _documents(X, layout, lambda key: None if key is None else values[key], name, chosen)
+    for j, key in enumerate(layout.features):
+        X[:, j] = values[key]
+    return _documents(X, layout, column, name, chosen)
 
 
 def _documents(X: np.ndarray, layout: DocumentLayout, column: Any, name: str, chosen: Chosen) -> DocumentTable:
-    label, qid = column(layout.label), column(layout.qid)
     if chosen.missing == "minimum":
-        X = fill_with_minimum(X, qid)
+        X = fill_with_minimum(X, column(layout.qid))
     elif chosen.missing != "nan":
         X = np.where(np.isnan(X), X.dtype.type(chosen.missing), X)
+    try:
+        return _table(X, layout, column, name, list(layout.features), None)
+    except MissingValuesError:
+        return _encoded(dict(zip(layout.features, X.T, strict=True)), layout, column, name, chosen)
+
+
+def _encoded(
+    features: dict[str, np.ndarray], layout: DocumentLayout, column: Any, name: str, chosen: Chosen
+) -> DocumentTable:
+    """Documents whose columns are made numbers first."""
+    X, encoder = encoded(features, column(layout.qid), chosen.encoder)
+    return _table(X, layout, column, name, [str(made) for made in encoder.get_feature_names_out()], encoder)
+
+
+def _table(
+    X: np.ndarray,
+    layout: DocumentLayout,
+    column: Any,
+    name: str,
+    names: list[str],
+    encoder: TableEncoder | None,
+) -> DocumentTable:
+    label, qid = column(layout.label), column(layout.qid)
     y = np.full(len(X), np.nan) if label is None else _numbers(label, str(layout.label))
-    data = RankingData(X, y, qid, layout.features)
-    return documents(data, doc_ids=column(layout.docid), titles=column(layout.title), name=name)
+    data = RankingData(X, y, qid, names)
+    made = documents(data, doc_ids=column(layout.docid), titles=column(layout.title), name=name)
+    return made if encoder is None else replace(made, encoder=encoder)
 
 
 def _numbers(values: np.ndarray, name: str) -> np.ndarray:
@@ -185,8 +249,10 @@ def _numbers(values: np.ndarray, name: str) -> np.ndarray:
         raise ValueError(f"column {name!r} holds labels that are not numbers") from None
 
 
-def _parsed(cells: Sequence[str]) -> np.ndarray:
-    """Numbers, empty cells as NaN; or the texts themselves."""
+def _parsed(name: str, cells: Sequence[str], kinds: Mapping[str, str]) -> np.ndarray:
+    """Numbers, empty cells as NaN; or what else the texts say: dates, truth values, or themselves."""
+    if name in kinds:
+        return PlainTable.of({name: cells}, written=True).read(dict(kinds))[name]
     try:
         return np.array(cells, dtype=np.float64)
     except ValueError:
@@ -195,4 +261,4 @@ def _parsed(cells: Sequence[str]) -> np.ndarray:
         empty = ("", "na", "nan", "null", "none")
         return np.array([np.nan if cell.strip().lower() in empty else float(cell) for cell in cells])
     except ValueError:
-        return np.array(cells, dtype=object)
+        return PlainTable.of({name: cells}, written=True).read()[name]

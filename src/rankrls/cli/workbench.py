@@ -15,9 +15,11 @@ from threadpoolctl import threadpool_limits
 
 from ..app.demo import demo
 from ..app.documents import DocumentTable, documents
+from ..app.encoding import without_encoder
 from ..app.inputs import from_runs, is_run, with_qrels
 from ..app.session import Session
 from ..app.tables import Chosen, from_csv, from_parquet
+from ..tables import TableEncoder
 from . import predict
 from .data import DELIMITERS, kind, read
 from .memory import recalled
@@ -57,23 +59,29 @@ def _opened(args: Namespace) -> tuple[DocumentTable, Any]:
         raise ValueError("which data? rankrls workbench DATA, or rankrls workbench --demo")
     model = None if args.model is None else predict.load(args.model)
     args = recalled(args, model)
+    encoder, model = without_encoder(model)
     if args.data != "-" and is_run(args.data):
         return from_runs([args.data, *(args.runs or [])], args.qrels), model
     if args.runs:
         raise ValueError("--runs goes with a TREC run as DATA")
     names, n_features = (None, None) if model is None else predict.features(model)
-    data = _documents(args, names, n_features)
+    if encoder is not None:
+        names = encoder.feature_names_in_.tolist()
+    data = _documents(args, names, n_features, encoder)
     return (data if args.qrels is None else with_qrels(data, args.qrels)), model
 
 
-def _documents(args: Namespace, names: Sequence[str] | None, n_features: int | None) -> DocumentTable:
+def _documents(
+    args: Namespace, names: Sequence[str] | None, n_features: int | None, encoder: TableEncoder | None
+) -> DocumentTable:
     """The rows of a file; a table brings titles and documents with it."""
     name = "standard input" if args.data == "-" else PurePath(args.data).name
     form = "parquet" if args.data != "-" and Path(args.data).is_dir() else kind(args.data, args.input_format)
     if form == "letor" or (form == "parquet" and args.data == "-"):
         return documents(read([args.data], args, names=names, n_features=n_features, label=False), name=name)
     missing = "nan" if args.missing is None else args.missing
-    chosen = Chosen(args.label, args.qid, args.columns or names, missing, args.docid, args.exclude or ())
+    features = args.columns if args.columns or names is None else [str(name) for name in names]
+    chosen = Chosen(args.label, args.qid, features, missing, args.docid, args.exclude or (), encoder)
     if form == "parquet":
         return from_parquet(args.data, name, chosen)
     with source(args.data, args.quiet) as file:

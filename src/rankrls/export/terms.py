@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 from ..auto import AutoRanker
 from ..estimators import ConditionalRankRLS, PerQueryMinMax, pipelines
 from ..kernels import Function, Kernel, Linear, Precomputed, Scaled
+from ..tables import TableEncoder
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,11 @@ def affine(step: BaseEstimator) -> tuple[Any, Any]:
         raise ValueError(
             "scaling within queries (PerQueryMinMax) needs all documents of a query, and is not a function of one "
             "document: train with StandardScaler (--scale standard), or scale before the model"
+        )
+    if isinstance(step, TableEncoder):
+        raise ValueError(
+            "TableEncoder makes numbers of text, dates and missing values, which this format cannot do: export to ONNX "
+            "(to_onnx, --format onnx)"
         )
     raise ValueError(f"{type(step).__name__} is not a scaler that can be exported")
 

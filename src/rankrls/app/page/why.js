@@ -59,7 +59,7 @@ export class WhyPanel {
       h("div", { class: "wb-why-head" },
         h("p", {}, name(first, letters[0]), h("span", { class: "wb-soft" }, ` is ${fixed(Math.abs(found.total), 3)} above `), name(second, letters[1])),
         h("span", { class: "wb-why-tools" },
-          this.app.state.read_only ? null : h("button", { type: "button", class: "wb-small", title: "Prefer the other way round", onclick: () => this.app.prefer(second.row, first.row, this.app.model.weightWanted()) }, "Turn round"),
+          this.app.state.read_only ? null : h("button", { type: "button", class: "wb-small", title: "Prefer the other way round", onclick: () => this.app.prefer(second.row, first.row) }, "Turn round"),
           clear)),
       h("ul", { class: "wb-why-bars" },
         bars.map((bar) => line(bar.feature, turn * bar.adds, up ? `${short(bar.a)} vs ${short(bar.b)}` : `${short(bar.b)} vs ${short(bar.a)}`)),
