@@ -265,15 +265,16 @@ def kernel_matching_pursuit(K, y, n):
     return terms
 
 
-def joint_pursuit(D, y, L, Du, U, nu, n, *, backfit=True, shared=False):
+def joint_pursuit(D, y, L, Du, U, nu, n, *, backfit=True, shared=False, weights=None):
     """[(atoms, coefficients of each view)]: D_v at scored rows, Du_v at unscored ones, all combinations tried."""
     from itertools import product
 
     M = len(D)
+    w = [1.0] * M if weights is None else weights  # their mean is 1
     coefs, chosen, steps = [np.zeros(d.shape[1]) for d in D], [[] for _ in D], []
 
     def objective(a):
-        J = sum((y - d @ x) @ L @ (y - d @ x) for d, x in zip(D, a, strict=True))
+        J = sum(c * (y - d @ x) @ L @ (y - d @ x) for c, d, x in zip(w, D, a, strict=True))
         f = [d @ x for d, x in zip(Du, a, strict=True)]
         return J + nu * sum((p - q) @ U @ (p - q) for p in f for q in f)
 
@@ -284,8 +285,8 @@ def joint_pursuit(D, y, L, Du, U, nu, n, *, backfit=True, shared=False):
         V, W = [d[:, s] for d, s in zip(D, sets, strict=True)], [d[:, s] for d, s in zip(Du, sets, strict=True)]
         at = np.split(np.arange(sum(sizes)), cuts)
         for v in range(M):
-            H[np.ix_(at[v], at[v])] += V[v].T @ L @ V[v] + 2 * nu * (M - 1) * W[v].T @ U @ W[v]
-            e[at[v]] = V[v].T @ L @ y
+            H[np.ix_(at[v], at[v])] += w[v] * V[v].T @ L @ V[v] + 2 * nu * (M - 1) * W[v].T @ U @ W[v]
+            e[at[v]] = w[v] * V[v].T @ L @ y
             for u in range(M):
                 if u != v:
                     H[np.ix_(at[v], at[u])] -= 2 * nu * W[v].T @ U @ W[u]
@@ -301,14 +302,14 @@ def joint_pursuit(D, y, L, Du, U, nu, n, *, backfit=True, shared=False):
         )
         for v in range(M):
             k, ku = D[v][:, atoms[v]], Du[v][:, atoms[v]]
-            B[v, v] = k @ L @ k + 2 * nu * (M - 1) * ku @ U @ ku
-        a = np.linalg.solve(B, [D[v][:, atoms[v]] @ L @ r for v in range(M)])
-        J = sum((r - a[v] * D[v][:, atoms[v]]) @ L @ (r - a[v] * D[v][:, atoms[v]]) for v in range(M))
+            B[v, v] = w[v] * k @ L @ k + 2 * nu * (M - 1) * ku @ U @ ku
+        a = np.linalg.solve(B, [w[v] * D[v][:, atoms[v]] @ L @ r for v in range(M)])
+        J = sum(w[v] * (r - a[v] * D[v][:, atoms[v]]) @ L @ (r - a[v] * D[v][:, atoms[v]]) for v in range(M))
         f = [a[v] * Du[v][:, atoms[v]] for v in range(M)]
         return a, J + nu * sum((p - q) @ U @ (p - q) for p in f for q in f)
 
     for _ in range(n):
-        best, r = None, y - sum(d @ x for d, x in zip(D, coefs, strict=True)) / M
+        best, r = None, y - sum(c * (d @ x) for c, d, x in zip(w, D, coefs, strict=True)) / M
         combinations = [(g,) * M for g in range(D[0].shape[1])] if shared else product(*(range(d.shape[1]) for d in D))
         for atoms in combinations:
             if backfit:

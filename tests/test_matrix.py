@@ -234,7 +234,6 @@ CAPABILITIES = {
 REFUSED: dict[tuple[str, str], tuple[type[Exception], str]] = {}
 _MEMORY = (ValueError, "learns from rows in memory")
 REFUSED |= {
-    ("kernel values with a basis alone (m x r)", "RankingPursuit"): (ValueError, "must be square at fit"),
     ("several targets", "TransductiveRankRLS"): (ValueError, "y must hold one number per row"),
     ("several targets", "RankingPursuit"): (ValueError, "y must hold one number per row"),
     ("files larger than memory", "TransductiveRankRLS"): _MEMORY,
@@ -245,7 +244,6 @@ REFUSED |= {
     ("`partial_fit`", "RankingPursuit"): (AttributeError, "no attribute 'partial_fit'"),
     ("`forget`", "TransductiveRankRLS"): (AttributeError, "no attribute 'forget'"),
     ("`forget`", "RankingPursuit"): (AttributeError, "no attribute 'forget'"),
-    ("`explain`", "RankingPursuit"): (AttributeError, "no attribute 'explain'"),
     ("scikit-learn's splitters", "TransductiveRankRLS"): (ValueError, "cv must be a number of parts"),
     ("without `qid`", "TransductiveRankRLS"): (ValueError, "transduction needs qid"),
 }

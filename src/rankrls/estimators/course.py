@@ -16,9 +16,10 @@ from ..core.views import FittedView, View
 from ..kernels import Kernel, Precomputed
 from ..problems.pursuit import PursuitPath
 from ..system.progress import reporting
-from ..system.types import MatrixLike
+from ..system.types import ArrayLike, MatrixLike
 from .base import Ranker
 from .pursuing import PursuitSetup
+from .reasons import of_views
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class SizedModel:
     view_coefs: list[np.ndarray]
     view_intercepts: np.ndarray
     intercept: float
+    view_weights: np.ndarray | None = None
     coef: np.ndarray | None = None
     dual_coef: np.ndarray | None = None
     basis: np.ndarray | None = None
@@ -45,6 +47,7 @@ class Course:
     chosen: np.ndarray  # (k, M) the function of each step by its place in the dictionary
     steps: list[FittedView]  # of each view the functions of all steps
     mean: float  # what a model without functions predicts
+    shares: np.ndarray  # (M,) of the views in the prediction
 
     @classmethod
     def of(cls, path: PursuitPath, setup: PursuitSetup, mean: float) -> Course:
@@ -57,7 +60,7 @@ class Course:
             coefs=path.coefs.reshape(k, k) if M == 1 else path.coefs,
             intercepts=path.intercepts[:, 0] if M == 1 else path.intercepts,
         )
-        return cls(named, path.indices, steps, mean)
+        return cls(named, path.indices, steps, mean, setup.shares)
 
     def model(self, n: int, n_columns: int | None) -> SizedModel:
         """The model of the first n functions of each view; `n_columns` of X if the model has one view, else None."""
@@ -70,7 +73,8 @@ class Course:
             [view for _, _, view in parts],
             [coef for _, coef, _ in parts],
             intercepts,
-            float(intercepts.mean()),
+            float(intercepts @ self.shares),
+            self.shares,
         )
         return model if n_columns is None else _of_one_view(model, n_columns)
 
@@ -87,6 +91,7 @@ class Course:
 def _of_one_view(model: SizedModel, n_columns: int) -> SizedModel:
     """The same, under the names that a model of one view has."""
     (indices,), (view,), (weights,) = model.basis_indices, model.views, model.view_coefs
+    model = replace(model, view_weights=None)
     if view.kernel is not None:
         return replace(model, basis_indices=indices, kernel=view.kernel, dual_coef=weights, basis=view.points)
     coef = np.zeros(n_columns)
@@ -130,20 +135,20 @@ class SizedRanker(Ranker):
     _candidate: PursuitSetup | None
 
     def predict(self, X: MatrixLike) -> np.ndarray:
-        """Scores, the mean of the views: within a query, larger is ranked higher.
+        """Scores, the (weighted) mean of the views: within a query, larger is ranked higher.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             Items; a column "qid" of a data frame is left aside. With kernel="precomputed", kernel values between
-            the items and all training rows.
+            the items and all training rows, or the rows of the basis where `fit` was given these alone.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,)
         """
         scores = self.predict_views(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores.mean(axis=1)
+        return scores[:, 0] if scores.shape[1] == 1 else scores @ self._shares.astype(scores.dtype)
 
     def predict_views(self, X: MatrixLike) -> np.ndarray:
         """Scores of each view.
@@ -191,9 +196,35 @@ class SizedRanker(Ranker):
         scores = np.empty((X.shape[0], k), dtype=X.dtype)
         for i in range(0, X.shape[0], BATCH_ROWS):
             block = X[i : i + BATCH_ROWS]
-            total = sum(view(block) @ coefs[:, v].T for v, view in enumerate(self._steps))
-            scores[i : i + BATCH_ROWS] = (total + intercepts.sum(axis=1)) / M
+            total = sum(self._shares[v] * (view(block) @ coefs[:, v].T) for v, view in enumerate(self._steps))
+            scores[i : i + BATCH_ROWS] = total + intercepts @ self._shares
         return scores
+
+    def explain(self, x_a: ArrayLike, x_b: ArrayLike) -> np.ndarray:
+        """Why a is above b: the contribution of each feature to score(a) - score(b), as in `RankRLS.explain`.
+
+        Parameters
+        ----------
+        x_a, x_b : array-like of shape (n_features,)
+            Two items.
+
+        Returns
+        -------
+        contributions : ndarray of shape (n_features,), or Series by name where x_a is a row of a pandas frame
+            They sum to the difference of the scores; those of several views are averaged as their scores are.
+
+        Examples
+        --------
+        >>> from rankrls import RankingPursuit
+        >>> from rankrls.datasets import make_search
+        >>> data = make_search(60, random_state=0)
+        >>> model = RankingPursuit(2, kernel=None).fit(data.X, data.y, qid=data.qid)
+        >>> reasons, scores = model.explain(data.X[0], data.X[1]), model.predict(data.X[:2])
+        >>> bool(abs(reasons.sum() - (scores[0] - scores[1])) < 1e-9)
+        True
+        """
+        check_is_fitted(self, self._learned)
+        return of_views(self, self._shares, x_a, x_b)
 
     def resized(self, n_basis: int) -> Self:
         """The model of another size on the path; nothing is fitted.
@@ -272,7 +303,13 @@ class SizedRanker(Ranker):
 
     @property
     def _course(self) -> Course:
-        return Course(self.path_, self._chosen, self._steps, self._mean)
+        return Course(self.path_, self._chosen, self._steps, self._mean, self._shares)
+
+    @property
+    def _shares(self) -> np.ndarray:
+        """(M,) of the views in the prediction; equal ones in models saved before views had weights."""
+        M = len(self.views_)
+        return getattr(self, "view_weights_", np.full(M, 1 / M))
 
     def _follow(self, course: Course, n: int) -> Self:
         """Be the model of n functions on this course."""

@@ -117,13 +117,13 @@ class PairFit(RidgeRanker):
             if self.__sklearn_tags__().input_tags.pairwise:
                 checks.check_kernel_values(X, self.basis)
             self.__dict__.pop("_history", None)
-            self._store(*fit_preferences(self, X, *_checked_pairs(X, pairs, margins, weights)))
+            self._store(*fit_preferences(self, X, *checked_pairs(X, pairs, margins, weights)))
             if self.statistics_ is not None and self._auto:
                 self._history = History()  # of queries: none yet
             return self
 
 
-def _checked_pairs(
+def checked_pairs(
     X: Matrix, pairs: ArrayLike, margins: ArrayLike | None, weights: ArrayLike | None
 ) -> tuple[PairPreferences, np.ndarray]:
     """The pairs that weigh something, and their margins."""

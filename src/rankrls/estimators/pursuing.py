@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 
 from .. import bases, checks
+from ..core.pairs import PairPreferences
 from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Queries
+from ..core.statistics import Preferences
 from ..core.views import FittedView
 from ..kernels import Precomputed, as_kernel
 from ..metrics import Metric, get_metric
 from ..problems import choice
+from ..problems.base import HeldOutFold
 from ..problems.choice import Judged, Setting
 from ..problems.coregularised import Stack, agreement, default_nus
 from ..problems.dictionary import Columns, KernelAtoms
@@ -23,6 +26,7 @@ from ..problems.joint_pursuit import Agreeing
 from ..problems.pursuit import PursuitPath, Supervised
 from ..problems.signed_pursuit import pursue_signed
 from ..system import memory
+from ..system.types import ArrayLike
 from ..system.warnings import warn
 from .folds import folds_of
 from .training import Training
@@ -42,6 +46,12 @@ class PursuitSetup:
     def n_atoms(self) -> int:
         """Of the smallest view."""
         return min(len(numbers) for numbers in self.numbers)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """(M,) of the views in the prediction; their sum is 1."""
+        weights = getattr(self.problem, "weights", None)
+        return (np.ones(len(self.views)) if weights is None else weights) / len(self.views)
 
 
 @dataclass(frozen=True)
@@ -65,8 +75,23 @@ class SizeTrial:
         return choice.judge(leave_out, settings, self.problem.y, folds, groups, metric)
 
 
+class PairTrial(SizeTrial):
+    """The same for explicit pairs, which are held out with those that share their items where these are separate."""
+
+    def judge(self, cv: object, metric: Metric) -> Judged:
+        """The share of held-out pairs in the right order, for every size."""
+        F = self.problem.F
+        n_folds = int(cv) if isinstance(cv, (int, np.integer)) else FOLDS
+        parts = choice.separate(F) or list(np.arange(F.shape[0])[:, None])
+        n_folds = max(2, min(n_folds, len(parts)))
+        folds = [HeldOutFold(np.sort(np.concatenate(parts[i::n_folds]))) for i in range(n_folds)]
+        held = self.problem.leave_out(folds, self.sizes)[:, :, 0]
+        scores = choice.in_order(held, self.problem.y, F)
+        return Judged([Setting(size=int(size)) for size in self.sizes], scores, np.full(len(scores), np.nan))
+
+
 def supervised(
-    F: QueryPreferences,
+    F: Preferences,
     data: Training,
     scored: np.ndarray,
     *,
@@ -95,8 +120,9 @@ def supervised(
     if isinstance(kernel, Precomputed):
         if not named:
             raise ValueError("the basis of a precomputed kernel is None or row numbers")
-        view = FittedView(slice(None), Precomputed(numbers), None)
-        return [PursuitSetup(Supervised(F, Columns(rows[:, numbers]), data.y, backfit, place), [numbers], [view])]
+        columns = numbers if X.shape[1] == X.shape[0] else np.arange(X.shape[1])  # of all rows, or of the basis alone
+        view = FittedView(slice(None), Precomputed(columns), None)
+        return [PursuitSetup(Supervised(F, Columns(rows[:, columns]), data.y, backfit, place), [numbers], [view])]
     found = []
     for one in kernel.candidates(rows, data.weights):
         points = X[numbers] if named else bases.points(basis, rows, one, seed, data.weights)
@@ -106,8 +132,18 @@ def supervised(
     return found
 
 
+def view_weights(weights: ArrayLike | None, n_views: int) -> np.ndarray | None:
+    """The weights of views with mean 1; None where all count alike."""
+    found = checks.check_weights(weights, n_views, name="view_weights", unit="view")
+    if found is None:
+        return None
+    if not np.all(found > 0):
+        raise ValueError(f"view {int(np.argmin(found))} has weight {found.min():g}: leave it out, or give it some")
+    return found * (n_views / found.sum())
+
+
 def agreeing(
-    F: QueryPreferences,
+    F: Preferences,
     G: QueryPreferences,
     data: Training,
     scored: np.ndarray,
@@ -117,6 +153,7 @@ def agreeing(
     nus: np.ndarray | None,
     backfit: bool,
     shared: bool,
+    weights: np.ndarray | None = None,
 ) -> list[PursuitSetup]:
     """A pursuit of several views for each value of nu (None: of a grid fitted to the data); one pass over the rows."""
     X = data.X
@@ -139,7 +176,7 @@ def agreeing(
         )
     S = agreement(stack, X, unscored, G) if G.n_pairs else np.zeros((stack.n_columns,) * 2)
     Z = np.vstack([stack(X[scored[i : i + BATCH_ROWS]]) for i in range(0, len(scored), BATCH_ROWS)])
-    problem = Agreeing(F, Z, stack.blocks, data.y, S, 0.0, backfit, shared)
+    problem = Agreeing(F, Z, stack.blocks, data.y, S, 0.0, backfit, shared, weights)
     values = default_nus(*problem.traces()) if nus is None else nus
     return [PursuitSetup(replace(problem, nu=float(nu)), numbers, views) for nu in values]
 
@@ -161,7 +198,8 @@ def pursue(
     best, ready, chosen = setups[0], setups[0].problem, None
     if auto or len(setups) > 1:
         sizes = np.arange(1, n + 1) if auto else np.array([n])
-        trials = (SizeTrial(setup, data, sizes) for setup in setups)
+        trial = PairTrial if isinstance(ready.F, PairPreferences) else SizeTrial
+        trials = (trial(setup, data, sizes) for setup in setups)
         chosen = choice.choose(trials, folds_wanted(cv, data.queries), get_metric(scoring))
         best, ready = chosen.candidate.setup, chosen.candidate.problem
     path = ready.released().path(n)
@@ -175,7 +213,9 @@ def pursue(
         return Pursued(best, path, len(path))
     if auto:
         path = replace(path, scores=chosen.scores[: len(path)], score_errors=chosen.errors[: len(path)])
-    predictions = data.all_rows(chosen.predictions)[:, 0].astype(data.dtype)
+    predictions = None
+    if chosen.predictions is not None:
+        predictions = data.all_rows(chosen.predictions)[:, 0].astype(data.dtype)
     return Pursued(best, path, min(chosen.setting.size, len(path)), predictions)
 
 

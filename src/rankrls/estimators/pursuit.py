@@ -10,16 +10,19 @@ import numpy as np
 
 from .. import checks
 from ..bases import BasisLike, is_count
-from ..core.preferences import QueryPreferences
+from ..core.queries import Queries
+from ..core.statistics import Preferences
 from ..core.views import as_views, fitted_views
 from ..core.weighting import WEIGHTINGS
 from ..kernels import is_precomputed
 from ..metrics import get_metric
+from ..system.frames import as_frame
 from ..system.seeds import seed_of
 from ..system.types import ArrayLike, Ids, MatrixLike, Seed
 from .course import Course, SizedRanker
 from .intake import PartlyScored
-from .pursuing import PursuitSetup, agreeing, pursue, supervised
+from .pairs import checked_pairs
+from .pursuing import PursuitSetup, agreeing, pursue, supervised, view_weights
 from .training import Training, preferences_among
 
 VIEW_ROWS = 300  # basis=None gives each of several views that many random rows, or its share of them
@@ -60,9 +63,11 @@ class RankingPursuit(SizedRanker):
         them if that is None. The basis of a `View` is what it may choose from.
     nu : float or "auto", default=0.0
         Weight of the agreement; not used with one view.
+    view_weights : array-like of float, default=None
+        How much each view counts, in the loss and in the prediction, which is the weighted mean; None counts all alike.
     shared_basis : bool, default=False
         Whether all views choose the same number of their points, or columns, in a step. Two views search all pairs
-        otherwise; more than two need True.
+        otherwise; more than two choose by turns, each the best given the others, until none would choose otherwise.
     backfit : bool, default=True
         Whether all coefficients are fitted anew in every step, and functions chosen by what this would give (orthogonal
         pursuit). False is the update of the paper, which leaves earlier coefficients as they are: a function may come
@@ -109,6 +114,8 @@ class RankingPursuit(SizedRanker):
         The kernel with its parameters fixed (one view).
     views_, view_coefs_, view_intercepts_ : list of FittedView, list of ndarray, ndarray
         Of each view its columns, kernel and points, and their weights.
+    view_weights_ : ndarray of shape (n_views,)
+        Shares of the views in the prediction, which sum to 1 (only with several views).
     nu_ : float
         The weight of agreement used.
     cv_predictions_ : ndarray of shape (n_samples,)
@@ -143,6 +150,7 @@ class RankingPursuit(SizedRanker):
         basis: BasisLike | None = None,
         views: Any = 1,
         nu: float | str = 0.0,
+        view_weights: ArrayLike | None = None,
         shared_basis: bool = False,
         backfit: bool = True,
         regression: float = 0.0,
@@ -162,6 +170,7 @@ class RankingPursuit(SizedRanker):
         self.basis = basis
         self.views = views
         self.nu = nu
+        self.view_weights = view_weights
         self.shared_basis = shared_basis
         self.backfit = backfit
         self.regression = regression
@@ -191,7 +200,7 @@ class RankingPursuit(SizedRanker):
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             Items. A data frame may hold the query ids in a column named "qid". With kernel="precomputed", the
-            (n_samples, n_samples) kernel matrix.
+            (n_samples, n_samples) kernel matrix, or its columns of the rows that `basis` numbers.
         y : array-like of shape (n_samples,)
             Relevance, larger is better; NaN where a row is unscored. One view does not look at unscored rows.
         qid : array-like of shape (n_samples,), default=None
@@ -207,10 +216,61 @@ class RankingPursuit(SizedRanker):
         with self._attempt():
             return self._fit(PartlyScored.of(self, X, y, qid, sample_weight))
 
+    def fit_pairs(
+        self,
+        X: MatrixLike,
+        pairs: ArrayLike,
+        margins: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        qid: Ids = None,
+    ) -> Self:
+        """Choose functions by explicit preferences: each lowers sum_p w_p (d_p - (f(x_i) - f(x_j)))^2 most.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items. Those in no pair are functions to choose from too and, with several views, the rows to agree on.
+        pairs : array-like of int, shape (n_pairs, 2)
+            Row numbers (i, j): item i is preferred to item j.
+        margins : array-like of shape (n_pairs,), default=None
+            d, by how much; 1 if not given.
+        weights : array-like of shape (n_pairs,), default=None
+            w, the weight of each pair; 1 if not given.
+        qid : array-like of shape (n_samples,), default=None
+            Query of each row: views agree on pairs of rows of one query. None is one query.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        What is "auto" is chosen by the share of held-out pairs in the right order, in `cv` folds (5 if that is no
+        number): of components of the preference graph where these are many, else of pairs. `weighting`, `tied_pairs`,
+        `regression` and `scoring` are not used.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import RankingPursuit
+        >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
+        >>> RankingPursuit(1, kernel=None).fit_pairs(X, [[2, 1], [1, 0]]).predict(X)
+        array([0., 1., 2.])
+        """
+        self._check_params()
+        with self._attempt():
+            X = self._rows(as_frame(X), reset=True, at_least=2)
+            self._check_kernel(X)
+            F, d = checked_pairs(X, pairs, margins, weights)
+            m = X.shape[0]
+            idle = np.setdiff1d(np.arange(m), F.pair)
+            rows = PartlyScored(X, np.zeros(m), checks.check_queries(qid, m), None)
+            data = Training(X, d[:, None], Queries.single(m), n_given=m)
+            return self._pursue(self._setups(F, data, rows, idle), data, (0, F.n_pairs, len(idle)), 0.0)
+
     def _fit(self, rows: PartlyScored) -> Self:
         X, scored, unscored = rows.X, rows.scored, rows.unscored
-        if self.__sklearn_tags__().input_tags.pairwise and not self._several:
-            checks.check_kernel_matrix(X)
+        self._check_kernel(X)
         F = preferences_among(
             rows.queries,
             rows.weights,
@@ -224,14 +284,21 @@ class RankingPursuit(SizedRanker):
         if self.regression == 0:
             checks.check_comparable(y, F.queries)
         data = Training(X, y, F.queries, F.u, kept=None if len(scored) == X.shape[0] else scored, n_given=X.shape[0])
-        setups = self._setups(F, data, rows)
+        mean = float(np.average(data.y[:, 0], weights=data.weights)) if F.free else 0.0
+        counts = len(F.queries), F.n_pairs, len(unscored)
+        return self._pursue(self._setups(F, data, rows, unscored), data, counts, mean)
+
+    def _pursue(self, setups: list[PursuitSetup], data: Training, counts: tuple[int, int, int], mean: float) -> Self:
+        """Follow the best of several pursuits; `mean` is what a model without functions predicts."""
         n = self._largest(setups[0])
         found = pursue(setups, data, n, auto=self._auto, cv=self.cv, scoring=self.scoring)
-        mean = float(np.average(data.y[:, 0], weights=data.weights)) if F.free else 0.0
         self._candidate = None if self._several else found.setup
         self._follow(Course.of(found.path, found.setup, mean), found.size)
-        nu = getattr(found.setup.problem, "nu", 0.0)
-        return self._store(PursuitFit(nu, len(F.queries), F.n_pairs, len(unscored), found.cv_predictions))
+        return self._store(PursuitFit(getattr(found.setup.problem, "nu", 0.0), *counts, found.cv_predictions))
+
+    def _check_kernel(self, X: Any) -> None:
+        if self.__sklearn_tags__().input_tags.pairwise and not self._several:
+            checks.check_kernel_values(X, self.basis)
 
     def _largest(self, setup: PursuitSetup) -> int:
         """The longest path wanted."""
@@ -246,9 +313,9 @@ class RankingPursuit(SizedRanker):
             )
         return int(self.n_basis)
 
-    def _setups(self, F: QueryPreferences, data: Training, rows: PartlyScored) -> list[PursuitSetup]:
+    def _setups(self, F: Preferences, data: Training, rows: PartlyScored, unscored: np.ndarray) -> list[PursuitSetup]:
         """The pursuits to choose from."""
-        scored, unscored, u, seed = rows.scored, rows.unscored, rows.weights, seed_of(self.random_state)
+        scored, u, seed = rows.scored, rows.weights, seed_of(self.random_state)
         if not self._several:
             signs = checks.check_signs(self.positive, data.X.shape[1], getattr(self, "feature_names_in_", None))
             return supervised(
@@ -262,9 +329,9 @@ class RankingPursuit(SizedRanker):
         views = fitted_views(as_views(self.views, self.kernel, basis), data.X, names, u, seed)
         nus = self.nus if isinstance(self.nu, str) else [self.nu]
         grid = None if nus is None else checks.check_grid("nus", nus, zero=True)
-        return agreeing(
-            F, G, data, scored, unscored, views=views, nus=grid, backfit=self.backfit, shared=self.shared_basis
-        )
+        how: dict[str, Any] = {"backfit": self.backfit, "shared": self.shared_basis}
+        weights = view_weights(self.view_weights, len(views))
+        return agreeing(F, G, data, scored, unscored, views=views, nus=grid, weights=weights, **how)
 
     @property
     def _auto(self) -> bool:
@@ -295,11 +362,8 @@ class RankingPursuit(SizedRanker):
         get_metric(self.scoring)
         if self.kernel is None and self.basis is not None and not self._several:
             raise ValueError("basis needs a kernel; with kernel=None the functions to choose from are the columns of X")
-        n_views = len(as_views(self.views, self.kernel, 1 if self.basis is None else self.basis))
-        if n_views > 2 and not self.shared_basis:
-            raise ValueError(
-                f"{n_views} views would be searched in all combinations: set shared_basis=True, or take two views"
-            )
+        views = as_views(self.views, self.kernel, 1 if self.basis is None else self.basis)
+        view_weights(self.view_weights, len(views))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -9,7 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..system.types import Matrix
+from ..core.contributions import contributions, known
+from ..core.views import FittedView
+from ..system.types import ArrayLike, Matrix
 from .pipelines import needs_queries, ranker_of, scaled, scalers_of
 
 
@@ -77,6 +79,32 @@ def in_order(model: BaseEstimator, x: Any) -> Any:
     if missing:
         raise ValueError(f"the item has no value of {missing[0]!r} ({len(missing)} features are missing)")
     return x.reindex(names)
+
+
+def of_views(model: Any, shares: np.ndarray, x_a: ArrayLike, x_b: ArrayLike) -> Any:
+    """What each feature adds to the difference of two scores that are a sum of the scores of views, by shares."""
+    a, b = (np.asarray(in_order(model, x), dtype=float).ravel() for x in (x_a, x_b))
+    for row in (a, b):
+        if len(row) != model.n_features_in_:
+            raise ValueError(f"an item has {model.n_features_in_} features, got {len(row)}")
+    total = np.zeros(model.n_features_in_)
+    for view, coef, share in zip(model.views_, model.view_coefs_, shares, strict=True):
+        if coef.ndim > 1:
+            raise ValueError(f"the model has {coef.shape[1]} targets: fit one of them to explain it")
+        total[view.columns] += share * _of_view(view, np.asarray(coef, float), a[view.columns], b[view.columns])
+    return named(total, x_a, getattr(model, "feature_names_in_", None))
+
+
+def _of_view(view: FittedView, coef: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if view.kernel is None:
+        return coef * (a - b)
+    if not known(view.kernel):
+        raise ValueError(
+            f"{type(view.kernel).__name__} kernels have no gradient that is known here: views with the kernels of "
+            "rankrls.kernels, and linear ones, can be explained feature by feature"
+        )
+    points: Any = view.points.toarray() if hasattr(view.points, "toarray") else view.points
+    return contributions(view.kernel, points, coef, a, b)
 
 
 def _as_rows(model: BaseEstimator, x: object) -> Any:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
-from ..core.contributions import contributions, known
 from ..core.queries import BATCH_ROWS
 from ..core.statistics import Statistics
 from ..core.views import FittedView
@@ -18,7 +16,7 @@ from ..problems.coregularised import Joint, Stack, ViewWeights
 from ..system.types import ArrayLike, MatrixLike
 from .base import Ranker
 from .coregularising import of_views
-from .reasons import in_order, named
+from .reasons import of_views as of_model
 
 Grid = tuple[np.ndarray, np.ndarray]
 
@@ -109,16 +107,8 @@ class ViewPaths(Ranker):
             library the integral of the gradient from b to a, as in `RankRLS.explain`.
         """
         check_is_fitted(self, "alpha_")
-        a, b = (np.asarray(in_order(self, x), dtype=float).ravel() for x in (x_a, x_b))
-        for row in (a, b):
-            if len(row) != self.n_features_in_:
-                raise ValueError(f"an item has {self.n_features_in_} features, got {len(row)}")
-        total = np.zeros(self.n_features_in_)
-        for view, coef in zip(self.views_, self.view_coefs_, strict=True):
-            if coef.ndim > 1:
-                raise ValueError(f"the model has {coef.shape[1]} targets: fit one of them to explain it")
-            total[view.columns] += _shares(view, np.asarray(coef, dtype=float), a[view.columns], b[view.columns])
-        return named(total / len(self.views_), x_a, getattr(self, "feature_names_in_", None))
+        M = len(self.views_)
+        return of_model(self, np.full(M, 1 / M), x_a, x_b)
 
     def _stack(self) -> Stack:
         return Stack.of(self.views_, np.empty((1, self.n_features_in_)))
@@ -139,15 +129,3 @@ class ViewPaths(Ranker):
             checks.check_grid("nus", tried_nus if nus is None else nus, zero=True),
         )
         return grid, [weights for nu in grid[1] for weights in joint.path(grid[0], nu)]
-
-
-def _shares(view: FittedView, coef: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    if view.kernel is None:
-        return coef * (a - b)
-    if not known(view.kernel):
-        raise ValueError(
-            f"{type(view.kernel).__name__} kernels have no gradient that is known here: views with the kernels of "
-            "rankrls.kernels, and linear ones, can be explained feature by feature"
-        )
-    points: Any = view.points.toarray() if hasattr(view.points, "toarray") else view.points
-    return contributions(view.kernel, points, coef, a, b)

@@ -55,10 +55,11 @@ def terms_of(ranker: BaseEstimator) -> tuple[list[Term], Any]:
     ranker = getattr(ranker, "ranker_", ranker)  # of a transduction
     intercept: Any = getattr(ranker, "intercept_", 0.0)
     if hasattr(ranker, "views_"):
-        share = 1 / len(ranker.views_)
+        equal = np.full(len(ranker.views_), 1 / len(ranker.views_))
+        shares = getattr(ranker, "view_weights_", equal)
         found = [
             Term(view.columns, view.kernel, view.points, share * np.asarray(coef, dtype=np.float64))
-            for view, coef in zip(ranker.views_, ranker.view_coefs_, strict=True)
+            for view, coef, share in zip(ranker.views_, ranker.view_coefs_, shares, strict=True)
         ]
     elif hasattr(ranker, "coef_"):
         found = [Term(slice(None), None, None, np.asarray(ranker.coef_, dtype=np.float64).T)]

@@ -266,13 +266,25 @@ def pair_scores(problem: Primal, alphas: np.ndarray) -> np.ndarray:
     """
     F = problem.F
     assert isinstance(F, PairPreferences)
-    components = F.components()
-    largest = max(len(rows) for rows in components)
-    if len(components) >= MANY_COMPONENTS and largest <= LARGEST_COMPONENT * F.shape[0]:
+    components = separate(F)
+    if components is not None:
         predicted = problem.leave_out([HeldOutFold(rows) for rows in components], alphas)[:, :, 0]
     else:
         predicted = problem.leave_pairs_out(alphas)[:, :, 0]
-    right = np.sign(predicted) * np.sign(problem.y)
+    return in_order(predicted, problem.y, F)
+
+
+def separate(F: PairPreferences) -> list[np.ndarray] | None:
+    """The pairs of each component of the preference graph, where these are many and of comparable size."""
+    components = F.components()
+    largest = max(len(rows) for rows in components)
+    many = len(components) >= MANY_COMPONENTS and largest <= LARGEST_COMPONENT * F.shape[0]
+    return components if many else None
+
+
+def in_order(predicted: np.ndarray, margins: np.ndarray, F: PairPreferences) -> np.ndarray:
+    """(k,) the share of explicit pairs in the right order, from their predicted margins (p, k) and the given (p, 1)."""
+    right = np.sign(predicted) * np.sign(margins)
     return np.average((1 + right) / 2, axis=0, weights=F.w)
 
 

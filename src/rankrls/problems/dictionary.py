@@ -18,9 +18,10 @@ import numpy as np
 from scipy import sparse
 
 from ..core.means import Read, Rows
+from ..core.pairs import PairPreferences
 from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Batch
-from ..core.statistics import sparse_terms
+from ..core.statistics import Preferences, sparse_terms
 from ..kernels import Kernel
 from ..system import memory
 from ..system.limits import limits
@@ -124,9 +125,11 @@ class Atoms(Protocol):
         """(m,) one column of A."""
 
 
-def as_atoms(F: QueryPreferences, dictionary: Any) -> Atoms:
+def as_atoms(F: Preferences, dictionary: Any) -> Atoms:
     """A dictionary in the form that suits it."""
     if isinstance(dictionary, Columns) and sparse.issparse(dictionary.X):
+        if isinstance(F, PairPreferences):
+            return SparseDifferences(F, dictionary.X)
         return SparseColumns(F, dictionary.X)
     return AtomsInMemory(F, dictionary)
 
@@ -141,8 +144,10 @@ class Whitened:
     zero: np.ndarray  # (N,)
 
     @classmethod
-    def of(cls, F: QueryPreferences, read: Read, n: int) -> Whitened:
+    def of(cls, F: Preferences, read: Read, n: int) -> Whitened:
         """One pass over the rows, in batches of queries; the kernel overlaps with the centring of another batch."""
+        if isinstance(F, PairPreferences):
+            return cls.of_pairs(F, read, n)
         A, raw = np.empty((F.shape[0], n)), np.zeros(n)
 
         def work(batches: Sequence[Batch]) -> np.ndarray:
@@ -165,6 +170,17 @@ class Whitened:
         return cls.columns(A, means, scale * raw)
 
     @classmethod
+    def of_pairs(cls, F: PairPreferences, read: Read, n: int) -> Whitened:
+        """Differences between the items of each pair."""
+        A, raw = np.empty((F.shape[0], n)), np.zeros(n)
+        for i in range(0, F.shape[0], BATCH_ROWS):
+            part = slice(i, i + BATCH_ROWS)
+            V, other = read(F.pair[part, 0]), read(F.pair[part, 1])
+            raw += F.s[part] ** 2 @ (V**2 + other**2)
+            A[part] = F.s[part, None] * (V - other)
+        return cls.columns(A, None, raw)
+
+    @classmethod
     def columns(cls, A: np.ndarray, means: np.ndarray | None = None, raw: np.ndarray | float = 0.0) -> Whitened:
         """Given columns; `raw` are the squares of what they were before F, to tell rounding from data."""
         squares = np.einsum("ij,ij->j", A, A)
@@ -180,7 +196,7 @@ class Whitened:
 class AtomsInMemory:
     """Atoms held in memory, as many as fit; the others are computed again for every product."""
 
-    def __init__(self, F: QueryPreferences, dictionary: Dictionary):
+    def __init__(self, F: Preferences, dictionary: Dictionary):
         self.F, self.dictionary = F, dictionary
         m, n, budget = F.shape[0], dictionary.n_atoms, _budget()
         step = n if 8 * m * n <= budget else max(1, limits.atom_bytes // (8 * m))
@@ -242,6 +258,24 @@ class SparseColumns:
 
     def column(self, atom: int) -> np.ndarray:
         return self.F @ (self.X[:, [atom]].toarray().ravel().astype(np.float64) - self.means[atom])
+
+
+class SparseDifferences:
+    """The columns of a sparse X under explicit pairs: A = F X is as sparse as its rows are."""
+
+    def __init__(self, F: PairPreferences, X: sparse.csr_array):
+        incidence = F.incidence()
+        self.A = sparse.csc_array(incidence @ X.astype(np.float64))
+        self.means = np.zeros(X.shape[1])
+        self.squares = np.asarray(self.A.multiply(self.A).sum(axis=0)).ravel()
+        raw = np.asarray((abs(incidence) @ abs(X)).power(2).sum(axis=0)).ravel()
+        self.zero = self.squares <= ZERO**2 * raw
+
+    def products(self, q: np.ndarray) -> np.ndarray:
+        return self.A.T @ q
+
+    def column(self, atom: int) -> np.ndarray:
+        return self.A[:, [atom]].toarray().ravel()
 
 
 def _centre(A: np.ndarray, F: QueryPreferences) -> np.ndarray:

@@ -1,4 +1,7 @@
-"""Pursuit of several views that agree on unscored rows."""
+"""Pursuit of several views that agree on unscored rows.
+
+A view of weight w counts w times in the loss, and its share of the mean of the views is p = w / sum of w.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.preferences import QueryPreferences
-from ..core.statistics import targets
+from ..core.pairs import PairPreferences
+from ..core.statistics import Preferences, targets
 from ..system.progress import counted
 from .base import HeldOutFold
 from .dictionary import Columns, Whitened
@@ -22,14 +25,18 @@ from .pursuit import (
     PursuitPath,
     _extend_inverse,
     _leave_out,
+    difference,
 )
+
+MOST_TURNS = 20  # of each view in one step
+SAME = 1e-12  # a gain that is larger by less than this share is rounding
 
 
 @dataclass(frozen=True)
 class Agreeing:
     """Pursuit by M views that agree on unscored rows: Z = [D_1 .. D_M] at scored rows, S = D'G'G D at the others."""
 
-    F: QueryPreferences
+    F: Preferences
     Z: np.ndarray  # (m, R)
     blocks: Sequence[slice]  # the columns of each view in Z
     y: np.ndarray  # (m, 1)
@@ -37,14 +44,21 @@ class Agreeing:
     nu: float
     backfit: bool = True
     shared: bool = False
+    weights: np.ndarray | None = None  # (M,) of the views, their mean 1; None for equal ones
 
     @cached_property
     def _atoms(self) -> Whitened:
         return Whitened.of(self.F, Columns(self.Z).reader(slice(None)), self.Z.shape[1])
 
+    @property
+    def _weight(self) -> np.ndarray:
+        """(R,) the weight of each column's view."""
+        w = np.ones(len(self.blocks)) if self.weights is None else self.weights
+        return np.repeat(w, [block.stop - block.start for block in self.blocks])
+
     def traces(self) -> tuple[float, float]:
         """Of the loss, and of the agreement for each unit of nu."""
-        return float(self._atoms.squares.sum()), 2 * (len(self.blocks) - 1) * float(np.trace(self.S))
+        return float(self._weight @ self._atoms.squares), 2 * (len(self.blocks) - 1) * float(np.trace(self.S))
 
     def evaluated(self) -> Agreeing:
         return self
@@ -58,11 +72,12 @@ class Agreeing:
         z, mean = targets(self.F, self.y)
         atoms, M = self._atoms, len(self.blocks)
         G, cross, start = atoms.A.T @ atoms.A, z[:, 0] @ atoms.A, float(z[:, 0] @ z[:, 0])
-        H = -2 * self.nu * self.S
+        H, w = -2 * self.nu * self.S, self._weight
         for block in self.blocks:
-            H[block, block] = G[block, block] + 2 * self.nu * (M - 1) * self.S[block, block]
-        search = Shared(H, self.blocks) if self.shared or M != 2 else Pairs(H, self.blocks)
-        state, chosen, stopped = _JointPursuit(H, G, cross, atoms.zero, search, n), [], ""
+            loss, agreement = G[block, block], self.S[block, block]
+            H[block, block] = w[block.start] * loss + 2 * self.nu * (M - 1) * agreement
+        search: Any = Shared(H, self.blocks) if self.shared else _search(H, self.blocks)
+        state, chosen, stopped = _JointPursuit(H, G, cross, w, atoms.zero, search, n), [], ""
         for p in counted(range(n), "pursuit"):
             columns, gain = search.best(state.d, state.e, state.free)
             if gain <= NOTHING * M * start:
@@ -71,7 +86,7 @@ class Agreeing:
             (state.fit_all if self.backfit else state.fit_last)(columns, p)
             chosen += columns
         coefs, k = state.coefs(len(chosen), self.backfit), len(chosen) // M
-        a = coefs / M
+        a = w[chosen, None] * coefs / M
         errors = start - 2 * cross[chosen] @ a + np.einsum("ip,ip->p", a, G[np.ix_(chosen, chosen)] @ a)
         by_view = coefs.T.reshape(k, k, M).transpose(0, 2, 1)
         indices = np.reshape(chosen, (k, M)).astype(np.intp)
@@ -91,12 +106,24 @@ class Agreeing:
         return _leave_out(self._held_out, folds, sizes, len(self.y))
 
     def _held_out(self, fold: HeldOutFold, n: int) -> np.ndarray:
-        rest = fold.rest(len(self.y))
-        path = replace(self, F=self.F.restrict(rest), Z=self.Z[rest], y=self.y[rest]).path(n)
-        held = path.intercepts.sum(axis=1) + np.zeros((len(fold.rows), 1))
+        rest, M = fold.rest(len(self.y)), len(self.blocks)
+        part = replace(self, F=self.F.restrict(rest), y=self.y[rest])
+        if isinstance(self.F, PairPreferences):
+            path = part.path(n)
+            Z = difference(self.Z.__getitem__, self.F.pair[fold.rows])
+        else:
+            path = replace(part, Z=self.Z[rest]).path(n)
+            Z = self.Z[fold.rows]
+        share = np.array([self._weight[block.start] for block in self.blocks]) / M
+        held = path.intercepts @ share + np.zeros((len(fold.rows), 1))
         for v, block in enumerate(self.blocks):
-            held += self.Z[fold.rows][:, block][:, path.indices[:, v]] @ path.coefs[:, v].T
-        return held / len(self.blocks)
+            held += share[v] * (Z[:, block][:, path.indices[:, v]] @ path.coefs[:, v].T)
+        return held
+
+
+def _search(H: np.ndarray, blocks: Sequence[slice]) -> Any:
+    """How a step finds a function for each view."""
+    return Pairs(H, blocks) if len(blocks) == 2 else ByTurns(H, blocks)
 
 
 class Pairs:
@@ -150,14 +177,73 @@ class Shared:
         self.T -= w[self.columns][:, :, None] * w[self.columns][:, None]
 
 
+class ByTurns:
+    """Functions of more than two views: the best of one view given those of the others, by turns until none changes.
+
+    All combinations would be as many as atoms to the power of views. A choice by turns starts once from each view, and
+    the best is taken; where views are not coupled (nu = 0) it is the best of all combinations. Given the columns O of
+    the other views, a column j adds
+
+        (e_j - T_jO T_OO^-1 e_O)^2 / (T_jj - T_jO T_OO^-1 T_Oj)        to the gain e_O'T_OO^-1 e_O.
+    """
+
+    def __init__(self, H: np.ndarray, blocks: Sequence[slice]):
+        self.blocks, self.T = blocks, H.copy()
+
+    def best(self, d: np.ndarray, e: np.ndarray, free: np.ndarray) -> tuple[list[int], float]:
+        """The columns found, one of each view, and their gain."""
+        if not all(free[block].any() for block in self.blocks):
+            return [block.start for block in self.blocks], 0.0
+        found = [self._by_turns(first, d, e, free) for first in range(len(self.blocks))]
+        return max(found, key=lambda columns_and_gain: columns_and_gain[1])
+
+    def _by_turns(self, first: int, d: np.ndarray, e: np.ndarray, free: np.ndarray) -> tuple[list[int], float]:
+        M = len(self.blocks)
+        chosen: dict[int, int] = {}
+        gain, kept = 0.0, 0  # and how many views in a row have kept their function
+        for turn in range(MOST_TURNS * M):
+            view = (first + turn) % M
+            column, new = self._best_given(view, [c for v, c in chosen.items() if v != view], d, e, free)
+            if column is None:
+                return [block.start for block in self.blocks], 0.0
+            kept = kept + 1 if view in chosen and new <= gain * (1 + SAME) else 0
+            if kept == M:
+                break
+            if not kept:
+                chosen[view], gain = column, new
+        return [chosen[v] for v in range(M)], gain
+
+    def _best_given(
+        self, view: int, others: list[int], d: np.ndarray, e: np.ndarray, free: np.ndarray
+    ) -> tuple[int | None, float]:
+        """The best column of a view beside some columns of others, None if these span all; and the gain of all."""
+        block = self.blocks[view]
+        X = np.linalg.solve(self.T[np.ix_(others, others)], np.column_stack([self.T[others, block], e[others]]))
+        new = d[block] - np.einsum("oj,oj->j", self.T[others, block], X[:, :-1])
+        rest = e[block] - self.T[others, block].T @ X[:, -1]
+        allowed = free[block] & (new > DEPENDENT * d[block])
+        if not allowed.any():
+            return None, 0.0
+        gain = np.divide(rest**2, new, out=np.full_like(new, -1.0), where=allowed)
+        j = int(np.argmax(gain))
+        return block.start + j, float(gain[j] + e[others] @ X[:, -1])
+
+    def update(self, w: np.ndarray) -> None:
+        """What is spanned by a column leaves the products."""
+        self.T -= np.outer(w, w)
+
+
 class _JointPursuit:
     """Gains and factor of a pursuit on H = C'C; G are the scored products of all views, cross those with z."""
 
-    def __init__(self, H: np.ndarray, G: np.ndarray, cross: np.ndarray, zero: np.ndarray, search: Any, n_steps: int):
+    def __init__(
+        self, H: np.ndarray, G: np.ndarray, cross: np.ndarray, weight: np.ndarray, zero: np.ndarray, search: Any, n: int
+    ):
         self.H, self.G, self.search, self.M = H, G, search, len(search.blocks)
-        self.e, self.d, self.d0 = cross.copy(), np.diag(H).copy(), np.diag(H).copy()
+        self.weight = weight  # (R,) of each column's view
+        self.e, self.d, self.d0 = weight * cross, np.diag(H).copy(), np.diag(H).copy()
         self.free, self.spanned = ~zero & (self.d0 > 0), np.zeros(len(H), dtype=bool)
-        n = n_steps * self.M
+        n *= self.M
         self.W, self.s, self.inverse = np.empty((n, len(H))), np.zeros(n), np.zeros((n, n))
 
     def fit_all(self, columns: list[int], p: int) -> None:
@@ -178,7 +264,7 @@ class _JointPursuit:
         H, d = self.H, self.d0
         a = np.linalg.solve(H[np.ix_(columns, columns)], self.e[columns])
         self.s[p * self.M : (p + 1) * self.M] = a
-        self.e -= a @ self.G[columns] / self.M
+        self.e -= self.weight * ((self.weight[columns] * a) @ self.G[columns]) / self.M
         same = np.zeros(len(H), dtype=bool)
         for block, c in zip(self.search.blocks, columns, strict=True):
             same[block] = (d * d[c] - H[c] ** 2 <= DEPENDENT * d * d[c])[block]

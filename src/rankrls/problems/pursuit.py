@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any
@@ -36,8 +36,8 @@ from typing import Any
 import numpy as np
 
 from ..core.features import Identity
-from ..core.preferences import QueryPreferences
-from ..core.statistics import targets
+from ..core.pairs import PairPreferences
+from ..core.statistics import Preferences, targets
 from ..system.progress import counted
 from .base import HeldOutFold, careful
 from .compressed import TALL, Compressed
@@ -193,9 +193,12 @@ Follow = Callable[..., PursuitPath]  # (atoms, z, n_steps, banned=) -> path
 
 @dataclass(frozen=True)
 class Supervised:
-    """Pursuit of y by one dictionary; `rows` are the training rows atoms are held out with, None if they stay."""
+    """Pursuit of y by one dictionary; `rows` are the training rows atoms are held out with, None if they stay.
 
-    F: QueryPreferences
+    Under explicit pairs y holds their margins, pairs are held out, and all atoms stay.
+    """
+
+    F: Preferences
     dictionary: Dictionary
     y: np.ndarray  # (m, 1)
     backfit: bool = True
@@ -271,6 +274,8 @@ class Supervised:
         return _leave_out(self._held_out, folds, sizes, len(self.y))
 
     def _held_out(self, fold: HeldOutFold, n: int) -> np.ndarray:
+        if isinstance(self.F, PairPreferences):
+            return self._held_out_pairs(self.F, fold, n)
         atoms = np.arange(self.dictionary.n_atoms)
         path = self._path_without(fold, n)
         if path is not None:
@@ -285,13 +290,27 @@ class Supervised:
         D = self.dictionary.values(fold.rows, atoms[path.indices[:, 0]])
         return D @ path.coefs[:, 0].T + path.intercepts[:, 0]
 
+    def _held_out_pairs(self, F: PairPreferences, fold: HeldOutFold, n: int) -> np.ndarray:
+        """Differences of the scores of pairs, by models of the other pairs."""
+        rest = fold.rest(len(self.y))
+        path = replace(self, F=F.restrict(rest), y=self.y[rest]).path(n)
+        values = partial(self.dictionary.values, atoms=path.indices[:, 0])
+        return difference(values, F.pair[fold.rows]) @ path.coefs[:, 0].T
+
     def _path_without(self, fold: HeldOutFold, n: int) -> PursuitPath | None:
         """The path without whole queries, from the sums of all rows less theirs; None where these do not tell."""
-        if self._columns is None or not fold.whole or careful([fold], self.F) != [fold]:
+        if self._columns is None or not fold.whole or isinstance(self.F, PairPreferences):
+            return None
+        if careful([fold], self.F) != [fold]:
             return None
         few = Compressed.of(self._columns.sums - self._columns.restrict(fold.rows).sums)
         n_atoms = self.dictionary.n_atoms
         return None if few is None else self._path(few.atoms, few.z, few.target_mean, min(n, n_atoms))
+
+
+def difference(values: Callable[[np.ndarray], np.ndarray], pairs: np.ndarray) -> np.ndarray:
+    """(p, k) what the first item of each pair has over the second."""
+    return values(pairs[:, 0]) - values(pairs[:, 1])
 
 
 def _members(path: PursuitPath, n: int) -> frozenset[int]:
