@@ -12,7 +12,7 @@ from ..estimators.curve import Curve, curve_of, scoring_name
 from ..estimators.pipelines import ranker_of
 from ..plotting import HoldOutDisplay, PursuitPathDisplay
 from ..plotting.style import check_matplotlib
-from . import learning
+from . import feedback, learning
 from .data import mind_groups, read_to_learn
 from .text import bars, check_target, number, say, sparkline, table, target
 
@@ -24,7 +24,8 @@ def run(args: Namespace) -> None:
     data = read_to_learn(args)
     mind_groups(data, args)
     with learning.stopwatch() as seconds:
-        model = learning.fit(learning.make(args, data), data)
+        model = learning.make(args, data)
+        model = learning.fit(model, feedback.scored(model, data, args))
     curve, ranker = curve_of(model), ranker_of(model)
     if hasattr(ranker, "leaderboard_"):
         _leaderboard(args, data, ranker, seconds[0])

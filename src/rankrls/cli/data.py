@@ -6,19 +6,29 @@ import os
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ..checks import qid_from_group
+from ..clicks import read_judgments
 from ..datasets import RankingData, dump_letor, iter_letor, load_letor
 from ..datasets.scaling import fill_with_minimum
 from ..system.warnings import warn
 from ..tables import PlainTable
 from .options import FORMATS
-from .tables import NotNumbersError, TableColumns, columns_of, read_csv, read_parquet, write_csv, write_parquet
+from .tables import (
+    NotNumbersError,
+    TableColumns,
+    columns_of,
+    read_columns,
+    read_csv,
+    read_parquet,
+    write_csv,
+    write_parquet,
+)
 from .text import plural, remark, source, target
 
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
@@ -54,8 +64,9 @@ def read(
     """All rows of one or several files; `names`, `n_features` and `kinds` of columns are those of a model."""
     if list(paths).count("-") > 1:
         raise ValueError("standard input (-) can be read only once")
+    label = label and not getattr(args, "judgments", None)
     parts = [_read_one(path, args, names, n_features, label, kinds) for path in paths]
-    data = _grouped(parts[0] if len(parts) == 1 else _joined(parts, paths, args), args)
+    data = _judged(_grouped(parts[0] if len(parts) == 1 else _joined(parts, paths, args), args), args)
     if isinstance(data.X, PlainTable):
         data = replace(data, X=data.X.read(kinds))
     if data.skipped:
@@ -68,17 +79,18 @@ def read_to_learn(args: Namespace) -> Any:
     tables = all(kind(path, args.input_format) != "letor" for path in args.data)
     if args.encode == "yes" and not tables:
         raise ValueError("--encode yes is for tables (CSV, TSV, Parquet): LETOR text holds numbers")
+    label = not any(getattr(args, name, None) for name in ("clicks", "pairs"))
     if args.encode == "yes":
-        return read(args.data, args, kinds={})
+        return read(args.data, args, label=label, kinds={})
     again = args.encode == "auto" and tables and args.missing is None and "-" not in args.data
     try:
-        data = read(args.data, args)
+        data = read(args.data, args, label=label)
         if not (again and np.isnan(data.X).any()):
             return data
     except NotNumbersError:
         if not again:
             raise
-    return read(args.data, args, kinds={})
+    return read(args.data, args, label=label, kinds={})
 
 
 def _read_one(
@@ -130,20 +142,33 @@ def labels(path: str, args: Namespace) -> RankingData:
     """Rows without their features."""
     without = lambda block: replace(block, X=np.empty((len(block), 0)))
     if kind(path, args.input_format) != "letor":
-        return _grouped(_concatenated(list(_tables(path, args, [], True))), args)
+        rows = _concatenated(list(_tables(path, args, [], not getattr(args, "judgments", None))))
+        return _judged(_grouped(rows, args), args)
     options = {**_letor_options(args), "zero_based": True, "sparse": True, "missing": "nan"}
     with source(path, args.quiet) as file:
         parts = iter_letor(file, n_features=MANY_FEATURES, whole_queries=False, **options)
-        return _grouped(_concatenated([without(block) for block in parts]), args)
+        return _judged(_grouped(_concatenated([without(block) for block in parts]), args), args)
 
 
 def stored(path: str, args: Namespace) -> Iterator[RankingData]:
     """Rows to be written again, in blocks where that can be without looking at all of them first."""
-    if kind(path, args.input_format) == "letor" or args.missing == "minimum" or args.group:
+    if (
+        kind(path, args.input_format) == "letor"
+        or args.missing == "minimum"
+        or args.group
+        or getattr(args, "judgments", None)
+    ):
         yield read([path], args)
         return
     for block in _tables(path, args, None, True):
         yield replace(block, X=_filled(block.X, block.qid, args.missing))
+
+
+def table_cells(path: str, args: Namespace) -> dict[str, list[Any]]:
+    """All cells of a CSV, TSV or Parquet file by column, as text; a file of another name is CSV."""
+    form = kind(path)
+    with source(path, args.quiet) as file:
+        return read_columns(file, DELIMITERS.get("csv" if form == "letor" else form))
 
 
 def write(parts: Iterable[RankingData], path: str, format: str | None, zero_based: bool = False) -> None:
@@ -241,6 +266,7 @@ def _tables(
         features,
         args.exclude or (),
         needs_label=label,
+        mix=getattr(args, "mix", None),
         needs_queries=not remembered & {"qid", "docid"},
         anything=anything,
     )
@@ -260,6 +286,23 @@ def _named(data: RankingData, args: Namespace) -> RankingData:
             f"--feature-names gives {len(args.feature_names)} names, the data have {data.X.shape[1]} features"
         )
     return replace(data, feature_names=list(args.feature_names))
+
+
+def _judged(data: RankingData, args: Namespace) -> RankingData:
+    """The data with the labels of a file of judgments, NaN where it has none."""
+    path = getattr(args, "judgments", None)
+    if path is None:
+        return data
+    qid = np.full(len(data), "1", dtype=object) if data.qid is None else data.qid
+    joined = read_judgments(Path(path)).join(qid, doc_ids(data))
+    if not joined.n_judged:
+        raise ValueError(
+            f"{path} judges none of the {len(data):,} rows: the data have query {qid[0]!r} and document "
+            f"{doc_ids(data)[0]!r}; --qid and --docid say which columns name them"
+        )
+    judgments = f"{plural(joined.n_without_row, 'judgment')} without a row"
+    remark(args, f"{path}: {plural(joined.n_judged, 'row')} judged, {joined.n_unjudged:,} not; {judgments}")
+    return replace(data, y=joined.y)
 
 
 def _grouped(data: RankingData, args: Namespace) -> RankingData:

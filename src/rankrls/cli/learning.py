@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 import time
+import warnings
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ from ..system.warnings import warn
 from ..tables import PlainTable, TableEncoder
 from .data import complete
 from .options import METHODS, PARAMETERS
+from .options.parser import did_you_mean
+from .tables import listed
 from .text import is_stream, plural, source, target
 
 NAMES = [one.name for one in PARAMETERS]
@@ -70,6 +73,8 @@ def make(args: Namespace, data: RankingData) -> Any:
     if isinstance(given.get("views"), list):
         shared = [given.get(key, known[key].default) for key in ("kernel", "basis")]
         given["views"] = _views(given["views"], shared, data)
+    if not isinstance(given.get("positive", True), bool):
+        given["positive"] = _signs(given["positive"], data)
     if "scale" in known and args.scale != "auto":
         given["scale"] = None
     ranker = cls(**given, verbose=not args.quiet)
@@ -115,6 +120,24 @@ def _views(groups: list[list[str]], shared: list[Any], data: RankingData) -> lis
     return views
 
 
+def _signs(given: Any, data: RankingData) -> dict[Any, int]:
+    """Signs of weights by column: by name, or by number from 1 where columns have no names."""
+    signs = given if isinstance(given, dict) else dict.fromkeys(given, 1)
+    if data is STREAMED:
+        return signs
+    if isinstance(data.X, PlainTable):
+        with warnings.catch_warnings(action="ignore"):  # what there is to say will be said when it is fitted
+            encoder = TableEncoder().fit(data.X, np.nan_to_num(data.y), data.qid)
+        names, columns = encoder.get_feature_names_out().tolist(), data.feature_names
+    else:
+        names = columns = data.feature_names or [str(j) for j in range(1, data.X.shape[1] + 1)]
+    for name in signs:
+        if name not in names:
+            what = "is not encoded as one column" if name in columns else "is not a column"
+            raise ValueError(f"--positive: {name!r} {what}{did_you_mean(name, names)}; there are {listed(names)}")
+    return {names.index(name): sign for name, sign in signs.items()}
+
+
 def _scaler(name: str, is_sparse: bool) -> Any:
     if is_sparse and name not in ("auto", "none", "standard"):
         raise ValueError(
@@ -139,11 +162,16 @@ def fit(model: BaseEstimator, data: RankingData) -> Any:
     with working("fitting", not ranker.verbose):
         learned(model, data.X, data.y, data.qid)
     ranker.verbose = False  # in the model file, too
-    if data.feature_names is not None and not isinstance(data.X, PlainTable):  # an encoder has noted them itself
+    name_features(model, data)
+    return model
+
+
+def name_features(model: BaseEstimator, data: RankingData) -> None:
+    """Columns that have names leave them in the model; an encoder has noted them itself."""
+    if data.feature_names is not None and not isinstance(data.X, PlainTable):
         names = np.array(data.feature_names, dtype=object)
         for step in [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]:
             step.feature_names_in_ = names
-    return model
 
 
 def _mind(model: BaseEstimator, data: RankingData) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from ..checks import check_queries
 from ..datasets import RankingData, trec
 from ..estimators import ConditionalRankRLS
-from ..estimators.pipelines import needs_queries, predicted, ranker_of, scalers_of
+from ..estimators.pipelines import needs_queries, predicted, quietly, ranker_of, scaled, scalers_of
 from ..system.progress import Progress
 from ..tables import TableEncoder
 from . import learning, relations
@@ -32,6 +32,7 @@ class Scored:
     qid: np.ndarray  # (m,) of text
     docid: np.ndarray  # (m,)
     scores: np.ndarray  # (m,)
+    sure: dict[str, np.ndarray] = field(default_factory=dict)  # further columns: how sure they are
 
 
 def run(args: Namespace) -> None:
@@ -45,7 +46,10 @@ def run(args: Namespace) -> None:
     if args.data is None:
         raise ValueError("which rows? rankrls predict MODEL DATA")
     args = recalled(args, model)
-    args.format = args.format or {"csv": "csv", "tsv": "tsv", "parquet": "parquet"}.get(kind(args.output), "scores")
+    usual = "csv" if args.std or args.interval is not None else "scores"
+    args.format = args.format or {"csv": "csv", "tsv": "tsv", "parquet": "parquet"}.get(kind(args.output), usual)
+    if usual == "csv" and args.format in ("scores", "trec"):
+        raise ValueError(f"--std and --interval are columns of a table, and --format {args.format} holds scores alone")
     tally = {"rows": 0, "skipped": 0}
     with learning.stopwatch() as seconds, target(args.output) as file:
         parts = _scored(model, args, tally)
@@ -72,18 +76,33 @@ def _scored(model: BaseEstimator, args: Namespace, tally: dict[str, int]) -> Ite
     names, n = features(model)
     width = 0
     progress = Progress("scoring", unit="rows", quiet=args.quiet or args.data != "-")  # reading a file has its own
-    whole = needs_queries(model) or args.format == "trec"
+    whole = needs_queries(model) or args.format == "trec" or args.interval is not None
     rows = min(args.rows, _rows_at_a_time(model))
     for block in blocks(args.data, args, rows, whole_queries=whole, names=names, n_features=n, kinds=kinds_of(model)):
         scores = scores_of(model, block, args.data)
         qid = np.full(len(block), "1", dtype=object) if block.qid is None else block.qid
-        yield Scored(qid, doc_ids(block, tally["rows"] + 1), scores)
+        yield Scored(qid, doc_ids(block, tally["rows"] + 1), scores, _sure(model, block, args))
         tally["rows"] += len(block)
         tally["skipped"] += block.skipped
         width = max(width, last_column(block.X))
         progress.add(len(block))
     progress.close()
     mind_width(args.data, args, width, n)
+
+
+def _sure(model: BaseEstimator, data: RankingData, args: Namespace) -> dict[str, np.ndarray]:
+    """Standard deviations of scores, and the best and the worst rank a row may well have."""
+    if not args.std and args.interval is None:
+        return {}
+    ranker, X = ranker_of(model), scaled(model, data.X, data.qid)
+    if not hasattr(ranker, "rank_interval"):
+        raise ValueError(f"a {type(ranker).__name__} does not tell how sure it is: --std and --interval need RankRLS")
+    with quietly(model):
+        found = {"std": ranker.predict(X, return_std=True)[1]} if args.std else {}
+        if args.interval is not None:
+            ranks = ranker.rank_interval(X, data.qid, level=args.interval)
+            found |= {"best_rank": ranks[:, 0], "worst_rank": ranks[:, 1]}
+    return found
 
 
 def load(path: str) -> Any:
@@ -135,4 +154,4 @@ def _run_lines(part: Scored, tag: str) -> Iterator[str]:
 
 
 def _columns(part: Scored) -> dict[str, np.ndarray]:
-    return {"qid": part.qid.astype(object), "docid": part.docid, "score": part.scores}
+    return {"qid": part.qid.astype(object), "docid": part.docid, "score": part.scores, **part.sure}

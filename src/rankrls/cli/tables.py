@@ -41,6 +41,7 @@ class TableColumns:
     needs_label: bool = True
     needs_queries: bool = True  # a named column of queries or documents that is not there is an error
     anything: bool = False  # features may hold text, dates and missing values
+    mix: dict[str, float] | None = None  # several columns of labels, and their weights
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Layout:
     comment: str | None
     features: list[str]
     anything: bool = False
+    mix: dict[str, float] | None = None
 
     @classmethod
     def of(cls, names: list[str], columns: TableColumns, file: str) -> Layout:
@@ -66,20 +68,21 @@ class Layout:
                 return _known(given, names, file)
             return next((name for name in usual if name in names), None)
 
-        label = find(columns.label, LABELS, columns.needs_label)
+        mixed = [_known(name, names, file) for name in columns.mix or ()]
+        label = mixed[0] if mixed else find(columns.label, LABELS, columns.needs_label)
         qid = find(columns.qid, QIDS, columns.needs_queries)
         docid, comment = find(columns.docid, DOCIDS, columns.needs_queries), find(None, (COMMENT,))
         if label is None and columns.needs_label:
-            raise ValueError(f"{file} has no column 'label' or 'y': name it by --label; it has {_listed(names)}")
+            raise ValueError(f"{file} has no column 'label' or 'y': name it by --label; it has {listed(names)}")
         features = columns.features
         if features is None:
-            left = {label, qid, docid, comment, *(_known(name, names, file) for name in columns.exclude)}
+            left = {label, *mixed, qid, docid, comment, *(_known(name, names, file) for name in columns.exclude)}
             features = [name for name in names if name not in left]
         for name in features:
             _known(name, names, file)
         if not features and columns.features is None:
-            raise ValueError(f"{file} has no column of features; it has {_listed(names)}")
-        return cls(label, qid, docid, comment, features, columns.anything)
+            raise ValueError(f"{file} has no column of features; it has {listed(names)}")
+        return cls(label, qid, docid, comment, features, columns.anything, columns.mix)
 
     def data(
         self, column: Callable[[str], Any], floats: Callable[[str], np.ndarray], m: int, skipped: int, *, written: bool
@@ -92,7 +95,10 @@ class Layout:
             X: Any = PlainTable.of({name: column(name) for name in self.features}, written=written)
         else:
             X = np.column_stack([floats(name) for name in self.features]) if self.features else np.empty((m, 0))
-        y = np.full(m, np.nan) if self.label is None else floats(self.label)
+        weights = self.mix or ({} if self.label is None else {self.label: 1.0})
+        y = np.full(m, np.nan) if not weights else np.zeros(m)
+        for name, w in weights.items():
+            y = y + w * floats(name)
         qid = None if self.qid is None else texts(self.qid)
         return RankingData(X, y, qid, list(self.features), comments, skipped, documents)
 
@@ -100,10 +106,11 @@ class Layout:
 def _known(name: str, names: list[str], file: str) -> str:
     if name in names:
         return name
-    raise ValueError(f"{file} has no column {name!r}{did_you_mean(name, names)}; it has {_listed(names)}")
+    raise ValueError(f"{file} has no column {name!r}{did_you_mean(name, names)}; it has {listed(names)}")
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
     return ", ".join(names[:20]) + (f" and {len(names) - 20:,} more" if len(names) > 20 else "")
 
 
@@ -144,7 +151,8 @@ class _Cells:
         self.rows: list[list[str]] = []
         self.lines: list[int] = []
         self.skipped = 0
-        numeric = [*([] if layout.anything else layout.features), *([] if layout.label is None else [layout.label])]
+        labels = layout.mix or ([] if layout.label is None else [layout.label])
+        numeric = [*([] if layout.anything else layout.features), *labels]
         self.wanted = [names.index(name) for name in numeric]
 
     def add(self, row: list[str], line: int) -> None:
@@ -186,6 +194,7 @@ def read_parquet(file: BinaryIO, columns: TableColumns) -> Iterator[RankingData]
         names = list(table.schema_arrow.names)
         layout = Layout.of(names, columns, name_of(file))
         wanted = [name for name in (layout.label, layout.qid, layout.docid, layout.comment) if name is not None]
+        wanted += [name for name in layout.mix or () if name not in wanted]
         for batch in table.iter_batches(batch_size=BLOCK_ROWS, columns=[*wanted, *layout.features]):
             if batch.num_rows:
                 yield layout.data(*_of_batch(batch, name_of(file)), batch.num_rows, 0, written=False)

@@ -5,17 +5,24 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..estimators.curve import Curve, curve_of
 from ..estimators.pipelines import ranker_of, scalers_of
 from ..tables import TableEncoder
-from . import learning, relations
+from . import feedback, learning, relations
 from .data import mind_groups, read_to_learn
 from .memory import remember
 from .text import check_target, plural, say
 
-NOT_STREAMED = ("columns", "exclude", "docid", "group", "feature_names", "sparse", "skip_bad_lines")
+NOT_STREAMED = (
+    *("columns", "exclude", "docid", "group", "feature_names", "sparse", "skip_bad_lines"),
+    *("judgments", "pairs", "clicks", "mix"),
+)
+
+
+CLICKED = "held out nothing: clicks tell who was clicked, not who should be; rankrls evaluate judges by labels"
 
 
 def run(args: Namespace) -> None:
@@ -25,12 +32,14 @@ def run(args: Namespace) -> None:
         return
     if not args.data:
         raise ValueError("which data? rankrls train DATA -o MODEL, or --method conditional with --edges or --matrix")
+    lines_of: list[str] = []
+    told: dict[str, Any] = {}
     if args.stream:
         model, size, seconds = _streamed(args)
     elif args.checkpoint:
         raise ValueError("--checkpoint goes with --stream: rows that are in memory are soon read again")
     else:
-        model, size, seconds = _in_memory(args)
+        model, size, seconds, lines_of, told = _in_memory(args)
     remember(model, args)
     learning.save(model, args.output)
     ranker, curve = ranker_of(model), curve_of(model)
@@ -43,6 +52,7 @@ def run(args: Namespace) -> None:
         "chosen": learning.chosen(model),
         "scoring": scoring,
         "held_out": getattr(ranker, "cv_score_", None) if curve is None else curve.score,
+        **({"feedback": told} if told else {}),
         "seconds": {what: round(taken, 3) for what, taken in seconds.items()},
     }
     rows = f"{plural(size['rows'], 'row')}, {plural(size['queries'], 'query')}"
@@ -51,7 +61,8 @@ def run(args: Namespace) -> None:
         + ("in blocks" if args.stream else f"in {seconds['reading']:.2f} s"),
         *_encoded(model),
         f"fitted   {type(ranker).__name__} in {seconds['fitting']:.2f} s: {learning.settled(record['chosen'])}",
-        _held_out(ranker, curve),
+        *lines_of,
+        CLICKED if args.clicks else _held_out(ranker, curve),
         f"wrote    {args.output}",
     ]
     say(args, record, "\n".join(lines), file=learning.out(args.output))
@@ -80,16 +91,18 @@ def _held_out(ranker: BaseEstimator, curve: Curve | None) -> str:
     return f"held out nothing, since nothing was to be chosen{hint}"
 
 
-def _in_memory(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
-    """A model, the size of the data, and the time it took."""
+def _in_memory(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float], list[str], dict[str, Any]]:
+    """A model, the size of the data, the time it took, and what there is to say of preferences and clicks."""
     with learning.stopwatch() as reading:
         data = read_to_learn(args)
     mind_groups(data, args)
     with learning.stopwatch() as fitting:
-        model = learning.fit(learning.make(args, data), data)
-    queries = int(ranker_of(model).n_queries_)
+        model, lines, told = feedback.fit(learning.make(args, data), data, args)
+    queries = int(ranker_of(model).n_queries_) or (
+        1 if data.qid is None else len(np.unique(data.qid))
+    )  # of pairs: none
     size = {"rows": len(data), "queries": queries, "features": int(data.X.shape[1]), "skipped": data.skipped}
-    return model, size, {"reading": reading[0], "fitting": fitting[0]}
+    return model, size, {"reading": reading[0], "fitting": fitting[0]}, lines, told
 
 
 def _streamed(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
@@ -98,6 +111,7 @@ def _streamed(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
         raise ValueError("--stream reads one file or folder, as often as it needs to: put several into a folder")
     for name in NOT_STREAMED:
         if getattr(args, name):
+            name = {"judgments": "qrels"}.get(name, name)
             raise ValueError(f"--{name.replace('_', '-')} does not go with --stream: convert the file before")
     if args.method not in ("rankrls", "sparse") or args.scale not in ("auto", "none"):
         raise ValueError("--stream is for --method rankrls or sparse with --scale auto or none: others need all rows")

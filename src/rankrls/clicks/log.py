@@ -9,6 +9,14 @@ import numpy as np
 from .. import checks
 from ..system import frames
 
+USUAL = {  # other names of columns, taken where a log has none of its own
+    "query": ("qid", "query_id"),
+    "document": ("docid", "doc_id", "document_id"),
+    "position": ("rank",),
+    "clicked": ("clicks", "click"),
+    "impressions": ("shown", "views"),
+}
+
 
 @dataclass(frozen=True)
 class ClickLog:
@@ -57,8 +65,8 @@ class ClickLog:
         table : data frame or dict
             One row per impression, or per document and position with counts.
         query, document, position, clicked, impressions : str
-            Names of the columns. `clicked` is True and False, or a count; without a column of impressions each row
-            is one.
+            Names of the columns; where one is missing, the usual others (qid, docid, rank, clicks, views) are looked
+            for. `clicked` is True and False, or a count; without a column of impressions each row is one.
 
         Returns
         -------
@@ -66,6 +74,9 @@ class ClickLog:
         """
         table = table if isinstance(table, dict) else frames.as_frame(table)
         have = list(table) if isinstance(table, dict) else frames.names(table)
+        query, document, position, clicked, impressions = (
+            _usual(name, have) for name in (query, document, position, clicked, impressions)
+        )
         if position not in have:
             raise ValueError(
                 f"the log has no column {position!r} and so does not say where documents were shown; without positions "
@@ -119,6 +130,11 @@ class ClickLog:
             f"{count(documents, 'document')}, {count(self.impressions.sum(), 'impression')}, "
             f"{count(self.clicks.sum(), 'click')}, positions {self.position.min()} to {self.position.max()}"
         )
+
+
+def _usual(name: str, have: list[str]) -> str:
+    """The name of a column, or the usual one that is there in its place."""
+    return name if name in have else next((other for other in USUAL.get(name, ()) if other in have), name)
 
 
 def _check_rows(position: np.ndarray, clicks: np.ndarray, shown: np.ndarray) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..core.penalty import per_deviation
 from ..estimators import RankRLS
+from ..estimators.pipelines import ranker_of, scaled, scalers_of
 from ..system import frames
 from ..system.types import Matrix
 from .judgments import rows_of
@@ -36,8 +39,9 @@ class ClickRanker(BaseEstimator):
 
     Parameters
     ----------
-    ranker : RankRLS, default=None
-        What learns; None is `RankRLS()`. "positions" needs a linear one.
+    ranker : RankRLS or Pipeline that ends in one, default=None
+        What learns; None is `RankRLS()`. "positions" needs a linear one. Steps before it, such as a `TableEncoder`, are
+        fitted to the documents shown, with clicks over those expected at their positions as labels.
     method : {"positions", "propensities", "expected", "naive"}, default="positions"
         How the effect of positions is taken out.
     propensities : array-like of shape (n_positions,), default=None
@@ -46,7 +50,7 @@ class ClickRanker(BaseEstimator):
 
     Attributes
     ----------
-    ranker_ : RankRLS
+    ranker_ : RankRLS or Pipeline
         The fitted ranker of the features alone: to save, export or explain.
     position_effects_ : ndarray of shape (n_positions,)
         b, relative to the first position (only with "positions").
@@ -94,7 +98,10 @@ class ClickRanker(BaseEstimator):
         checks.check_choice("method", self.method, METHODS)
         log = log if isinstance(log, ClickLog) else ClickLog.of(log)
         shown = _Shown.of(frames.as_frame(X), log, qid, doc_ids)
-        ranker = RankRLS() if self.ranker is None else self.ranker
+        given = RankRLS() if self.ranker is None else self.ranker
+        ranker, before = ranker_of(given), [clone(step) for step in scalers_of(given)]
+        for step in before:
+            shown = shown.through(step)
         for name in ("position_effects_", "propensities_"):
             self.__dict__.pop(name, None)
         if self.method == "positions":
@@ -104,6 +111,9 @@ class ClickRanker(BaseEstimator):
         else:
             self.propensities_ = self._propensities(log, ranker, shown)
             self.ranker_ = shown.fitted(ranker, self.propensities_, inverse=self.method == "propensities")
+        if before:
+            names = [name for name, _ in given.steps]
+            self.ranker_ = Pipeline(list(zip(names, [*before, self.ranker_], strict=True)))
         self.n_unmatched_ = len(log) - len(shown.log)
         return self
 
@@ -145,7 +155,7 @@ class ClickRanker(BaseEstimator):
         ranks : ndarray of int, shape (n_samples,)
         """
         check_is_fitted(self, "ranker_")
-        return self.ranker_.rank(X, qid)
+        return ranker_of(self.ranker_).rank(scaled(self.ranker_, X, qid), qid)
 
     def score(self, X, y, qid=None):
         """The `scoring` metric of the ranker on true labels.
@@ -160,7 +170,7 @@ class ClickRanker(BaseEstimator):
         score : float
         """
         check_is_fitted(self, "ranker_")
-        return self.ranker_.score(X, y, qid=qid)
+        return ranker_of(self.ranker_).score(scaled(self.ranker_, X, qid), y, qid=qid)
 
 
 @dataclass(frozen=True)
@@ -187,7 +197,20 @@ class _Shown:
     def features(self, rows: np.ndarray) -> Any:
         if hasattr(self.X, "iloc"):
             return self.X.iloc[rows]
+        if hasattr(self.X, "take") and hasattr(self.X, "column_names"):  # of Arrow
+            return self.X.take(rows)
         return self.X[rows] if hasattr(self.X, "shape") else np.asarray(self.X)[rows]
+
+    def through(self, step: Any) -> _Shown:
+        """The documents that were shown, one row each, after a step that is fitted to them."""
+        rows, code = np.unique(self.row, return_inverse=True)
+        log, k = self.log, self.log.position
+        rate = np.bincount(k, weights=log.clicks) / np.maximum(np.bincount(k, weights=log.impressions), 1)
+        expected = np.bincount(code, weights=log.impressions * rate[k])
+        y = np.bincount(code, weights=log.clicks) / np.where(expected > 0, expected, 1.0)
+        qid = log.query[np.unique(code, return_index=True)[1]]
+        more = {"qid": qid} if "qid" in inspect.signature(step.fit).parameters else {}
+        return replace(self, X=step.fit_transform(self.features(rows), y, **more), row=code)
 
     def fitted(self, ranker: object, theta: np.ndarray, *, inverse: bool) -> Any:
         """The ranker on one row per document: clicks over (expected) impressions, or inversely weighted clicks."""

@@ -40,7 +40,7 @@ def learned(model: BaseEstimator, X: MatrixLike, y: ArrayLike, qid: Ids = None) 
 
 def predicted(model: BaseEstimator, X: MatrixLike, qid: Ids = None) -> np.ndarray:
     """Scores of the rows of X."""
-    with _quietly(model):
+    with quietly(model):
         return np.asarray(model.predict(X, qid=qid) if needs_queries(model) else model.predict(X))
 
 
@@ -48,12 +48,12 @@ def scaled(model: BaseEstimator, X: MatrixLike, qid: Ids = None) -> Any:
     """The rows of X as the ranker at the end of a pipeline sees them."""
     if not scalers_of(model):
         return X
-    with _quietly(model):
+    with quietly(model):
         return model[:-1].transform(X, qid=qid) if needs_queries(model) else model[:-1].transform(X)
 
 
 @contextmanager
-def _quietly(model: BaseEstimator) -> Iterator[None]:
+def quietly(model: BaseEstimator) -> Iterator[None]:
     """Query ids find their way; rows need no column names."""
     with warnings.catch_warnings(), config_context(enable_metadata_routing=needs_queries(model)):
         warnings.filterwarnings("ignore", message="X does not have valid feature names")

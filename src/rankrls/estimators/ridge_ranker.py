@@ -84,7 +84,8 @@ class RidgeRanker(Ranker):
             Items; a column "qid" of a data frame is left aside. With kernel="precomputed", kernel values between
             the items and the training points.
         return_std : bool, default=False
-            Also return how uncertain each score is, given what was learned; see `probability_above` for what it needs.
+            Also return how uncertain each score is, given what was learned: by itself, with the level of all scores,
+            which ranking does not see. `probability_above` compares two items, and says what both need.
 
         Returns
         -------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from .feedback import judgments
 from .parser import command
 from .reading import FORMATS, reading
 
@@ -13,4 +14,5 @@ def declare(commands: argparse._SubParsersAction) -> None:
     made.add_argument("data", metavar="IN", help="- is standard input")
     made.add_argument("output", metavar="OUT", help="- is standard output; .gz, .bz2, .xz and .zst compress")
     made.add_argument("--output-format", choices=FORMATS, help="of OUT (default: as its name says)")
+    judgments(made)
     reading(made)

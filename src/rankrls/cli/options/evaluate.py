@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from . import relations
+from .feedback import judgments
 from .judging import judging
 from .learning import learning
 from .parser import command
@@ -28,4 +29,5 @@ def declare(commands: argparse._SubParsersAction) -> None:
     learning(made)
     relations.learning(made)
     relations.data(made)
+    judgments(made)
     reading(made)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .parser import Parser
-from .values import all_or_words, auto_or, basis, folds, numbers, views, yes_or_no
+from .values import auto_or, basis, folds, numbers, signs, views, yes_or_no
 
 METHODS = {  # the estimator of each --method
     "rankrls": "RankRLS",
@@ -64,7 +64,11 @@ PARAMETERS = [
         "leave-query-out; transductive: 5; conditional: auto",
     ),
     Parameter(
-        "positive", all_or_words, "NAMES", "features whose weights must not be negative: all, a,b,c or @FILE", "none"
+        "positive",
+        signs,
+        "NAMES",
+        "features whose weights must not be negative: all, a,b,c or @FILE; a=+1,b=-1 for either sign",
+        "none",
     ),
     Parameter(
         "gain", str, "GAIN", "what labels are worth to the loss: linear, exponential (2^y - 1) or auto", "linear"

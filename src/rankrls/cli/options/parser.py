@@ -19,6 +19,8 @@ COMMANDS = (  # in the order of the help; each is a module here, with a function
     "convert",
     "export",
     "fuse",
+    "judgments",
+    "ask",
     "inspect",
     "workbench",
     "completion",

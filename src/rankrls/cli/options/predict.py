@@ -21,6 +21,13 @@ def declare(commands: argparse._SubParsersAction) -> None:
         choices=("scores", "trec", "csv", "tsv", "parquet"),
         help="a number per line, a TREC run, or a table of qid, docid and score (default: as SCORES ends, else scores)",
     )
+    made.add_argument("--std", action="store_true", help="the standard deviation of each score, in a table")
+    made.add_argument(
+        "--interval",
+        type=float,
+        metavar="LEVEL",
+        help="the ranks between which each row lies with this probability, such as 0.9, in a table (default: none)",
+    )
     made.add_argument("--tag", default="rankrls", metavar="NAME", help="name of the run in a TREC file")
     made.add_argument("--rows", type=int, default=50_000, metavar="N", help="rows in memory at a time; 0 is all")
     relations.data(made)

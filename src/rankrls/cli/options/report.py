@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from . import relations
+from .feedback import judgments
 from .judging import judging
 from .parser import command
 from .reading import reading
@@ -23,4 +24,5 @@ def declare(commands: argparse._SubParsersAction) -> None:
     judging(made)
     relations.judging(made)
     relations.data(made)
+    judgments(made)
     reading(made)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from . import relations
+from .feedback import feedback, judgments
 from .learning import learning
 from .parser import command
 from .reading import reading
@@ -20,7 +21,9 @@ def declare(commands: argparse._SubParsersAction) -> None:
     made.add_argument("-o", "--output", required=True, metavar="MODEL", help="the model file, by custom *.rankrls")
     made.add_argument("--stream", action="store_true", help="read DATA, a file or a Parquet folder, in blocks")
     made.add_argument("--checkpoint", metavar="FILE", help="with --stream: where an interrupted run goes on")
+    judgments(made)
     learning(made)
+    feedback(made)
     relations.learning(made)
     relations.data(made)
     reading(made)

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+SIGNS = {"+1": 1, "-1": -1, "1": 1, "+": 1, "-": -1}
+
 
 def auto_or(kind: Callable[[str], Any]) -> Callable[[str], Any]:
     """A value, or the word auto."""
@@ -54,9 +56,35 @@ def words(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def all_or_words(text: str) -> Any:
-    """all, or names."""
-    return True if text == "all" else words(text)
+def signs(text: str) -> Any:
+    """all, or names; with signs as in bm25=+1,spam=-1 each name has its own.
+
+    Examples
+    --------
+    >>> signs("all"), signs("bm25,title"), signs("bm25=+1,spam=-1,age")
+    (True, ['bm25', 'title'], {'bm25': 1, 'spam': -1, 'age': 1})
+    """
+    if text == "all":
+        return True
+    found = words(text)
+    split = [name.rpartition("=") for name in found]
+    signed = [sign.strip() in SIGNS for _, _, sign in split]
+    if not any(signed):
+        return found
+    parts = zip(found, split, signed, strict=True)
+    made = [(part[0].strip(), SIGNS[part[2].strip()]) if is_signed else (name, 1) for name, part, is_signed in parts]
+    for name, sign in made:
+        if (name, -sign) in made:
+            raise argparse.ArgumentTypeError(f"{name!r} is to have both signs: give it one")
+    return dict(made)
+
+
+def named_numbers(text: str) -> dict[str, float]:
+    """relevance=0.7,margin=0.3"""
+    found = {name.strip(): float(value) for name, _, value in (word.rpartition("=") for word in words(text))}
+    if "" in found:
+        raise ValueError
+    return found
 
 
 def yes_or_no(text: str) -> bool:

@@ -1,0 +1,53 @@
+"""Files that say what is known of documents: judgments, preferences, clicks."""
+
+from __future__ import annotations
+
+from .parser import Parser
+from .values import named_numbers, numbers
+
+CLICK_METHODS = ("positions", "propensities", "expected", "naive")
+ABOUT = """tables that name rows of DATA by query and document (without a column of documents by their number from 1)"""
+
+
+def judgments(made: Parser) -> None:
+    """Labels from another file than the features."""
+    made.add_argument(
+        "--qrels",
+        dest="judgments",
+        metavar="FILE",
+        help="labels by query and document: TREC qrels, or CSV query,docid,rating (default: those in DATA)",
+    )
+
+
+def feedback(made: Parser) -> None:
+    """What train learns from besides labels, or instead of them."""
+    group = made.add_argument_group("feedback", ABOUT)
+    add = group.add_argument
+    add(
+        "--pairs",
+        metavar="FILE",
+        help="preferences besides the labels, or without any: query,better,worse, perhaps margin, weight, exact",
+    )
+    add(
+        "--clicks",
+        metavar="FILE",
+        help="a click log instead of labels: query,document,position,clicked, perhaps impressions",
+    )
+    add(
+        "--click-method",
+        choices=CLICK_METHODS,
+        default="positions",
+        help="with --clicks: how the effect of positions is taken out",
+    )
+    add(
+        "--propensities",
+        type=numbers,
+        metavar="P,...",
+        help="with --clicks: the chance that each position is looked at (default: estimated)",
+    )
+    add(
+        "--mix",
+        type=named_numbers,
+        metavar="NAMES",
+        help="several columns of labels instead of --label, with their weights: relevance=0.7,margin=0.3",
+    )
