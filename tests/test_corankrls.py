@@ -418,7 +418,7 @@ def test_agreement_recovers_what_few_scores_cannot_tell():
         ({"views": 2, "basis": 0}, "view 0: basis=0 must be at least one point"),
         ({"views": [View([0, 6])]}, "view 0: no column 6; X has columns 0 to 5"),
         ({"views": [View(["a"])]}, "view 0: no column 'a'"),
-        ({"views": [View([])]}, "view 0: names no column"),
+        ({"views": [View([])]}, "view 0: columns is empty"),
         ({"views": [View([True] * 6)]}, "not a mask"),
         ({"views": [View(basis=3)]}, "view 0: basis needs a kernel"),
         ({"views": [View(kernel="precomputed")]}, "view 0: a precomputed kernel of 6 columns needs basis="),

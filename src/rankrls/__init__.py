@@ -3,13 +3,13 @@
 With F such that F'F is the Laplacian of the preference graph, ranking is ridge regression on (F X, F y):
 
 - `core.preferences` applies F in O(m) and never forms a pair;
-- `core.statistics` adds up what a fit needs of the data;
+- `core.statistics` adds up the sums that a fit needs;
 - `core.ridge` solves for every regularisation at once, and holds out queries exactly;
-- `problems` and `relations` set up what is to be solved, `blocks` does so for rows that arrive in pieces;
+- `problems` and `relations` set up the system to solve; `blocks` does the same for rows that arrive in pieces;
 - `estimators` put these together behind scikit-learn's interface;
 - `distributed` fits them on a cluster.
 
-Names are imported when they are first used, so that `import rankrls` and the command line start at once.
+Names are imported on first use, so `import rankrls` and the command line start fast.
 """
 
 from importlib import import_module
@@ -71,7 +71,7 @@ __all__ = [
     "workbench",
 ]
 
-_HOME = {  # where a name comes from; the others are modules
+_HOME = {  # the module that defines each name; names not listed are modules
     "AutoRanker": "auto",
     "PairScreen": "auto",
     "ColumnMaps": "tables",
@@ -96,7 +96,7 @@ _HOME = {  # where a name comes from; the others are modules
 }
 
 
-_OPTIONAL = ("pyterrier",)  # modules that need more than the library itself does
+_OPTIONAL = ("pyterrier",)  # modules with dependencies of their own
 
 
 def __getattr__(name: str) -> Any:

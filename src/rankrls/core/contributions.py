@@ -4,11 +4,11 @@ With f(x) = sum_i c_i k(x, p_i), the gradient along the straight line x(t) = b +
 
     f(a) - f(b) = sum_j d_j g_j,    g_j = integral over t from 0 to 1 of df/dx_j at x(t),
 
-so that d_j g_j is the share of feature j; a linear model has the g it should, its weights. Kernels differ in g only:
+so d_j g_j is the share of feature j. For a linear model g is its weights, as it should be. Kernels differ only in g:
 
 - Gaussian:   dk/dx_j = -2 gamma (u_j + t d_j) k with u = b - p. With I0 and I1 the integrals of k and t k, both from
               the error function, g_j = -2 gamma (u_j I0 + d_j I1).
-- Laplacian:  dk/dx_j = -gamma sign(u_j + t d_j) k. Between the points where some u_j + t d_j changes its sign, log k
+- Laplacian:  dk/dx_j = -gamma sign(u_j + t d_j) k. Between the points where some u_j + t d_j changes sign, log k
               is linear in t.
 - Polynomial: a polynomial in t of degree - 1, for which Gauss-Legendre nodes are exact.
 - Cosine:     smooth except at the origin: Gauss-Legendre nodes, more of them until both sides agree.
@@ -23,13 +23,13 @@ from scipy.special import erf, erfc
 
 from ..kernels import Cosine, Gaussian, Kernel, Laplacian, Linear, Polynomial, Scaled
 
-POINTS = 256  # worked on at a time
+POINTS = 256  # points processed at once
 NODES = (16, 64, 256, 1024, 4096)
-AGREE = 1e-11  # of the sizes that are added up
+AGREE = 1e-11  # relative to the terms that are added up
 
 
 def known(kernel: Kernel) -> bool:
-    """Whether the gradient of a kernel is known here."""
+    """True if the gradient of the kernel is implemented here."""
     return type(kernel.kernel if isinstance(kernel, Scaled) else kernel) in _GRADIENTS
 
 
@@ -58,7 +58,7 @@ def _gaussian(kernel: Gaussian, P: np.ndarray, c: np.ndarray, b: np.ndarray, d: 
     size, along = float(d @ d), U @ d
     nearest = np.maximum(np.einsum("ij,ij->i", U, U) - along**2 / size, 0.0)  # squared distance of p from the line
     length = np.sqrt(gamma * size)
-    s0 = np.sqrt(gamma / size) * along  # where the line starts, in units of the kernel, seen from its nearest point
+    s0 = np.sqrt(gamma / size) * along  # where the line starts, in kernel units from its point nearest to p
     I0 = np.exp(-gamma * nearest) * np.sqrt(np.pi) / (2 * length) * _erf_difference(s0, s0 + length)
     k0, k1 = np.exp(-gamma * nearest - s0**2), np.exp(-gamma * nearest - (s0 + length) ** 2)
     I1 = ((k0 - k1) / (2 * gamma) - along * I0) / size  # so that the shares add up
@@ -107,13 +107,13 @@ def _cosine(kernel: Cosine, P: np.ndarray, c: np.ndarray, b: np.ndarray, d: np.n
         if abs(mean @ d - difference) <= AGREE * size:
             return mean
     raise ValueError(
-        "the line between the two items passes through zero, or nearly so, where the cosine jumps: no share of a "
-        "feature is defined there"
+        "the line between the two items passes through zero, or nearly so, where the cosine jumps: the shares of the "
+        "features are not defined there"
     )
 
 
 def _nodes(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of Gauss and Legendre on [0, 1]."""
+    """Gauss-Legendre nodes and weights on [0, 1]."""
     t, w = np.polynomial.legendre.leggauss(n)
     return (t + 1) / 2, w / 2
 

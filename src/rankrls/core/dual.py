@@ -25,8 +25,8 @@ class DualSystem:
     z: np.ndarray  # (p, t)
     v: np.ndarray | None  # (p,) unit vector
     trace: float  # of F K F', which a factorisation overwrites
-    rounding: float  # what F K F' may be off by
-    noise: float  # what K F' may be off by
+    rounding: float  # error bound of F K F'
+    noise: float  # error bound of K F'
 
     @classmethod
     def of(
@@ -40,7 +40,7 @@ class DualSystem:
     def path(self) -> RidgePath:
         """F K F' = U diag(d) U'; O(m^3). Overwrites FKF."""
         M, top = self.FKF, 0.0
-        if self.v is not None:  # put the unpenalised direction above all others, where it can be told apart
+        if self.v is not None:  # move the unpenalised direction above all others, so it can be told apart
             top = 2 * self.trace if self.trace > 0 else 1.0  # in the unit of the kernel
             M += top * np.outer(self.v, self.v)
         d, U = eigh(M, overwrite=True)
@@ -76,7 +76,7 @@ def dual_system(F: QueryPreferences | PairPreferences, K: np.ndarray, y: np.ndar
 
 
 def linear_dual_system(F: QueryPreferences, X: Matrix, y: np.ndarray) -> DualSystem:
-    """The dual of K = X X', accumulated over columns of X so that shifts of X by query never enter F K F'."""
+    """The dual of K = X X', accumulated over columns of X so that per-query shifts of X never enter F K F'."""
     v, m = _free_direction(F), F.shape[0]
     KF, FKF, k = np.zeros((m, m)), np.zeros((m, m)), np.zeros(m)
     for columns in column_blocks(X):
@@ -85,7 +85,7 @@ def linear_dual_system(F: QueryPreferences, X: Matrix, y: np.ndarray) -> DualSys
         FKF += A @ A.T
         k += np.einsum("ij,ij->i", columns, columns)
     system = DualSystem.of(F, k, KF, FKF, _project(F @ y, v), v)
-    return replace(system, rounding=0.0)  # products of differences: nothing cancels
+    return replace(system, rounding=0.0)  # products of differences, so nothing cancels
 
 
 def column_blocks(X: Any) -> Iterator[np.ndarray]:
@@ -97,7 +97,7 @@ def column_blocks(X: Any) -> Iterator[np.ndarray]:
 
 
 def _free_direction(F: Any) -> np.ndarray | None:
-    """The unit vector along F 1, which no penalty restrains when there is an intercept."""
+    """The unit vector along F 1, which is not penalised when there is an intercept."""
     if F.beta == 0:
         return None
     s = np.ones(F.shape[0]) if F.s is None else F.s

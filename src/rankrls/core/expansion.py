@@ -10,11 +10,11 @@ from ..kernels import Kernel
 from ..system.parallel import share
 from ..system.types import Matrix
 
-CELLS = 1 << 19  # kernel values of a block: they stay in the cache while they are multiplied
+CELLS = 1 << 19  # kernel values per block, few enough to stay in the cache while they are multiplied
 
 
 def expansion(kernel: Kernel, X: Matrix, points: Matrix, coef: np.ndarray, *, cells: int = CELLS) -> np.ndarray:
-    """f(x) = sum_i k(x, x_i) a_i for the rows x of X; memory is that of a block of kernel values for each thread."""
+    """f(x) = sum_i k(x, x_i) a_i for the rows x of X; needs memory for one block of kernel values per thread."""
     m, r = X.shape[0], points.shape[0]
     step = max(16, cells // max(1, r))
     if m <= step:

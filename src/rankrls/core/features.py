@@ -1,4 +1,4 @@
-"""X -> Phi: the features in which a model is linear, read in blocks of rows.
+"""X -> Phi: the features a model is linear in, read in blocks of rows.
 
 `Identity` takes the columns of X as they are. `Nystroem(kernel, points)` takes the kernel to some basis points with
 the penalty c' K_rr c, which is Sparse RankRLS; with every point as basis it is the full kernel method.
@@ -19,13 +19,13 @@ from ..system.parallel import Scratch
 from .means import Read, Rows
 from .symmetric import whitening
 
-# Directions of the basis points with a smaller share of the largest eigenvalue are left out. A function of norm 1 has
+# Directions of the basis points below this share of the largest eigenvalue are left out. A function of norm 1 has
 # values of sqrt(share) there: scores move by 3e-7 of theirs at most; rounding would move them by eps / sqrt(share).
 RANK_TOLERANCE = 1e-13
 
 
 class Features(Protocol):
-    """What a primal fit asks of its features."""
+    """What a primal fit needs from its features."""
 
     @property
     def n_columns(self) -> int: ...
@@ -35,7 +35,7 @@ class Features(Protocol):
         """(n, r) with ||W^-1 w||^2 the penalty; None where it is ||w||^2."""
 
     def reader(self, X: Any) -> Callable[[], Read]:
-        """A factory of functions rows -> Phi[rows], one for each thread: to be read, until the next call."""
+        """A factory of functions rows -> Phi[rows], one per thread; read-only, valid until the next call."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Projected:
 
 
 def _dense(X: np.ndarray) -> Read:
-    """Rows of a dense array: a view where each is contiguous and they lie together, else a copy."""
+    """Rows of a dense array: a view where rows are contiguous and adjacent, else a copy."""
     scratch, contiguous = Scratch(X.dtype), X.strides[1] == X.itemsize
 
     def read(rows: Rows) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The sums of a fit with centring, tie levels and scaling fused into one compiled pass over rows in the cache.
 
-It needs numba (the extra `fast`) and pays for large arrays only: NumPy's path in `statistics` computes the same numbers
-to rounding, reads each batch of rows several times instead, and serves as its oracle.
+It needs numba (the extra `fast`) and pays off for large arrays only. The NumPy path in `statistics` computes the same
+numbers to rounding but reads each batch of rows several times; it is the oracle in tests.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from ..system.parallel import share
 from .preferences import QueryPreferences
 
 BLOCK_ROWS = 2048
-LONGEST = 4096  # rows of a query that are read twice from the cache
-WORTH = 1e8  # cells from which on loading compiled code pays
-LOADED = 5e6  # the same once it is loaded
+LONGEST = 4096  # longest query whose rows are still in the cache for a second read
+WORTH = 1e8  # cells from which loading the compiled code pays off
+LOADED = 5e6  # the same once the code is loaded
 
 _wanted: ContextVar[bool | None] = ContextVar("compiled_code", default=None)
 
 
 @contextmanager
 def compiled_code(wanted: bool | None) -> Iterator[None]:
-    """Use compiled code always (True), never (False) or where it pays (None)."""
+    """Use compiled code always (True), never (False) or where it pays off (None)."""
     token = _wanted.set(wanted)
     try:
         yield
@@ -36,7 +36,7 @@ def compiled_code(wanted: bool | None) -> Iterator[None]:
 
 
 def serves(F: QueryPreferences, X: np.ndarray) -> bool:
-    """Whether the sums of these rows are to be taken by `accumulated`."""
+    """True if `accumulated` should compute the sums of these rows."""
     if not X.flags.c_contiguous or int(F.queries.sizes.max(initial=0)) > LONGEST:
         return False
     wanted = _wanted.get()
@@ -47,7 +47,7 @@ def serves(F: QueryPreferences, X: np.ndarray) -> bool:
 
 @cache
 def _installed() -> bool:
-    """Whether numba is there and works with this NumPy."""
+    """True if numba is installed and works with this NumPy."""
     try:
         from . import compiled  # noqa: F401
     except ImportError:
@@ -58,7 +58,7 @@ def _installed() -> bool:
 def accumulated(
     F: QueryPreferences, X: np.ndarray, T: np.ndarray, shift: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """R'R of the loss rows R of [X, T] that `QueryPreferences.factor` describes, and their level, by threads."""
+    """R'R of the loss rows R of [X, T] that `QueryPreferences.factor` describes, and their level, from each thread."""
     from .compiled import loss_rows
 
     dtype, (m, n), t = X.dtype, X.shape, T.shape[1]
@@ -94,7 +94,7 @@ def accumulated(
 
 
 def _blocks(rows: np.ndarray, most: int) -> list[tuple[int, int]]:
-    """Runs of queries with at most `most` rows together (or one query)."""
+    """Runs of consecutive queries with at most `most` rows in total (or a single query)."""
     block = (np.cumsum(rows) - rows) // most
     starts = np.flatnonzero(np.diff(block, prepend=-1))
     return list(zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True))

@@ -1,4 +1,4 @@
-"""What a label is worth to the loss: as it is, 2^y - 1, or a function of the caller's."""
+"""What a label is worth to the loss: as it is, 2^y - 1, or a function given by the caller."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Product = Callable[[np.ndarray], np.ndarray]
 
 
 def _axpy(a: float, x: np.ndarray, y: np.ndarray, work: np.ndarray) -> np.ndarray:
-    """y + a x in place of y. Not SciPy's daxpy: its BLAS has threads of its own, which fight with those of NumPy's."""
+    """y + a x in place of y. Not SciPy's daxpy: its BLAS has its own threads, which compete with NumPy's."""
     np.multiply(x, a, out=work)
     y += work
     return y
@@ -79,12 +79,12 @@ def multishift_cg(
             break
         q = _axpy(base, direction, product(direction), work)
         curvature = float(direction @ q)
-        if curvature <= 0:  # the rest of b lies where M vanishes
+        if curvature <= 0:  # what is left of b lies in the null space of M
             break
         step = rho / curvature
         _axpy(-step, q, r, work)
         rho_old, rho = rho, float(r @ r)
-        on = np.flatnonzero(residual > tol)  # systems that are done stay as they are
+        on = np.flatnonzero(residual > tol)  # converged systems are left alone
         now, before = zeta[on], zeta_old[on]
         new = now * before * step_old
         new /= step * ratio * (before - now) + before * step_old * (1 + extra[on] * step)
@@ -111,7 +111,7 @@ def preconditioned_cg(
     tol: float = 1e-8,
     maxiter: int = 1000,
 ) -> Solution:
-    """Solve (M + shift I) x = b given something close to the inverse of M + shift I, positive definite as well."""
+    """Solve (M + shift I) x = b given a positive definite approximation of the inverse of M + shift I."""
     norm = float(np.linalg.norm(b))
     x = np.zeros(len(b)) if start is None else start.copy()
     if norm == 0:
@@ -141,9 +141,9 @@ def preconditioned_cg(
 def conjugate_residuals(product: Product, b: np.ndarray, shift: float = 0.0) -> Iterator[tuple[np.ndarray, float]]:
     """x after each iteration for (M + shift I) x = b, and ||b - (M + shift) x|| / ||b||; M positive semi-definite.
 
-    Every x has the least residual in its Krylov space, so that residuals never rise: where stopping early is what
-    regularises, conjugate gradients fit what matters least first. Ends where there is nothing left to gain. The array
-    is the same in every round.
+    Every x has the least residual in its Krylov space, so residuals never rise; where stopping early is the
+    regulariser, conjugate gradients would fit what matters least first. Stops when nothing is left to gain. The
+    same array is yielded, updated in place, at every iteration.
     """
     norm = float(np.linalg.norm(b))
     if norm == 0:
@@ -152,8 +152,8 @@ def conjugate_residuals(product: Product, b: np.ndarray, shift: float = 0.0) -> 
     x, r = np.zeros(len(b)), b.astype(np.float64)
     p, Mr = r.copy(), times(r)
     Mp, rho, work = Mr.copy(), float(r @ Mr), np.empty_like(r)
-    small = 1e-15 * rho / norm**2  # eigenvalues that rounding makes, beside the mean one of b
-    while rho > small * float(r @ r):  # the rest of b lies where M does not vanish
+    small = 1e-15 * rho / norm**2  # eigenvalues that are rounding, relative to the mean one along b
+    while rho > small * float(r @ r):  # part of b is still outside the null space of M
         step = rho / float(Mp @ Mp)
         _axpy(step, p, x, work)
         _axpy(-step, Mp, r, work)
@@ -166,10 +166,10 @@ def conjugate_residuals(product: Product, b: np.ndarray, shift: float = 0.0) -> 
 
 
 def fold_residuals(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """D B'T with (I - B D B') T = R, for all folds and columns at once; fast as the folds' leverage is small.
+    """D B'T with (I - B D B') T = R, for all folds and columns at once; fast because the folds' leverage is small.
 
-    What a residual still changes in the scores B D B'T is smaller than itself by the leverage ||B D B'P|| / ||P||,
-    for which ten times the largest seen is taken. Also tells for each fold whether every column converged.
+    A residual changes the scores B D B'T by itself times the leverage ||B D B'P|| / ||P||, estimated as ten times the
+    largest seen. Also returns, for each fold, whether every column converged.
     Overwrites R.
     """
     Bt, dot = B.transpose(0, 2, 1), lambda V, W: np.einsum("glk,glk->gk", V, W)
@@ -209,7 +209,7 @@ def fold_residuals(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndar
 def warn_if_stopped_early(
     solution: Solution, what: str, remedy: str = "scale the features or use a larger alpha"
 ) -> None:
-    """Never silent about non-convergence."""
+    """Warn if the solver did not converge."""
     if not solution.converged:
         warn(
             f"{what} stopped after {solution.iterations} iterations with relative residual "

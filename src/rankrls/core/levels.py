@@ -13,7 +13,7 @@ from .queries import Batch, Queries
 
 @dataclass(frozen=True)
 class Levels:
-    """Every level, also those of a single item; some may be empty."""
+    """All levels, including those of a single item; some may be empty."""
 
     level: np.ndarray  # (m,) the level of each item
     query: np.ndarray  # (levels,) ascending
@@ -26,7 +26,7 @@ class Levels:
         grade = grades(y)
         n = int(grade.max()) + 1
         level = queries.codes * n + grade
-        if len(queries) * n <= 4 * len(y):  # few grades: a table of all queries and grades is small
+        if len(queries) * n <= 4 * len(y):  # few grades: a table of queries by grades is small
             query = np.repeat(np.arange(len(queries)), n)
             size = np.bincount(level, minlength=len(query))
         else:
@@ -40,7 +40,7 @@ class Levels:
 class Ties:
     """The levels of two items or more, numbered query after query."""
 
-    level: np.ndarray  # (m,) the tie of each item, -1 if it ties with no other
+    level: np.ndarray  # (m,) the tie of each item, -1 if it has none
     start: np.ndarray  # (q + 1,) ties of query i are start[i] to start[i + 1]
     weight: np.ndarray  # (ties,) S_j
 
@@ -61,12 +61,12 @@ class Ties:
         return np.arange(n.sum()) + np.repeat(self.start[queries] - offset, n)
 
     def average(self, batch: Batch, u: np.ndarray | None, dtype: DTypeLike) -> tuple[np.ndarray, sparse.csc_array]:
-        """For each row of a batch its place among the ties there, and the matrix that averages over these."""
+        """For each row of a batch, the index of its tie within the batch, and the matrix that averages over ties."""
         n = self.start[batch.queries + 1] - self.start[batch.queries]
         offset = np.cumsum(n) - n - self.start[batch.queries]
         level = batch.take(self.level)
         place = np.maximum(0, level + np.repeat(offset, batch.length))
-        place[level < 0] = 0  # an item without ties gets weight zero in an arbitrary place
+        place[level < 0] = 0  # an item without ties gets weight zero at an arbitrary index
         value = (1.0 if u is None else batch.take(u)) / self.weight[level]
         value[level < 0] = 0
         matrix = sparse.csc_array(

@@ -1,4 +1,4 @@
-"""Rows about the mean of their query, and the means of tie levels, in pieces of bounded size."""
+"""Rows centred by query, and the means of tie levels, in pieces of bounded size."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import numpy as np
 from .levels import Ties
 from .queries import Batch, Queries
 
-UNEVEN = 1e4  # the ratio of weights in a problem, from which on rows are centred twice
+UNEVEN = 1e4  # ratio of the largest to the smallest weight above which rows are centred twice
 Rows = slice | np.ndarray
 Read = Callable[[Rows], np.ndarray]  # rows -> a fresh (k, n) float array that may be overwritten
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows V of some queries about the query means, and the means that were subtracted."""
+    """Rows V of some queries minus the query means, and the means that were subtracted."""
 
     batch: Batch
     V: np.ndarray  # (k, n)
     mean: np.ndarray  # (g, n)
-    level: np.ndarray | None  # (k,) row of level_mean that belongs to each row of V
+    level: np.ndarray | None  # (k,) the row of level_mean for each row of V
     level_mean: np.ndarray | None  # (levels, n)
     last: bool = True  # no other piece of these queries follows
 
@@ -44,10 +44,10 @@ class GroupMeans:
 
     @cached_property
     def uneven(self) -> bool:
-        """Whether some rows outweigh others by far.
+        """True if some rows weigh far more than others.
 
-        A row that outweighs its query is nearly the mean, and its difference from the mean counts by a large weight:
-        the mean's own rounding would show. Subtracting the mean of the differences once more takes that away.
+        A row that outweighs the rest of its query is nearly the mean, and its difference from the mean gets a large
+        weight, so the rounding of the mean would show. Subtracting the mean of the differences removes it.
         """
         return self.u is not None and bool(self.u.max(initial=0) > UNEVEN * self.u.min(initial=np.inf))
 
@@ -74,7 +74,7 @@ class GroupMeans:
         return Piece(batch, V, mean, level, average @ V) if average.shape[0] else Piece(batch, V, mean, None, None)
 
     def pieces(self, batch: Batch, read: Read) -> Iterator[Piece]:
-        """The rows of a batch about their query's mean; a query longer than a batch comes in several pieces."""
+        """The rows of a batch minus their query's mean; a query longer than a batch comes in several pieces."""
         if batch.length <= 2 * self.queries.batch_rows:
             V = read(batch.rows)
             yield self.piece(V, batch, self.centre(V, batch))

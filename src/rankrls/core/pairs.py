@@ -1,4 +1,4 @@
-"""Explicit preferences: pairs of items, in place of all pairs of a query."""
+"""Explicit preferences: given pairs of items instead of all pairs of a query."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class PairPreferences(LinearOperator):
         return [parts.rows(q) for q in range(len(parts))]
 
     def incidence(self) -> sparse.csr_array:
-        """F as a sparse matrix, two entries a row."""
+        """F as a sparse matrix with two entries per row."""
         p = np.arange(self.shape[0])
         value = np.column_stack([self.s, -self.s]).ravel()
         return sparse.csr_array((value, (np.repeat(p, 2), self.pair.ravel())), shape=self.shape)

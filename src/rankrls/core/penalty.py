@@ -1,4 +1,4 @@
-"""Penalties other than ||w||^2: with w = W v they are ||v||^2, so that one factorisation serves them all.
+"""Penalties other than ||w||^2: with w = W v they become ||v||^2, so one factorisation serves them all.
 
 W is a matrix for kernels to basis points, and a diagonal, kept as a vector, for columns in units of their spread.
 """
@@ -9,7 +9,7 @@ import numpy as np
 
 from .statistics import Statistics
 
-RAW = 1e-6  # the share of the largest eigenvalue of a kernel matrix, down to which raw sums serve
+RAW = 1e-6  # raw sums are accurate down to this share of the largest eigenvalue of a kernel matrix
 
 
 def whitened(sums: Statistics, W: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -27,7 +27,7 @@ def unwhitened(W: np.ndarray | None, V: np.ndarray) -> np.ndarray:
 
 
 def steep(W: np.ndarray | None) -> bool:
-    """Whether W is so ill-conditioned that A'A of raw kernel values, whitened afterwards, would be rounding."""
+    """True if W is so ill-conditioned that A'A of raw kernel values, whitened afterwards, would be mostly rounding."""
     return W is not None and W.ndim == 2 and len(gentle(W).T) < W.shape[1]
 
 

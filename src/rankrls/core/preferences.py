@@ -14,7 +14,8 @@ where rbar_j and rbar are the weighted means over the level and over the query. 
 a level of its own and the first term vanishes, as it does for an item that ties with no other. F applies in O(m)
 to any array of m rows; L is never formed.
 
-A weight counts copies: an item of weight 2 is an item given twice. `weighting` has the weights, `means` the means.
+A weight counts copies: an item of weight 2 is an item given twice. See `weighting` for the weights and `means` for the
+means.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ class QueryPreferences(LinearOperator):
     queries : Queries
         The partition of the m items into queries.
     y : (m,) array, optional
-        Labels whose tied pairs are excluded; None includes tied pairs.
+        Labels; tied pairs are excluded. None includes all pairs.
     weighting : "pairs" (c = 1), "queries" (c = 1 / weight of the pairs) or "items" (c = 1 / S)
     regression : float
         beta, the share of the regression loss.
     weights : (m,) array of positive numbers, optional
         u, the copies each item counts for.
     between2 : (q,) array, optional
-        between^2 of each query, where these items are not all of it.
-    intercept : whether a constant is free where beta > 0; without it targets and features are not centred
+        between^2 of each query, needed when these items are only part of it.
+    intercept : whether a constant is unpenalised where beta > 0; if not, targets and features are not centred
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class QueryPreferences(LinearOperator):
         return {}
 
     def batches(self, width: int = BATCH_CELLS) -> list[Batch]:
-        """Batches of whole queries to work on; they have twice as many rows where rows of `width` columns are short."""
+        """Batches of whole queries; they have twice as many rows where rows of `width` columns are short."""
         rows = self.queries.batch_rows
         rows = 2 * rows if 2 * rows * width <= BATCH_CELLS else rows
         if rows not in self._batches:
@@ -115,8 +116,8 @@ class QueryPreferences(LinearOperator):
     def factor(self, batch: Batch, read: Read, shift: Any = 0.0, level: Any = None) -> Iterator[np.ndarray]:
         """Blocks R of rows, the sum of R'R being (V - 1 shift')'Lt (V - 1 shift') over the queries of a batch.
 
-        Not the rows of F but fewer operations: items about their query's mean by `within`, the means of levels by
-        what `between` adds to that, and the means of queries by beta. `level` is what rounding is relative to.
+        Not the rows of F, to save operations: items minus their query's mean scaled by `within`, level means scaled
+        by what `between` adds to that, and query means scaled by beta. `level` is what rounding is relative to.
         """
         for piece in self.means.pieces(batch, read):
             if piece.last and level is not None:
@@ -131,7 +132,7 @@ class QueryPreferences(LinearOperator):
             yield piece.V
 
     def rows_of(self, batch: Batch, read: Read) -> Iterator[tuple[Rows, np.ndarray]]:
-        """Rows of F V over the queries of a batch, and their numbers, in pieces of bounded size."""
+        """Rows of F V over the queries of a batch, and their row numbers, in pieces of bounded size."""
         for piece in self.means.pieces(batch, read):
             yield piece.batch.rows, self._apply(piece)
 

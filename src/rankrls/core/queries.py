@@ -2,7 +2,7 @@
 
 Everything in the library that loops over queries loops over these batches: a batch of g queries with l rows
 each is a dense (g, l, ...) array, so a group mean is a mean over an axis and a per-query product is a batched
-matrix product. There are at most sqrt(2 m) distinct query lengths among m rows, so batches never get many.
+matrix product. There are at most sqrt(2 m) distinct query lengths among m rows, so there are never many batches.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Batch:
     length: int
 
     def take(self, V: Matrix) -> Any:
-        """The rows of V that belong to the batch (a view where they lie together)."""
+        """The rows of V that belong to the batch (a view where they are adjacent)."""
         return V[self.rows]
 
     def stack(self, V: np.ndarray) -> np.ndarray:
@@ -63,7 +63,7 @@ class Queries:
             rank = np.empty(len(labels), dtype=np.intp)
             rank[by_appearance] = np.arange(len(labels))
             labels, run = labels[by_appearance], rank[run]
-        else:  # runs are queries: number them as they come, so that the rows stay in place
+        else:  # each run is a query: number them as they come, so the rows stay in place
             labels, run = qid[starts], np.arange(len(starts))
         return cls(labels, np.repeat(run, np.diff(starts, append=len(qid))), batch_rows)
 
@@ -96,7 +96,7 @@ class Queries:
 
     @cached_property
     def order(self) -> np.ndarray | None:
-        """(m,) the rows query after query; None when they already lie so."""
+        """(m,) the rows sorted by query; None if they already are."""
         if np.all(self.codes[1:] >= self.codes[:-1]):
             return None
         return np.argsort(self.codes, kind="stable")

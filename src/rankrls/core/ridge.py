@@ -1,7 +1,7 @@
 """One factorisation, every alpha, exact hold-out.
 
 With A = F Phi and z = F y the objective is ||A w - z||^2 + alpha ||w||^2. A `RidgePath` holds coordinates in which
-the loss is diagonal, so that the solution is `basis @ (z / (d + alpha))` for every alpha:
+the loss is diagonal, so the solution is `basis @ (z / (d + alpha))` for every alpha:
 
 - primal: A'A = V diag(d) V', basis V, z = V'A'z. The loss rows are B = A V.
 - dual:   F K F' = U diag(d) U', basis U, z = U'z. The loss rows are B = U, and f = K F' U (z / (d + alpha)).
@@ -12,7 +12,7 @@ Hold-out of the loss rows of a fold U (a query, or a union of queries), with D =
     dual     t = (B_U D B_U')^-1 B_U c                  (both sides divided by alpha: I - H = alpha U D U')
     both     c_{-U} = c - D B_U' t                      the held-out solution, exactly
 
-A direction that carries no penalty (an intercept) has D independent of alpha: 1 / d in the primal, 0 in the dual.
+An unpenalised direction (an intercept) has D independent of alpha: 1 / d in the primal, 0 in the dual.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .statistics import Statistics
 from .symmetric import UNCLEAR, cutoff, eigh, heard
 
 Look = Callable[[np.ndarray], Statistics]  # V (n, k) -> the sums of A V and z
-VISIBLE = 1e-20  # a share of the largest eigenvalue below which a direction is rounding even in the rows themselves
+VISIBLE = 1e-20  # below this share of the largest eigenvalue a direction is rounding even in the rows themselves
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class RidgePath:
     z: np.ndarray  # (r, t)
 
     def coef(self, alpha: float) -> np.ndarray:
-        """(p, t) the solution at alpha; a direction in which the features vanish (d = 0) has no part in it."""
+        """(p, t) the solution at alpha; directions in which the features vanish (d = 0) are left out."""
         return self.basis @ (np.where(self.d > 0, 1 / (self.d + alpha), 0.0)[:, None] * self.z)
 
     def condition(self, alpha: float) -> float:
@@ -55,10 +55,10 @@ class RidgePath:
 def primal(
     sums: Statistics, W: np.ndarray | None = None, dtype: object = np.float64, look: Look | None = None
 ) -> RidgePath:
-    """The path of ||A w - z||^2 + alpha ||w||^2 in w = W v (W whitens another penalty than ||w||^2).
+    """The path of ||A w - z||^2 + alpha ||w||^2 in w = W v (W whitens a penalty other than ||w||^2).
 
-    Rounding of A'A hides directions with d below eps times the largest. `look(V)`, the sums of the rows in some
-    directions, shows them: there ||A v||^2 is right to eps^2.
+    Rounding of A'A hides directions with d below eps times the largest. `look(V)`, the sums of the rows projected
+    on some directions, reveals them: there ||A v||^2 is accurate to eps^2.
     """
     gram, cross = whitened(sums, W)
     d, V = eigh(gram)
@@ -73,7 +73,7 @@ def primal(
     keep = d > top * share
     if share != VISIBLE:
         d, keep = np.maximum(d, top * share), keep | heard(z, top, sums.square, dtype)
-    if len(d) and not keep.any():  # rows that do not vary: one direction stays, in which nothing is learned
+    if len(d) and not keep.any():  # the rows do not vary: keep one direction, in which nothing is learned
         keep[-1], d, z = True, np.zeros_like(d), np.zeros_like(z)
     d, V = d[keep], V[:, keep]
     return RidgePath(unwhitened(W, V), d, z[keep])
@@ -82,7 +82,7 @@ def primal(
 def held_out(B: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *, complete: bool) -> np.ndarray:
     """(g, r, k t) the solutions without each of g folds, for k alphas; columns run over alphas, then targets.
 
-    In the path's coordinates B (g, b, r) are the loss rows of the folds and target (g, b, t) what they should be;
+    In the path's coordinates, B (g, b, r) are the loss rows of the folds and target (g, b, t) their targets;
     D (r, k), z (r, t). `complete` means that the loss rows are the basis itself (dual).
     """
     k, t = D.shape[1], z.shape[1]

@@ -1,10 +1,10 @@
-"""Ridge regression whose weights have given signs: exact, by pivoting between sets of weights that are zero.
+"""Ridge regression with sign constraints on the weights, solved exactly by pivoting over sets of zero weights.
 
     min v'M v - 2 c'v   subject to   s_j v_j >= 0 where s_j is 1 or -1
 
 At the solution the weights of a set P solve the normal equations among themselves; the others are zero and would get
-the wrong sign. Block pivoting exchanges all weights that violate this at once; where that stops helping, one at a time,
-by which it ends after finitely many steps (Kim and Park 2011, after Murty). M is positive definite.
+the wrong sign. Block pivoting exchanges all weights that violate this at once; where that stops helping, it exchanges
+one at a time, which ends after finitely many steps (Kim and Park 2011, after Murty). M is positive definite.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PATIENCE = 3  # block exchanges that may fail to help
 
 
 def signed_solution(M: np.ndarray, c: np.ndarray, signs: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
-    """(n,) the solution; `start` tells which weights are not zero at a solution nearby."""
+    """(n,) the solution; `start` says which weights are nonzero at a nearby solution."""
     s = np.where(signs == 0, 1.0, signs)
     M, c, free = s[:, None] * M * s, s * c, signs == 0
     P = np.ones(len(c), dtype=bool) if start is None else start | free
@@ -35,6 +35,6 @@ def signed_solution(M: np.ndarray, c: np.ndarray, signs: np.ndarray, start: np.n
             best, patience = n_wrong, PATIENCE
         else:
             patience -= 1
-        if patience < 0:  # the largest index alone: no set comes twice
+        if patience < 0:  # only the largest index: no set is visited twice
             wrong = np.arange(len(c)) == np.flatnonzero(wrong)[-1]
         P = P ^ wrong

@@ -1,11 +1,11 @@
 """The sums over queries that a linear fit needs.
 
-With A = F Phi and z = F y, everything a primal fit asks of the data is A'A, A'z and z'z: sums over queries.
+With A = F Phi and z = F y, all a primal fit needs from the data is A'A, A'z and z'z: sums over queries.
 They are accumulated over batches of whole queries (centre a batch, multiply it with itself, drop it), so no
 copy of X is made, and they add: blocks of a file, parts of a cluster, new queries; subtracting un-learns.
 
-With a share beta > 0 of regression there is an unpenalised intercept. It is eliminated by keeping the sums about
-the weighted mean of all items, which two sums can be brought to (`+`, `-`) at the cost of a rank-one term.
+With a share beta > 0 of regression there is an unpenalised intercept. It is eliminated by centring the sums on the
+weighted mean of all items; `+` and `-` move two sums to a common mean at the cost of a rank-one term.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .queries import BATCH_ROWS
 Preferences = QueryPreferences | PairPreferences
 
 SPREAD_COLUMNS = 256
-CANCELLED = 1e3  # times their sum, from which on terms lose more digits than the rows have lost by being differences
-SINGLE = (1e-12, 1e15)  # the range of values whose squares single precision holds, with room for sums of them
-CLEAR = 32.0  # times what rounding leaves of a constant column, from which on a column varies
+CANCELLED = 1e3  # terms this many times larger than their sum lose more digits than taking differences of rows does
+SINGLE = (1e-12, 1e15)  # the range of values whose squares, and sums of them, fit in single precision
+CLEAR = 32.0  # a column varies if its spread is this many times what rounding makes of a constant column
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """A'A, A'z and z'z of A = F (Phi - 1 mean') and z = F (y - 1 target_mean'), and what was counted."""
+    """A'A, A'z and z'z of A = F (Phi - 1 mean') and z = F (y - 1 target_mean'), and counts."""
 
     gram: np.ndarray  # (n, n)
     cross: np.ndarray  # (n, t)
@@ -47,17 +47,17 @@ class Statistics:
     n_rows: int
     n_queries: int
     n_pairs: int
-    rounding: np.ndarray | None = None  # (n,) below it the spread of a column is rounding; None where unknown
+    rounding: np.ndarray | None = None  # (n,) a column's spread below this is rounding; None where unknown
 
     @property
     def deviation(self) -> np.ndarray:
         """(n,) the root mean square of each column of A: how much it varies within queries, zero where it does not."""
-        weight = self.weight if self.weight > 0 else max(1, self.n_pairs)  # explicit pairs alone have no rows to weigh
+        weight = self.weight if self.weight > 0 else max(1, self.n_pairs)  # explicit pairs alone have no row weights
         deviation = np.sqrt(np.maximum(0.0, np.diag(self.gram)) / weight)
         return deviation if self.rounding is None else np.where(deviation > CLEAR * self.rounding, deviation, 0.0)
 
     def emptied(self) -> Statistics:
-        """The sums of no rows, of the same shape."""
+        """Sums over no rows, of the same shape."""
         zeros = {
             name: np.zeros_like(getattr(self, name)) for name in ("gram", "cross", "square", "mean", "target_mean")
         }
@@ -104,17 +104,17 @@ def statistics(
     """The sums of [F Phi, F y] in one pass over the rows; O(m n^2) time, O(n^2) memory.
 
     `reader()` gives a thread its own function rows -> Phi[rows]; y is (m, t), or (p, t) margins for explicit pairs.
-    `array` is Phi itself, where it is an array of `dtype` in memory: a compiled pass may read that.
+    `array` is Phi itself if it is an array of `dtype` in memory, so that a compiled pass can read it.
     """
     target_mean = target_mean_of(F, y)
     T = y - target_mean
     centre = np.zeros(n_columns)
     if F.beta > 0:
-        T = np.column_stack([T, np.zeros(len(T))])  # F 1 goes along, as 0 about -1: it gives the mean of Phi
+        T = np.column_stack([T, np.zeros(len(T))])  # carry F 1 along, as 0 centred on -1: it gives the mean of Phi
         centre = _near_mean(F, reader()).astype(dtype).astype(np.float64)
     width = n_columns + T.shape[1]
     shift = np.concatenate([centre, np.zeros(T.shape[1])]).astype(dtype)
-    early = shift if F.beta > 0 and F.means.uneven else 0 * shift  # before means are taken, which round
+    early = shift if F.beta > 0 and F.means.uneven else 0 * shift  # shift before taking means, which round
     late = shift - early
     late[n_columns + y.shape[1] :] = -1
 
@@ -151,7 +151,7 @@ def statistics(
 
 
 def _near_mean(F: QueryPreferences, read: Read) -> np.ndarray:
-    """(n,) the mean of the heaviest rows: sums about it are free of cancellation."""
+    """(n,) the mean of the heaviest rows: sums centred on it do not cancel."""
     rows: Rows = slice(0, BATCH_ROWS)
     if F.u is None:
         return read(rows).mean(axis=0, dtype=np.float64)
@@ -162,9 +162,9 @@ def _near_mean(F: QueryPreferences, read: Read) -> np.ndarray:
 
 
 def fits_single(F: Preferences, X: Matrix, y: np.ndarray, gram: np.ndarray) -> bool:
-    """Whether sums in single precision, of which `gram` is one, have neither overflowed nor vanished.
+    """True if single-precision sums, such as `gram`, have neither overflowed nor underflowed.
 
-    Only columns whose squares look odd are looked at.
+    Only columns whose squares look suspicious are checked.
     """
     root = np.max(F.s, initial=0.0) if isinstance(F, PairPreferences) else np.sqrt(np.max(F.S * F.between**2))
     d = np.diag(gram)
@@ -177,7 +177,7 @@ def fits_single(F: Preferences, X: Matrix, y: np.ndarray, gram: np.ndarray) -> b
 
 
 def column_deviation(F: QueryPreferences, X: Any) -> np.ndarray:
-    """(n,) the spread of each column, as in `Statistics`, without their products: a few columns at a time."""
+    """(n,) the spread of each column, as in `Statistics`, a few columns at a time and without their products."""
     u = np.ones(F.shape[0]) if F.u is None else F.u
     parts = []
     for i in range(0, X.shape[1], SPREAD_COLUMNS):
@@ -214,10 +214,10 @@ def sparse_terms(F: QueryPreferences, X: sparse.csr_array) -> list[tuple[sparse.
 
 @np.errstate(over="ignore", invalid="ignore")  # callers check that the sums are finite
 def sparse_sums_cancel(F: QueryPreferences, X: sparse.csr_array, *, scaled: bool = False) -> bool:
-    """Whether the terms of X'Lt X are so much larger than their sum that digits are lost.
+    """True if the terms of X'Lt X are so much larger than their sum that digits are lost.
 
-    So it is for columns far from zero in every row, which are not sparse. Where columns are `scaled` each counts by
-    itself, but for those that do not vary.
+    This happens for columns far from zero in every row, which are not sparse. If columns are `scaled`, each is judged
+    on its own, except those that do not vary.
     """
     terms = sparse_terms(F, X)
     squares = [M.multiply(M).T @ w for M, w in terms]
@@ -253,7 +253,7 @@ def sparse_pair_statistics(F: PairPreferences, X: sparse.csr_array, y: np.ndarra
 
 
 def _appended(read: Read, T: np.ndarray, centre: np.ndarray) -> Read:
-    """Rows of [V - centre, T], which may be overwritten."""
+    """Rows of [V - centre, T], which the caller may overwrite."""
     scratch, shifted = Scratch(T.dtype), bool(centre.any())
 
     def read_both(rows: Rows) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-UNCLEAR = 1e-8  # a share of the largest eigenvalue of A'A, below which an eigenvalue has lost half of its digits
+UNCLEAR = 1e-8  # below this share of the largest eigenvalue of A'A, an eigenvalue has lost half of its digits
 INDEFINITE = (
     "the kernel matrix is not positive semi-definite (smallest eigenvalue {:.3g}, largest {:.3g}): "
     "use a valid kernel, or add a multiple of the identity"
@@ -21,7 +21,7 @@ def eigh(M: np.ndarray, *, overwrite: bool = False) -> tuple[np.ndarray, np.ndar
 
 def solve_shifted(M: np.ndarray, alpha: float, rhs: np.ndarray, *, overwrite: bool = False) -> np.ndarray:
     """(M + alpha I)^-1 rhs."""
-    M = M if overwrite else M.copy()  # M.T is M in the order LAPACK works in
+    M = M if overwrite else M.copy()  # M.T is M in LAPACK's memory order
     M[np.diag_indices_from(M)] += alpha
     factor = linalg.cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
     return linalg.cho_solve(factor, rhs, check_finite=False)
@@ -33,13 +33,13 @@ def cutoff(n: int, dtype: Any = np.float64) -> float:
 
 
 def heard(z: np.ndarray, top: float, square: np.ndarray, dtype: Any) -> np.ndarray:
-    """(r,) whether A'z lies in a direction by more than rounding: one of small eigenvalue then counts all the same."""
+    """(r,) True where A'z has more than rounding in a direction: it then counts even if its eigenvalue is small."""
     eps = float(np.finfo(np.dtype(dtype)).eps)
     return np.any(np.abs(z) > 10 * len(z) * eps * np.sqrt(top) * np.sqrt(np.maximum(square, 0)), axis=1)
 
 
 def ill_conditioned(M: np.ndarray, alpha: float) -> bool:
-    """Whether a Cholesky factor of M + alpha I may lose half of the digits or more."""
+    """True if a Cholesky factor of M + alpha I may lose half of the digits or more."""
     return alpha < float(np.sum(UNCLEAR * np.diag(M)))
 
 
@@ -49,6 +49,6 @@ def whitening(K: np.ndarray, tolerance: float) -> np.ndarray:
     if d[0] < -1e-6 * abs(d[-1]):
         raise ValueError(INDEFINITE.format(d[0], d[-1]))
     keep = d > max(d[-1], 0) * tolerance
-    if not keep.any():  # kernel values that are all zero: one direction stays, in which nothing is learned
+    if not keep.any():  # all kernel values are zero: keep one direction, in which nothing is learned
         return 0 * V[:, -1:]
     return V[:, keep] / np.sqrt(d[keep])

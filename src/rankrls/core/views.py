@@ -18,7 +18,7 @@ from ..system.types import Matrix
 
 @dataclass
 class View:
-    """One way to look at a row: some of its columns, through a kernel, expanded in some basis.
+    """One way to look at a row: some of its columns, with a kernel, expanded in a basis.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ class View:
         As in `RankRLS`; None is linear in these columns. With "precomputed" the columns hold kernel values of each row
         with the points of the basis.
     basis : None, int, object of `rankrls.bases`, array of row numbers or array of points, default=None
-        Points a kernel is expanded in: every row, scored or not (None), or as in `RankRLS`. Views that draw a number
-        of points draw them from different rows. Points given as an array have the columns of the view. Of a precomputed
-        kernel, the row number of each column; None where there is a column for every row.
+        Points the kernel is expanded in: every row, scored or not (None), or as in `RankRLS`. Views that draw a number
+        of points draw them from different rows. Points given as an array have the columns of the view. For a
+        precomputed kernel, the row number of each column; None if there is a column for every row.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class View:
 
 @dataclass(frozen=True)
 class FittedView:
-    """A view whose columns are numbers, whose kernel has its parameters and whose basis is points."""
+    """A view with column numbers, fixed kernel parameters and explicit basis points."""
 
     columns: slice | np.ndarray
     kernel: Kernel | None
@@ -59,14 +59,14 @@ class FittedView:
         return V.toarray() if sparse.issparse(V) else V
 
     def scores(self, X: Matrix, coef: np.ndarray) -> np.ndarray:
-        """(k, ...) the scores of k rows; sparse rows of a linear view stay so."""
+        """(k, ...) the scores of k rows; for a linear view, sparse rows stay sparse."""
         if self.kernel is None and sparse.issparse(X):
             return np.asarray(X[:, self.columns].astype(np.float64) @ coef)
         return self(X) @ coef
 
 
 def as_views(views: object, kernel: object, basis: object) -> list[View]:
-    """A list of views, or a number of them that differ by the rows in their basis."""
+    """The given list of views, or that many views that differ in the rows of their basis."""
     if isinstance(views, Sequence) and not isinstance(views, str):
         for number, view in enumerate(views):
             if not isinstance(view, View):
@@ -78,15 +78,15 @@ def as_views(views: object, kernel: object, basis: object) -> list[View]:
         raise ValueError(f"views must be a positive number or a list of View objects, got {views!r}")
     if views > 1 and (kernel is None or not is_count(basis)):
         raise ValueError(
-            f"views={views} with kernel={kernel!r} and basis={basis!r} would be the same view {views} times, and agree "
-            "whatever they learn: pass a kernel and a number of basis rows (each view draws its own), or a list of "
+            f"views={views} with kernel={kernel!r} and basis={basis!r} would be the same view {views} times, which "
+            "always agree: pass a kernel and a number of basis rows (each view draws its own), or a list of "
             "View objects with different columns or kernels"
         )
     return [View(None, kernel, basis)] * int(views)
 
 
 def n_widths(views: Sequence[View]) -> int:
-    """How many kernels there are to choose from: with gamma="auto", the same multiples of each view's own width."""
+    """The number of kernels to choose from: with gamma="auto", the same multiples of each view's own width."""
     auto = any(getattr(view.kernel, "gamma", None) == "auto" for view in views)
     return len(WIDTHS) if auto else 1
 
@@ -101,7 +101,7 @@ def fitted_views(
 ) -> list[FittedView]:
     """Views with everything fixed; the points that views draw by number are disjoint rows.
 
-    Rows of weight zero count as not given. `width` is the number of the kernel where gamma is "auto".
+    Rows of weight zero are ignored. `width` is the index of the kernel where gamma is "auto".
     """
     rows = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
     given = X if len(rows) == X.shape[0] else X[rows]
@@ -129,7 +129,7 @@ def fitted_views(
 def _shares(
     views: Sequence[View], X: Matrix, weights: np.ndarray | None, seed: int
 ) -> dict[int, tuple[Any, np.ndarray]]:
-    """For each view that draws a number of points, the rows (and their weights) that it may draw from."""
+    """For each view that draws a number of points, the rows (and their weights) it may draw from."""
     counted = [
         number
         for number, view in enumerate(views)
@@ -154,7 +154,7 @@ def _shares(
 
 
 def _columns(columns: Any, n: int, names: Any, where: str) -> slice | np.ndarray:
-    """Numbers of columns, as a slice where they lie together."""
+    """Column numbers, as a slice where they are adjacent."""
     if columns is None:
         return slice(0, n)
     if isinstance(columns, slice):
@@ -169,7 +169,9 @@ def _columns(columns: Any, n: int, names: Any, where: str) -> slice | np.ndarray
     if missing or not numbers:
         have = f"columns 0 to {n - 1}" if names is None else f"columns 0 to {n - 1}: {', '.join(map(str, names))}"
         raise ValueError(
-            f"{where}names no column: give some" if not missing else f"{where}no column {missing[0]!r}; X has {have}"
+            f"{where}no column {missing[0]!r}; X has {have}"
+            if missing
+            else f"{where}columns is empty: give at least one"
         )
     array = np.array(numbers, dtype=np.intp) % n
     together = np.all(np.diff(array) == 1)
@@ -177,7 +179,7 @@ def _columns(columns: Any, n: int, names: Any, where: str) -> slice | np.ndarray
 
 
 def _kernel_of_points(K: Any, basis: BasisLike | None, where: str) -> np.ndarray:
-    """(r, r) the kernel values among the points whose values with all rows are the columns of K (m, r)."""
+    """(r, r) the kernel values among the points; K (m, r) holds their values with all rows."""
     m, r = K.shape
     numbers = np.arange(m) if basis is None else np.asarray(basis)
     if (
@@ -196,6 +198,6 @@ def _kernel_of_points(K: Any, basis: BasisLike | None, where: str) -> np.ndarray
 
 def _check_kernel_and_basis(kernel: Kernel | None, basis: BasisLike | None, where: str, width: int | None) -> None:
     if kernel is None and basis is not None:
-        raise ValueError(f"{where}basis needs a kernel; a linear view has no use for it")
+        raise ValueError(f"{where}basis needs a kernel; a linear view does not use one")
     if width is None and getattr(kernel, "gamma", None) == "auto":
         raise ValueError(f'{where}gamma="auto" is not chosen here: pass a number or "scale", or use GridSearchCV')

@@ -33,7 +33,7 @@ class Weighting:
 
     kind: str  # one of WEIGHTINGS
     beta: float
-    query: np.ndarray  # (k,) the query of each level; an item that ties with no other is a level by itself
+    query: np.ndarray  # (k,) the query of each level; an item without ties is a level by itself
     weight: np.ndarray  # (k,) S_j
     n_queries: int
     tied: bool = False  # pairs inside a level count too, and levels do not matter
@@ -52,7 +52,7 @@ class Weighting:
     def outside(self) -> np.ndarray:
         """(k,) S - S_j."""
         S = self.S[self.query]
-        heavy = self.weight > S / 2  # at most one level of a query: the rest is all the others
+        heavy = self.weight > S / 2  # at most one level per query, so the others can be added up
         if not heavy.any():
             return S - self.weight
         return np.where(heavy, self._by_query(np.where(heavy, 0.0, self.weight))[self.query], S - self.weight)

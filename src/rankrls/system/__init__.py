@@ -1,1 +1,1 @@
-"""What the library needs of the machine: threads, progress, files, frames, memory. Knows nothing of ranking."""
+"""What the library needs from the machine: threads, progress, files, frames, memory. Knows nothing about ranking."""

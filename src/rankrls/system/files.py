@@ -1,4 +1,4 @@
-"""Files: compressed ones opened by their content, and writing that never leaves half a file behind."""
+"""Open files, with compression detected from the content; write files without ever leaving half of one behind."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ except ImportError:  # Windows
 
 Source = Any  # a path, or a file open for reading (or writing) bytes
 
-LINE_BYTES = 1 << 24  # of the longest line: a million values
+LINE_BYTES = 1 << 24  # longest line allowed: about a million values
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
 
 
 def name_of(source: Source) -> str:
-    """How to speak of a file in a message."""
+    """What to call a file in a message."""
     if isinstance(source, (str, os.PathLike)):
         return os.fspath(source)
     return str(getattr(source, "name", "the input"))
@@ -39,7 +39,7 @@ def name_of(source: Source) -> str:
 
 @contextmanager
 def opened(source: Source) -> Iterator[BinaryIO]:
-    """The bytes of a file, decompressed if they are gzip, bzip2, xz or zstandard; a file that was open stays so."""
+    """The bytes of a file, decompressed if they are gzip, bzip2, xz or zstandard; a file already open stays open."""
     if isinstance(source, (str, os.PathLike)):
         with open(source, "rb") as file, _decompressed(file, name_of(source)) as plain:
             yield plain
@@ -56,12 +56,12 @@ def opened(source: Source) -> Iterator[BinaryIO]:
 
 
 def endless(name: str, line: int) -> ValueError:
-    """The error of a line that is longer than any line of a table should be."""
+    """The error for a line longer than any line of a table should be."""
     return ValueError(f"{name}, line {line}: more than {LINE_BYTES:,} bytes without an end: is it a text file?")
 
 
 def lines(file: Any, name: str) -> Iterator[Any]:
-    """The lines of a file of text or bytes; a little gzip may hold one without end, which is an error."""
+    """The lines of a file, text or bytes; an endless line (a small gzip can hold one) is an error."""
     for number in count(1):
         line = file.readline(LINE_BYTES)
         if len(line) == LINE_BYTES:
@@ -72,12 +72,12 @@ def lines(file: Any, name: str) -> Iterator[Any]:
 
 
 def all_bytes(file: BinaryIO, name: str) -> bytes:
-    """What is left of a file, unless that is more than a quarter of the free memory: a little gzip may hold a lot."""
+    """The rest of a file, unless it takes more than a quarter of the free memory: a small gzip can hold a lot."""
     pieces, size = [], 0
     while piece := file.read(1 << 24):
         pieces.append(piece)
         size += len(piece)
-        check_memory(4 * size, f"{name} as text", "split it, or drop what is not needed")
+        check_memory(4 * size, f"{name} as text", "split it, or drop what you do not need")
     return b"".join(pieces)
 
 
@@ -98,14 +98,14 @@ def _decompressed(file: Any, name: str) -> Iterator[BinaryIO]:
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether a decompressor raised it: errors of the operating system have a number, those of bz2 have none."""
+    """True if a decompressor raised the error: operating system errors carry a number, those of bz2 do not."""
     if isinstance(error, OSError):
         return error.errno is None and type(error) in (OSError, gzip.BadGzipFile)
     return isinstance(error, (EOFError, lzma.LZMAError, zlib.error)) or type(error).__name__ == "ZstdError"
 
 
 def _coded(file: Any, suffix: str, mode: Any, name: str) -> Any:
-    """A reader or writer of the compression that a suffix names."""
+    """A reader or writer for the compression that a suffix names."""
     if suffix == ".gz":
         return gzip.GzipFile(fileobj=file, mode=mode, mtime=0)
     if suffix == ".bz2":
@@ -116,14 +116,14 @@ def _coded(file: Any, suffix: str, mode: Any, name: str) -> Any:
         import zstandard
     except ImportError:
         raise ImportError(
-            f"{name} is compressed by zstandard: pip install 'rankrls[zstd]', or decompress it before"
+            f"{name} is compressed with zstandard: pip install 'rankrls[zstd]', or decompress it first"
         ) from None
     return zstandard.open(file, mode, closefd=False)
 
 
 @contextmanager
 def written(target: Source) -> Iterator[BinaryIO]:
-    """A file to write, compressed as its suffix says, which takes its place when all is written and on disk."""
+    """A file to write, compressed as its suffix says; it appears under its name once everything is on disk."""
     if not isinstance(target, (str, os.PathLike)):
         yield target
         return
@@ -138,11 +138,10 @@ def written(target: Source) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Write beside a file, then put it in its place: whoever looks sees the old one or the new one, whole.
+    """Write a temporary file and move it into place: readers see the whole old file or the whole new one.
 
-    A link stays one, and what it leads to is replaced; devices and pipes are written to as they are. A file that
-    exists keeps its permissions, and one that may not be written is not replaced. What a killed write left behind is
-    removed by the next one.
+    A symbolic link stays a link and its target is replaced; devices and pipes are written directly. An existing file
+    keeps its permissions, and a read-only file is not replaced. Leftovers of a killed write are removed by the next.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():
@@ -168,18 +167,18 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _part(path: Path) -> tuple[int, str]:
-    """A new file beside another one, locked for as long as it is open: an unlocked one has lost its writer."""
+    """A new temporary file beside another, locked while it is open: an unlocked one has lost its writer."""
     while True:
         handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
         with suppress(OSError):  # a file system without locks
             _lock(handle)
         if os.path.exists(beside):
             return handle, beside
-        os.close(handle)  # taken for a leftover before it was locked
+        os.close(handle)  # another process removed it as a leftover before we locked it
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove parts of a file that killed processes have left, and none that somebody writes to."""
+    """Remove temporary files left by killed processes, but none that is still being written."""
     for name in glob.glob(f".{glob.escape(path.name)}.*.part", root_dir=path.parent) if fcntl is not None else ():
         part = path.parent / name
         with suppress(OSError):  # in use, or gone
@@ -197,7 +196,7 @@ def _lock(handle: int, *, wait: bool = True) -> None:
 
 
 def _mode_of(path: Path) -> int:
-    """The permissions that a file has, or that a new one gets here."""
+    """The permissions of a file, or those a new file would get."""
     if path.exists():
         mode = path.stat().st_mode & 0o7777
         if not mode & 0o222 or not os.access(path, os.W_OK):
@@ -209,7 +208,7 @@ def _mode_of(path: Path) -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename survive a crash, where the system can."""
+    """Make a rename survive a crash, where the system supports it."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -1,8 +1,8 @@
-"""Tables of other libraries: whatever has an Arrow stream becomes a frame that scikit-learn knows, in one place.
+"""Tables of other libraries: anything with an Arrow stream becomes a frame that scikit-learn accepts.
 
-pandas and polars frames and pyarrow tables pass as they are. Others (record batches and readers of pyarrow, relations
-of DuckDB, anything with `__arrow_c_stream__`) become pyarrow tables, or polars frames where pyarrow is not installed,
-without copying where their memory allows it.
+pandas and polars frames and pyarrow tables pass through unchanged. Others (pyarrow record batches and readers, DuckDB
+relations, anything with `__arrow_c_stream__`) become pyarrow tables, or polars frames if pyarrow is not installed,
+without a copy where possible.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-_KNOWN = {("polars", "DataFrame"), ("pyarrow", "Table")}  # besides pandas and its like, which have iloc
+_KNOWN = {("polars", "DataFrame"), ("pyarrow", "Table")}  # besides pandas and libraries like it, which have iloc
 
 
 def as_frame(X: Any) -> Any:
-    """X as a frame if it is a table with an Arrow stream, else X as it is."""
+    """X as a frame if it is a table with an Arrow stream, else X unchanged."""
     library, name = type(X).__module__.partition(".")[0], type(X).__name__
     if (library, name) == ("polars", "LazyFrame"):
         return X.collect()
@@ -38,7 +38,7 @@ def as_frame(X: Any) -> Any:
 
 
 def as_column(values: Any) -> Any:
-    """The only column of a table, as an array; anything else as it is."""
+    """The only column of a table, as an array; anything else unchanged."""
     table = values if hasattr(values, "__array__") else as_frame(values)
     if table is values:
         return values
@@ -48,7 +48,7 @@ def as_column(values: Any) -> Any:
 
 
 def names(frame: object) -> list[Any]:
-    """The names of the columns; none for what is not a frame."""
+    """The names of the columns; an empty list if `frame` is not a frame."""
     if hasattr(frame, "column_names"):
         return list(frame.column_names)
     columns = getattr(frame, "columns", None)
@@ -61,7 +61,7 @@ def without(frame: Any, name: str) -> Any:
 
 
 def replaced(frame: Any, columns: dict[str, np.ndarray]) -> Any:
-    """The frame with some columns changed, all in their places."""
+    """The frame with some columns replaced, in the same order."""
     if hasattr(frame, "assign"):
         return frame.assign(**columns)
     values = {name: columns.get(name, frame[name]) for name in names(frame)}
@@ -69,7 +69,7 @@ def replaced(frame: Any, columns: dict[str, np.ndarray]) -> Any:
 
 
 def like(frame: Any, columns: dict[str, Any]) -> Any:
-    """A frame of the same library with these columns instead, its rows labelled as before."""
+    """A frame of the same library with these columns instead and the same row labels."""
     if hasattr(frame, "iloc"):
         return type(frame)(columns, index=frame.index)
     return frame.from_pydict(columns) if hasattr(frame, "from_pydict") else type(frame)(columns)

@@ -1,4 +1,4 @@
-"""Functions by the name under which they are imported."""
+"""Functions by the name they are imported under."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def importable_name(function: Callable[..., Any], where: str) -> str:
         found = None
     if found is not function:
         raise TypeError(
-            f"{where} is the function {module}.{name}, which a model file cannot hold: code never goes "
-            "into one, only names of functions that can be imported. Put it into a module, use a named kernel or "
+            f"{where} is the function {module}.{name}, which a model file cannot hold: it never contains "
+            "code, only names of functions that can be imported. Put it into a module, use a named kernel or "
             "metric, or pickle if you must"
         )
     return f"{module}.{name}"
 
 
 def imported(name: str, trusted: Collection[str]) -> Callable[..., Any]:
-    """The function of that name, if the caller trusts it: to import a module runs it."""
+    """The function of that name, if the caller trusts it: importing a module runs it."""
     if name not in trusted:
         raise ValueError(
             f"it names the function {name}, which would be imported and called: if you trust the file, "

@@ -1,4 +1,4 @@
-"""Items of any kind in place of rows of numbers: strings, sequences, graphs, whatever a kernel can compare."""
+"""Items of any kind instead of rows of numbers: strings, sequences, graphs, anything a kernel can compare."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .types import DTypeLike, Matrix
 
 
 class Items:
-    """m objects with the shape of rows of one column, so that they are picked like rows.
+    """m objects with the shape (m, 1), so that they can be indexed like rows.
 
     Examples
     --------
@@ -21,7 +21,7 @@ class Items:
     """
 
     ndim = 2
-    dtype = np.dtype(np.float64)  # of what is computed from them
+    dtype = np.dtype(np.float64)  # of values computed from the items
 
     def __init__(self, items: Iterable[Any]):
         given = list(items)
@@ -43,7 +43,7 @@ class Items:
         return len(self.items)
 
     def __getitem__(self, rows: Any) -> Items:
-        """Some of the items; they have no columns to choose from."""
+        """Some of the items; there are no columns to select."""
         rows = rows[0] if isinstance(rows, tuple) else rows
         return Items._of(self.items[rows if isinstance(rows, slice) else np.atleast_1d(rows)])
 
@@ -58,12 +58,12 @@ class Items:
 
 
 def unwrapped(X: Matrix) -> Any:
-    """The list behind items; rows as they are."""
+    """The list inside `Items`; rows unchanged."""
     return X.tolist() if isinstance(X, Items) else X
 
 
 def is_list_of_objects(X: Matrix) -> bool:
-    """Whether X is a list (or a column) of something other than numbers or equally long lists of numbers."""
+    """True if X is a list (or a column) of something other than numbers or equally long lists of numbers."""
     if isinstance(X, Items):
         return True
     if not isinstance(X, list | tuple | np.ndarray) and not hasattr(X, "to_list"):

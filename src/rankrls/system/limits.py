@@ -1,7 +1,7 @@
-"""Where work is cut into pieces and when the machine is too small: numbers that results hardly depend on.
+"""Sizes at which work is split, and when the machine is too small. Results hardly depend on these numbers.
 
-`limits` holds them for the whole process. `limited` changes some for a while, so that tests and experiments see on
-small data what usually happens on large data only.
+`limits` holds them for the whole process. `limited` changes some temporarily, so tests and experiments can trigger
+on small data what normally happens only on large data.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ class Limits:
     """Sizes and seconds; the defaults were measured on laptops and small servers."""
 
     free_memory: float | None = None  # bytes that may be allocated; None asks the system
-    threads: int | None = None  # threads of a pass over the rows; None is as many as BLAS may use
-    worth_threads: int = 1_000_000  # array elements of a pass; with fewer, threads cost more than they save
+    threads: int | None = None  # threads for a pass over the rows; None: as many as BLAS may use
+    worth_threads: int = 1_000_000  # array elements per pass; below this, threads cost more than they save
     table_rows: int = 65_536  # rows of a table read at once
     text_bytes: int = 1 << 21  # LETOR text parsed at once
     metric_cells: int = 1 << 18  # scores judged at once
-    atom_bytes: int = 1 << 28  # values of basis functions computed at once if not all of them fit in memory
-    waiting_bytes: int = 512 << 20  # rows that wait in memory until their queries are complete; more go to disk
-    kept_bytes: int = 64 << 20  # rows that a model keeps, so that its held-out curve can follow updates
-    quantile_values: int = 50_000  # values of a column kept for its quantiles where blocks are added up
-    kernel_rows: int = 5000  # rows of a kernel model from which on the command line proposes a basis
+    atom_bytes: int = 1 << 28  # basis function values computed at once if they do not all fit in memory
+    waiting_bytes: int = 512 << 20  # rows held in memory until their queries are complete; the rest go to disk
+    kept_bytes: int = 64 << 20  # rows a model keeps so that its held-out curve can follow updates
+    quantile_values: int = 50_000  # values of a column kept for its quantiles when data arrives in blocks
+    kernel_rows: int = 5000  # rows from which the command line suggests a basis for a kernel model
     gram_columns: int = 4000  # sparse rows with more columns never get a dense Gram matrix
-    collected_sums: int = 16  # sums that Spark sends to the driver as they are; more are added up by tasks before
+    collected_sums: int = 16  # partial sums that Spark sends to the driver directly; more are first added up in tasks
     checkpoint_seconds: float = 15.0  # between two checkpoints
-    checkpoint_pause: float = 10.0  # or this many times what the last one took
+    checkpoint_pause: float = 10.0  # or this many times the duration of the last one
     stalled_seconds: float = 30.0  # without a byte, before a download is tried again
     silent_seconds: float = 1.0  # before progress is reported
     clock: Callable[[], float] = time.monotonic
@@ -41,7 +41,7 @@ limits = Limits()
 
 @contextmanager
 def limited(**changes: object) -> Iterator[None]:
-    """Other limits for a while, in all threads.
+    """Change limits temporarily, in all threads.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Threads over batches, the memory each of them uses again, and their progress.
+"""Threads over batches, the memory each thread reuses, and their progress.
 
-NumPy releases the interpreter lock in everything a batch does, so Python threads with one BLAS thread each beat
+NumPy releases the interpreter lock for all the work on a batch, so Python threads with one BLAS thread each beat
 one Python thread with a threaded BLAS: the centring of one batch overlaps with the matrix product of another.
 """
 
@@ -32,20 +32,20 @@ def _blas() -> ThreadpoolController:
 
 
 def n_threads() -> int:
-    """As many threads as BLAS may use now; honours threadpoolctl limits and joblib's inner limits."""
+    """The number of threads BLAS may use now; honours threadpoolctl limits and joblib's inner limits."""
     if limits.threads is not None:
         return limits.threads
     return max((library["num_threads"] for library in _blas().info()), default=1)
 
 
 class Scratch:
-    """Memory for an array that every round of a loop writes anew: touching fresh memory costs more than most sums."""
+    """Memory reused by every iteration of a loop: touching fresh memory costs more than most sums."""
 
     def __init__(self, dtype: DTypeLike):
         self._flat = np.empty(0, dtype=dtype)
 
     def __call__(self, *shape: int) -> np.ndarray:
-        """An array of any content, in the place of the one before."""
+        """An uninitialised array in the same memory as the previous one."""
         size = math.prod(shape)
         if size > len(self._flat):
             self._flat = np.empty(size, dtype=self._flat.dtype)
@@ -53,10 +53,10 @@ class Scratch:
 
 
 class _OneThread:
-    """BLAS keeps to one thread from the first caller that enters until the last one leaves.
+    """BLAS uses one thread from when the first caller enters until the last one leaves.
 
-    Callers may be threads of somebody else, and threadpoolctl wants the thread that set a limit to lift it: one of
-    ours does both.
+    Callers may run in any thread, but threadpoolctl wants the thread that set a limit to lift it: a thread of our
+    own does both.
     """
 
     def __init__(self) -> None:
@@ -86,22 +86,22 @@ class _OneThread:
             self._over.wait()
 
 
-one_thread_each = _OneThread()  # for work that runs side by side in threads or tasks
+one_thread_each = _OneThread()  # for work that runs in parallel threads or tasks
 
-SMALL_PRODUCT = 2.5e8  # multiplications; a second thread gains little on fewer, and costs much where cores are busy
+SMALL_PRODUCT = 2.5e8  # multiplications; below this a second thread gains little, and costs much when cores are busy
 
 
 def threads_for(product: float) -> AbstractContextManager[None]:
-    """As many BLAS threads as pay for a loop over matrix products of this many multiplications each.
+    """The number of BLAS threads worth using in a loop over matrix products of this many multiplications each.
 
-    OpenBLAS threads spin while they wait for one another: on a machine that does other work too, a loop over small
-    products takes many times as long with two threads as with one.
+    OpenBLAS threads spin while they wait for one another: on a busy machine, a loop over small products takes many
+    times as long with two threads as with one.
     """
     return one_thread_each if product < SMALL_PRODUCT else nullcontext()
 
 
 def in_order(work: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
-    """`work` on each item as it comes, in threads; results in the order of the items, few of them waiting."""
+    """Run `work` on each item in threads; results come in the order of the items, few of them waiting."""
     if not _threads_in_use.acquire(blocking=False):
         yield from map(work, items)
         return
@@ -123,9 +123,9 @@ def in_order(work: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
 
 
 def share(work: Callable[[Any], T], items: Sequence[Any], *, cost: float, label: str = "pass over the rows") -> list[T]:
-    """`work` on disjoint shares of the items, one thread each; `cost` in array elements tells if it is worth it.
+    """Run `work` on disjoint shares of the items, one thread each, if `cost` (array elements) makes it worthwhile.
 
-    One caller at a time has threads: whoever comes while they are in use works in its own.
+    Only one caller at a time gets threads; while they are in use, others work in their own thread.
     """
     if reported():
         progress, plain = counter(label, len(items)), work

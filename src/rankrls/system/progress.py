@@ -1,6 +1,6 @@
-"""Progress of long work, on standard error: what is being done, how much is done, and how long the rest will take.
+"""Progress of long work, on standard error: what is running, how much is done, and how long the rest will take.
 
-Nothing is printed before a second has passed. A terminal and a notebook show one line that is rewritten; a log gets
+Nothing is printed before a second has passed. Terminals and notebooks show one line that is rewritten; a log gets
 whole lines, at growing intervals. Library code calls `counted`, `counter` and `phase`, which stay silent unless the
 caller is inside `reporting(True)`.
 """
@@ -25,7 +25,7 @@ LOGGED = 5.0  # seconds between the first two lines of a log; the interval doubl
 
 @dataclass
 class Progress:
-    """Counts what is done and prints `label: 40 %, 12 s left`, or `label: 1,200 rows` where the total is unknown."""
+    """Count finished items and print `label: 40 %, 12 s left`, or `label: 1,200 rows` where the total is unknown."""
 
     label: str
     total: int | None = None
@@ -39,7 +39,7 @@ class Progress:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self._first = self.done  # what was done before, and says nothing about the speed
+        self._first = self.done  # done earlier, so not part of the measured speed
 
     def over(self, items: Iterable[T]) -> Iterator[T]:
         """The items, counted as they are finished."""
@@ -48,7 +48,7 @@ class Progress:
             self.add(1)
 
     def add(self, n: int) -> None:
-        """Another n are done."""
+        """Count n more as done."""
         with self._lock:
             self.done += n
             now = limits.clock()
@@ -58,11 +58,11 @@ class Progress:
                 self._print(now)
 
     def restart(self) -> None:
-        """Count time from now on."""
+        """Measure time from now."""
         self._start = limits.clock()
 
     def close(self) -> None:
-        """No more is to come."""
+        """Nothing more to come."""
         with self._lock:
             self._close(limits.clock())
 
@@ -109,22 +109,22 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-_lines = 0  # printed so far, so that `working` stays silent while others have more to say
+_lines = 0  # printed so far: `working` stays silent while others print
 
 
 def rewrites() -> bool:
-    """Whether standard error can rewrite a line: terminals and notebooks can, log files cannot."""
+    """True if standard error can rewrite a line: terminals and notebooks can, log files cannot."""
     return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel")
 
 
 def show(text: str, *, last: bool = False) -> None:
-    """Print a line of progress; `last` leaves it standing."""
+    """Print a line of progress; `last` ends the line."""
     global _lines
     _lines += 1
     if not rewrites():
         print(text, file=sys.stderr, flush=True)
         return
-    clear = "\x1b[K" if sys.stderr.isatty() else "    "  # what is left of a longer line
+    clear = "\x1b[K" if sys.stderr.isatty() else "    "  # erase the rest of a longer line
     print(f"\r{text}{clear}", end="\n" if last else "", file=sys.stderr, flush=True)
 
 
@@ -134,7 +134,7 @@ _phases: ContextVar[tuple[str, ...]] = ContextVar("phases", default=())
 
 @contextmanager
 def reporting(verbose: bool) -> Iterator[None]:
-    """Long work inside reports its progress if `verbose` is true."""
+    """Report the progress of long work inside the block if `verbose` is true."""
     token = _reported.set(bool(verbose) or _reported.get())
     try:
         yield
@@ -144,7 +144,7 @@ def reporting(verbose: bool) -> Iterator[None]:
 
 @contextmanager
 def phase(label: str) -> Iterator[None]:
-    """Name what the work inside is part of, such as a setting or a fold: it comes first in every line of progress."""
+    """Name the setting or fold that the work inside belongs to; it starts every line of progress."""
     token = _phases.set((*_phases.get(), label))
     try:
         yield
@@ -153,7 +153,7 @@ def phase(label: str) -> Iterator[None]:
 
 
 def numbered(items: Iterable[T], what: str) -> Iterator[T]:
-    """The items one by one, each in a phase of its own: `fold 2 of 5`; a single one needs none."""
+    """The items, each in a phase of its own (`fold 2 of 5`); a single item gets none."""
     total = len(items) if isinstance(items, Sized) else None
     for number, item in enumerate(items, start=1):
         if total == 1 or (total is None and number == 1):
@@ -164,7 +164,7 @@ def numbered(items: Iterable[T], what: str) -> Iterator[T]:
 
 
 def reported() -> bool:
-    """Whether progress is to be reported here."""
+    """True if progress should be reported here."""
     return _reported.get()
 
 
@@ -174,7 +174,7 @@ def counter(label: str, total: int | None = None, unit: str = "") -> Progress:
 
 
 def counted(items: Sequence[T], label: str) -> Iterator[T]:
-    """The items one after the other, with their progress."""
+    """The items in order, with their progress."""
     count = counter(label, len(items))
     try:
         yield from count.over(items)
@@ -184,7 +184,7 @@ def counted(items: Sequence[T], label: str) -> Iterator[T]:
 
 @contextmanager
 def working(label: str, quiet: bool = False) -> Iterator[None]:
-    """Print the seconds that work has taken which cannot count what it has done."""
+    """Print the elapsed seconds of work that cannot count its progress."""
     over = threading.Event()
 
     def tell() -> None:

@@ -1,7 +1,7 @@
-"""Rows drawn by a keyed hash of their content: the same ones wherever they are, in any order, however often they occur.
+"""Draw rows by a keyed hash of their content: the same rows in any place, in any order, however often repeated.
 
 The key of a row is a hash of a seed and of the row's numbers. The rows with the k smallest keys are a random sample of
-the distinct rows, and samples of two parts merge into the sample of both.
+the distinct rows, and the samples of two parts merge into the sample of the whole.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BLOCK_CELLS = 1 << 20
 def row_keys(X: Matrix, seed: int) -> np.ndarray:
     """(m,) a 64-bit key of each row, dense or sparse, from a seed and the row's values as 64-bit floats.
 
-    Each value that is not zero contributes a hash of itself and of its column; their sum is mixed once more.
+    Each nonzero value contributes a hash of itself and its column; their sum is mixed once more.
     """
     seed_key = _mixed(np.array([seed % 2**64], dtype=np.uint64))
     column_keys = _mixed(np.arange(1, X.shape[1] + 1, dtype=np.uint64) * _STEP + seed_key)
@@ -36,16 +36,16 @@ def row_keys(X: Matrix, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class DistinctRows:
-    """Distinct rows with the smallest keys, in the order of their keys; the weights of equal rows are added."""
+    """Distinct rows with the smallest keys, sorted by key; the weights of equal rows are added."""
 
-    size: int  # rows kept at most
+    size: int  # keep at most this many rows
     keys: np.ndarray  # (k,)
     X: Any  # (k, n)
     weights: np.ndarray  # (k,)
 
     @classmethod
     def of(cls, X: Any, weights: np.ndarray | None, size: int, seed: int, *, below: int = 2**64) -> DistinctRows:
-        """The `size` rows of smallest key, of those whose key is smaller than `below`."""
+        """The `size` rows with the smallest keys, among those with keys below `below`."""
         keys = row_keys(X, seed)
         weights = np.ones(X.shape[0]) if weights is None else weights
         if below < 2**64:

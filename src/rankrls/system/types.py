@@ -1,6 +1,6 @@
-"""The types of what callers hand in, defined once.
+"""The types of what callers pass in, defined once.
 
-SciPy, scikit-learn, pandas and pyarrow ship no type information, so that a type checker takes their classes on trust.
+SciPy, scikit-learn, pandas and pyarrow ship no type information, so a type checker takes their classes on trust.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Predictor(Protocol):
 
 Path: TypeAlias = str | os.PathLike[str]
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
-Matrix: TypeAlias = np.ndarray | sparse.sparray | sparse.spmatrix  # rows that have been checked
+Matrix: TypeAlias = np.ndarray | sparse.sparray | sparse.spmatrix  # validated rows
 MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix | Table  # one row per item
 FitInput: TypeAlias = MatrixLike | Path | LazyTable | Iterator[Any] | Callable[[], Iterable[Any]]  # in memory or not
-Ids: TypeAlias = ArrayLike | Table | None  # one label of any type per row; None: all rows belong together
+Ids: TypeAlias = ArrayLike | Table | None  # one label of any type per row; None: all rows form one group

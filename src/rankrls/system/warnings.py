@@ -9,7 +9,7 @@ PACKAGES = ("rankrls", "sklearn", "joblib")  # lines in these are not the caller
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn about the innermost line that lies outside of this package, and of what may have called it for the user.
+    """Warn about the innermost line outside this package and outside the packages that call it for the user.
 
     Examples
     --------
