@@ -66,13 +66,20 @@ class StoppedError(Exception):
     """A process of its own that did not get to its end; the reason in a line."""
 
 
-def alone(module: str, *arguments: str, limit: float | None = None, python: str | None = None) -> dict[str, Any]:
+def alone(
+    module: str,
+    *arguments: str,
+    limit: float | None = None,
+    python: str | None = None,
+    environment: dict[str, str] | None = None,
+) -> dict[str, Any]:
     """What `python -m module arguments` prints as JSON on its last line: nothing but the module is in its memory.
 
     "others" is added, the share of the cores that other processes took meanwhile.
     """
     command = [python or sys.executable, "-m", module, *arguments]
     patient = os.environ | {"OMP_WAIT_POLICY": "PASSIVE"}  # else a machine that others use slows trees many times over
+    patient |= environment or {}
     options: dict[str, Any] = {"cwd": Path(__file__).parents[1], "env": patient, "timeout": limit}
     wait_for_quiet()
     others = Others()

@@ -30,6 +30,7 @@ from benchmarks.measure import Measured, Row, machine, measure
 from benchmarks.outofcore import outofcore
 from benchmarks.peers import peers
 from benchmarks.relations import relations
+from benchmarks.threads import threads
 from benchmarks.workbench import workbench
 from rankrls import ConditionalRankRLS, RankingPursuit, RankRLS, View, metrics
 from rankrls.bases import RandomRows
@@ -314,6 +315,7 @@ SUITES: dict[str, Callable[[bool], Iterator]] = {
     "scoring": scoring,
     "conditional": conditional,
     "relations": relations,
+    "threads": threads,
     "reading": reading,
     "peers": peers,
     "outofcore": outofcore,

@@ -1,6 +1,8 @@
 """What the documentation shows runs: README, pages and examples; every public name has an example and a place."""
 
+import importlib
 import inspect
+import os
 import re
 import runpy
 from pathlib import Path
@@ -9,6 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 import rankrls
+import shared
+from rankrls.datasets.download import DownloadError
 
 ROOT = Path(__file__).parent.parent
 outputs = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "outputs.py")))
@@ -33,11 +37,29 @@ def test_code_block_runs(block, capsys):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_page_runs_from_top_to_bottom(page, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # what a page writes
+    if "fetch_" in page.read_text():
+        use_fetched_data(monkeypatch)
     for block, output in outputs.run(page.read_text(), page.name):
         written = block["output"] or ""
         assert not outputs.differs(output, written), (
             f"this prints\n{output}\nand the page shows\n{written}\nwrite it with: python docs/outputs.py {page}"
         )
+
+
+def use_fetched_data(monkeypatch):
+    """Pages read what was fetched before, or skip: tests need no network."""
+    fetch = importlib.import_module("rankrls.datasets.fetch")
+    provided = fetch._provided
+
+    def without_download(home, pattern, remote, download):
+        try:
+            return provided(home, pattern, remote, False)
+        except DownloadError as error:
+            pytest.skip(f"the page fetches data: {error}")
+
+    monkeypatch.setattr(fetch, "_provided", without_download)
+    if "RANKRLS_DATA" not in os.environ and shared.FOLDER.is_dir():
+        monkeypatch.setenv("RANKRLS_DATA", str(shared.FOLDER))
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda script: script.name)

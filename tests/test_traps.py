@@ -1,6 +1,7 @@
 """Mistakes of a first hour: each is refused, or said in one line, from Python and on the command line."""
 
 import os
+import pickle
 import warnings
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn.model_selection import GroupKFold, cross_val_score
+from sklearn.model_selection import GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -131,6 +132,20 @@ def test_a_pipeline_that_drops_query_ids_says_how_to_route_them(data):
             score()
     with sklearn.config_context(enable_metadata_routing=True):
         assert 0.5 < model.score(data.X, data.y, qid=data.qid) < 1
+
+
+def test_folds_that_split_queries(frame, data):
+    X = frame.assign(qid=data.qid)
+    with pytest.warns(UserWarning, match=r"of the \d+ scored queries were trained on .* GroupKFold"):
+        cross_val_score(RankRLS(1.0), X, data.y, cv=KFold(3, shuffle=True, random_state=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cross_val_score(RankRLS(1.0), X, data.y, cv=GroupKFold(3), groups=data.qid)
+        model = RankRLS(1.0).fit(X, data.y)
+        model.score(X, data.y)  # of training: nothing is split
+        keep = np.isin(data.qid, np.unique(data.qid)[:5])
+        model.score(X[keep], data.y[keep])
+        pickle.loads(pickle.dumps(model)).score(X[: len(X) // 2], data.y[: len(X) // 2])
 
 
 def test_scaling_within_queries_without_queries(data):

@@ -19,6 +19,7 @@ from ..system.frames import as_column
 from ..system.items import Items, is_list_of_objects
 from ..system.progress import reporting
 from ..system.types import ArrayLike, Ids, Matrix, MatrixLike
+from .hints import mind_split_queries
 
 
 class Ranker(BaseEstimator):
@@ -107,6 +108,7 @@ class Ranker(BaseEstimator):
         if truth.size != scores.size:
             raise ValueError(f"y has shape {truth.shape}, predictions have {scores.shape}")
         queries = checks.check_queries(qid, len(scores))
+        mind_split_queries(vars(self).get("_trained_queries"), queries)
         metric = get_metric(vars(self).get("scoring_", self.scoring))
         m = len(truth)
         columns = list(zip(truth.reshape(m, -1).T, scores.reshape(m, -1).T, strict=True))

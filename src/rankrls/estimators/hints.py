@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..checks import is_query_name
+from ..core.queries import Queries
 from ..system.frames import names
 from ..system.warnings import warn
 
 ONE_QUERY = 1000  # rows with graded labels from which on a single query is probably several
 GRADES = 10  # different labels of graded relevance, at most
+SPLIT = 0.1  # share of the scored queries from which on it is no accident that others of their rows were trained on
 
 
 def mind_columns(X: Any, qid: Any) -> None:
@@ -30,6 +32,20 @@ def mind_one_query(y: np.ndarray, qid: object) -> None:
         warn(
             f"no qid was given, so all {len(y):,} rows are ranked as one query: if they belong to several, pass qid "
             "(rankrls.qid_from_group makes it from sizes); pass a constant qid if one is meant"
+        )
+
+
+def mind_split_queries(trained: tuple[np.ndarray, np.ndarray] | None, queries: Queries) -> None:
+    """Warn if queries are scored of which other rows were trained on; `trained` has their ids and numbers of rows."""
+    if trained is None or len(trained[0]) == 1:
+        return
+    known = dict(zip(*(part.tolist() for part in trained), strict=True))
+    sizes = zip(queries.labels.tolist(), queries.sizes.tolist(), strict=True)
+    split = sum(known.get(query, size) != size for query, size in sizes)
+    if split > SPLIT * len(queries):
+        warn(
+            f"{split} of the {len(queries)} scored queries were trained on with other rows of theirs: if KFold split "
+            "them, the score is too good, and GroupKFold with groups=qid keeps queries whole"
         )
 
 

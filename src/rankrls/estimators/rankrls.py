@@ -226,7 +226,8 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
         """
         self._check_params()
         with self._attempt():
-            self.__dict__.pop("_history", None)
+            for kept in ("_history", "_trained_queries"):
+                self.__dict__.pop(kept, None)
             source = source_of(X, y, qid, sample_weight)
             if (source is not None or isinstance(X, BlockedRows)) and pairs is not None:
                 raise ValueError("pairs name rows in memory, and these are read in blocks: fit, then call add_pairs")
@@ -240,6 +241,8 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
             X = as_frame(X)  # a stream can be read only once
             rows = training_rows(self, X, y, qid, sample_weight)
             self._store(*fit_training(self, rows))
+            if rows.kept is None:
+                self._trained_queries = rows.queries.labels, rows.queries.sizes
             past = (
                 History().with_rows(rows.recoded(self.gain_)) if self.statistics_ is not None and self._auto else None
             )

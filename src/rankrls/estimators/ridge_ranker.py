@@ -67,6 +67,7 @@ class RidgeRanker(Ranker):
     n_pairs_: int
     n_features_in_: int
     _history: History
+    _trained_queries: tuple[np.ndarray, np.ndarray]  # ids and numbers of rows
     feature_names_in_: np.ndarray
 
     @overload

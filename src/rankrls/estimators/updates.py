@@ -150,7 +150,8 @@ class Updates(RidgeRanker):
 
     def _remember(self, history: History | None) -> Self:
         """Keep the rows that hold-out needs; without them, what it said of fewer or more rows goes."""
-        self.__dict__.pop("_history", None)
+        for kept in ("_history", "_trained_queries"):
+            self.__dict__.pop(kept, None)
         if history is not None and hasattr(self, "alphas_"):
             self._history = history
         elif history is None:
@@ -171,8 +172,7 @@ class Updates(RidgeRanker):
         if "_history" in vars(self):
             getattr(self, "cv_scores_", None)
         state = dict(super().__getstate__())
-        state.pop("_history", None)
-        return state
+        return {name: value for name, value in state.items() if name not in ("_history", "_trained_queries")}
 
 
 def sums_of(model: RidgeRanker, known: RidgeRanker, rows: Training) -> tuple[Statistics, Training]:
