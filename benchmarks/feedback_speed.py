@@ -1,4 +1,4 @@
-"""What tables, clicks, pairs, signs, confidence, gains and mixes cost, beside the plain fit of the same rows."""
+"""What tables, clicks, pairs, signs, confidence, gains, mixes and fusion cost, beside the plain fit."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from benchmarks.generated import search_data
 from benchmarks.measure import Row, measure
-from rankrls import RankRLS, TableEncoder, clicks
+from rankrls import RankRLS, TableEncoder, clicks, fusion
 
 
 def feedback(quick: bool) -> Iterator[Row]:
-    """Tables, clicks, pairs, signs, confidence, gains and mixes, beside the plain fit."""
+    """Tables, clicks, pairs, signs, confidence, gains, mixes and fusion, beside the plain fit."""
     m, n = (10_000, 136) if quick else (50_000, 136)
     X, y, qid = search_data(m, n)
     plain = lambda: RankRLS().fit(X, y, qid=qid)
@@ -41,5 +41,13 @@ def feedback(quick: bool) -> Iterator[Row]:
         model.remove_pairs(X[:2], pair)
 
     yield Row("add_pairs and remove_pairs of one pair, 136 columns", measure(there_and_back, 51), target="< 0.002 s")
+    order = np.argsort(qid, kind="stable")
+    many = np.column_stack([order[:-1], order[1:]])[qid[order[:-1]] == qid[order[1:]]][:2000]
+    told = lambda: RankRLS().fit(X, y, qid=qid, pairs=many)
+    yield Row("RankRLS().fit(pairs=), 2,000 pairs besides the labels", measure(told, 1, plain), beside)
+    sure = lambda: model.predict(X, return_std=True)
+    yield Row(f"predict(return_std=True), {m:,} rows", measure(sure, 3, plain), beside)
+    runs, judged = fusion.make_runs(150, random_state=0)
+    yield Row("Fusion().fit, 3 runs of 150 queries", measure(lambda: fusion.Fusion().fit(runs, judged), 3))
     curved = RankRLS(1.0, kernel="rbf", basis=500, random_state=0).fit(X[:5000], y[:5000], qid=qid[:5000])
     yield Row("explain, Gaussian kernel of 500 points", measure(lambda: curved.explain(X[0], X[1]), 51))

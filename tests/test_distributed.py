@@ -519,6 +519,22 @@ def test_spark_tables(session, tmp_path):
     assert_allclose(scored["score"], here.predict(encoder.transform(scored[table.columns])), rtol=1e-8)
 
 
+@pytest.mark.parametrize("engine", ["dask", "spark"])
+def test_signs_of_weights_on_clusters(engine, request, tmp_path):
+    """Exact signs and exact leave-query-out, as in memory."""
+    frame = rows(300).drop(columns="w")
+    positive = {FEATURES[0]: -1, FEATURES[1]: 1, FEATURES[2]: 1}
+    expected = RankRLS(positive=positive).fit(frame[FEATURES], frame["y"], qid=frame["qid"])
+    if engine == "dask":
+        request.getfixturevalue("client")
+        model = dask_fit(RankRLS(positive=positive), dask_frame(frame))
+    else:
+        model = spark_fit(RankRLS(positive=positive), spark_frame(request.getfixturevalue("session"), tmp_path, frame))
+    assert_allclose(model.coef_, expected.coef_, rtol=1e-8, atol=1e-10)
+    assert_allclose(model.cv_scores_, expected.cv_scores_, rtol=1e-9)
+    assert model.coef_[0] <= 0 and model.alpha_ == pytest.approx(expected.alpha_)
+
+
 def test_edges_of_a_relation_are_summed_by_spark(session, tmp_path):
     rng = np.random.default_rng(0)
     users, items = rng.normal(size=(12, 3)), rng.normal(size=(9, 2))

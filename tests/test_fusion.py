@@ -89,6 +89,9 @@ def test_the_command_line(tmp_path, monkeypatch, capsys):
     assert_allclose(list(json.loads(capsys.readouterr().out)["weights"].values()), model.weights_)
     assert main(["fuse", "title.run", "title.run", "--qrels", "judged.csv"]) == 2
     assert "every run needs a name of its own" in capsys.readouterr().err
+    (tmp_path / "apart.run").write_text("elsewhere Q0 d0 1 2.5 apart\n")
+    assert main(["fuse", "title.run", "apart.run", "--qrels", "judged.csv"]) == 2
+    assert "'title' and 'apart' have no document of a query in common" in capsys.readouterr().err
 
 
 def test_errors_say_what_to_do(tmp_path):

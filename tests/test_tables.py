@@ -15,7 +15,19 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, QuantileTr
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
-from rankrls import CoRankRLS, RankingPursuit, RankRLS, TableEncoder, TransductiveRankRLS, export, load, save
+from rankrls import (
+    AutoRanker,
+    ConditionalRankRLS,
+    CoRankRLS,
+    RankingPursuit,
+    RankRLS,
+    TableEncoder,
+    TransductiveRankRLS,
+    TwoStepRLS,
+    export,
+    load,
+    save,
+)
 from rankrls.tables.learning import columns
 
 pd = pytest.importorskip("pandas")
@@ -183,6 +195,8 @@ def test_a_column_of_query_ids_is_handed_on():
         RankingPursuit(3),
         CoRankRLS(1.0, 1.0, basis=10, random_state=0),
         TransductiveRankRLS(1.0),
+        RankRLS(1.0, positive=[0]),
+        AutoRanker(effort="fast"),
     ],
     ids=lambda ranker: type(ranker).__name__,
 )
@@ -193,6 +207,14 @@ def test_before_every_estimator_and_in_model_files(ranker, tmp_path):
     new = table(seed=1)[0]
     save(model, tmp_path / "model.rankrls")
     assert_array_equal(load(tmp_path / "model.rankrls").predict(new), model.predict(new))
+
+
+@pytest.mark.parametrize("model", [ConditionalRankRLS(1.0), TwoStepRLS()], ids=lambda model: type(model).__name__)
+def test_before_models_of_relations(model, tmp_path):
+    objects = FRAME[["price", "colour", "day", "shop"]][:30]
+    pipe = make_pipeline(TableEncoder(), model).fit(objects, np.random.default_rng(0).normal(size=(30, 30)))
+    save(pipe, tmp_path / "model.rankrls")
+    assert_array_equal(load(tmp_path / "model.rankrls").predict(objects[:5]), pipe.predict(objects[:5]))
 
 
 # ---------------------------------------------------------------- ONNX
@@ -333,11 +355,15 @@ def test_dates_of_python(zone):
     assert_allclose(columns(arrow, encoder.kinds_)["day"], [1.5, np.nan, -1])
 
 
-def test_a_million_levels():
-    m = 200_000
-    frame = pd.DataFrame({"id": np.random.default_rng(0).integers(0, m // 3, m).astype(str)})
-    encoded = TableEncoder().fit_transform(frame, np.arange(m) % 3, np.arange(m) // 10)
-    assert encoded.shape == (m, 1) and sys.getsizeof(encoded) < 2**24
+def test_very_many_levels():
+    """One column of numbers, not one for each; without labels an error that says how many there are."""
+    m = 200_000  # a million takes 15 seconds
+    frame = pd.DataFrame({"id": np.random.default_rng(0).permutation(m) // 2})
+    encoder = TableEncoder(columns={"id": "text"})
+    encoded = encoder.fit_transform(frame, np.arange(m) % 3, np.arange(m) // 10)
+    assert encoded.shape == (m, 1) and sys.getsizeof(encoded) < 2**22
+    with pytest.raises(ValueError, match="'id' has 100,000 levels, more than max_categories=20: pass y"):
+        encoder.fit(frame)
 
 
 def test_rankers_name_the_columns_they_cannot_read():

@@ -81,6 +81,18 @@ def test_folders_lazy_frames_and_functions(tmp_path, small_batches):
     assert_same(fitted(polars.scan_parquet(tmp_path / "*.parquet")), *expected)
 
 
+@pytest.mark.parametrize("kind", ["relation", "dataset"])
+def test_duckdb_and_datasets_of_arrow(kind, tmp_path, small_batches):
+    """Statistics of columns in a first pass, target statistics in a second: the same model as in memory."""
+    for i in range(3):
+        FRAME[i::3].to_parquet(tmp_path / f"{i}.parquet")
+    if kind == "relation":
+        source = pytest.importorskip("duckdb").read_parquet(f"{tmp_path}/*.parquet")
+    else:
+        source = pytest.importorskip("pyarrow.dataset").dataset(tmp_path, format="parquet")
+    assert_same(fitted(source), *local())
+
+
 def test_a_block_without_values_does_not_say_what_a_column_holds(small_batches):
     frame = FRAME.sort_values("query", kind="stable")
     frame = frame.assign(kind=np.where(np.arange(len(frame)) < 250, None, frame["kind"]))

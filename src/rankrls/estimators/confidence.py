@@ -11,8 +11,7 @@ tau being what makes these probabilities fit held-out pairs best (maximum likeli
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import log_ndtr, ndtr
+from scipy.special import erfcx, ndtr
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
@@ -23,7 +22,8 @@ from ..core.ridge import eigh
 from ..system.types import Matrix
 from .ridge_ranker import RidgeRanker
 
-SAMPLE = 4000  # held-out pairs to calibrate by
+SAMPLE = 8000  # held-out pairs to calibrate by
+FLATTEST, STEEPEST = 1e-4, 1e5  # of probabilities over margins up to 1: where order says nothing, or all
 DRAWS = 1000  # of a ranking, for intervals of ranks
 CANDIDATES = 50  # documents of a query among which pairs to judge next are looked for
 
@@ -41,18 +41,31 @@ def noise_of(y: np.ndarray, held_out: np.ndarray, queries: Queries) -> tuple[flo
     margin = (held_out[a] - held_out[b]) * np.sign(y[a] - y[b])
     if not len(margin) or not np.abs(margin).max() > 0:
         return sigma, np.inf
-    size = np.abs(margin).max()
-    loss = lambda u: -log_ndtr(margin / (size * np.exp(u))).sum()
-    return sigma, float(size * np.exp(minimize_scalar(loss, bounds=(-12, 8), method="bounded").x))
+    size = float(np.abs(margin).max())
+    return sigma, size / _steepness(margin / size)
+
+
+def _steepness(margin: np.ndarray) -> float:
+    """The b with the largest sum of log Phi(b margin), which is concave in b, by Newton's method; margins to 1."""
+    b = 0.0
+    for _ in range(50):
+        z = b * margin
+        r = np.sqrt(2 / np.pi) / erfcx(-z / np.sqrt(2))  # phi(z) / Phi(z)
+        step = float(margin @ r / (margin**2 @ (r * (z + r))))
+        b = float(np.clip(b + step, FLATTEST, STEEPEST))
+        if abs(step) <= 1e-6 * b or (b == FLATTEST and step < 0) or (b == STEEPEST and step > 0):
+            break
+    return b
 
 
 def _pairs(y: np.ndarray, queries: Queries) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of rows of one query with different labels, drawn at random but always alike."""
+    """Pairs of rows of one query with different labels, each as likely as any other; always the same ones."""
     rng = np.random.default_rng(0)
-    a = rng.integers(0, len(y), 4 * SAMPLE) if len(y) else np.empty(0, dtype=np.intp)
-    q = queries.codes[a]
-    b = queries.starts[q] + (rng.random(len(a)) * queries.sizes[q]).astype(np.intp)
-    b = b if queries.order is None else queries.order[b]
+    total = np.cumsum(queries.sizes.astype(np.float64) ** 2)
+    draws = int(min(4 * SAMPLE, 4 * total[-1])) if len(y) else 0
+    q = np.searchsorted(total, (total[-1] if len(y) else 0.0) * rng.random(draws), side="right")
+    row = lambda: queries.starts[q] + (rng.random(len(q)) * queries.sizes[q]).astype(np.intp)
+    a, b = (place if queries.order is None else queries.order[place] for place in (row(), row()))
     differ = y[a] != y[b]
     return a[differ][:SAMPLE], b[differ][:SAMPLE]
 

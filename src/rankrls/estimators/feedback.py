@@ -14,7 +14,7 @@ from ..core.penalty import per_deviation
 from ..core.queries import Queries
 from ..core.statistics import Statistics
 from ..problems.base import Model
-from ..problems.constrained import Preferred, constrained_model, contradiction
+from ..problems.constrained import Preferred, constrained_model, contradiction, row_bytes
 from ..problems.signed import signed_models
 from ..system.types import Matrix
 from .from_blocks import features_of, penalty
@@ -105,20 +105,17 @@ class PairFeedback(RidgeRanker):
         """
         gone = self._differences(X, pairs)
         kept = getattr(self, "pairs_", None) or Preferred.none(gone.difference.shape[1])
-        places = []
-        left = kept
-        stay = np.ones(len(kept), dtype=bool)
-        for p, difference in enumerate(gone.difference):
-            rows = np.flatnonzero(stay)
-            found = left.take(rows).find(difference)
-            if found is None:
+        have, places = kept.places(), []
+        for p, key in enumerate(row_bytes(gone.difference)):
+            if not have.get(key):
                 raise ValueError(
                     f"pair {tuple(np.asarray(pairs)[p].tolist())} was never added to this model (not with these rows): "
                     f"it holds {len(kept)} added pairs; the model is unchanged"
                 )
-            places.append(int(rows[found]))
-            stay[rows[found]] = False
+            places.append(have[key].pop())
         taken = kept.take(np.array(places, dtype=np.intp))
+        stay = np.ones(len(kept), dtype=bool)
+        stay[places] = False
         for name, given, have in (("margins", margins, taken.margin), ("weights", weights, taken.weight)):
             if given is not None and not np.allclose(checks.check_numbers(name, given, len(taken), unit="pair"), have):
                 raise ValueError(f"{name} are not those the pairs were added with, {have.tolist()[:5]}: leave them out")
@@ -149,12 +146,15 @@ class PairFeedback(RidgeRanker):
 
     def _check_agreement(self, new: Preferred, before: Preferred, pairs: np.ndarray) -> None:
         known = before + new
-        for p, difference in enumerate(new.difference):
-            if not difference.any():
-                i, j = pairs[p]
-                raise ValueError(f"pair {p} prefers row {i} to row {j}, but the two are equal in every feature")
-            other = known.find(-difference)
-            if other is not None and new.margin[p] > 0 and known.margin[other] > 0:
+        equal = ~new.difference.any(axis=1)
+        if equal.any():
+            p = int(np.argmax(equal))
+            i, j = pairs[p]
+            raise ValueError(f"pair {p} prefers row {i} to row {j}, but the two are equal in every feature")
+        have = known.places()
+        for p, key in enumerate(row_bytes(-new.difference)):
+            other = have.get(key, [-1])[-1]
+            if other >= 0 and new.margin[p] > 0 and known.margin[other] > 0:
                 where = "before" if other < len(before) else f"as pair {other - len(before)}"
                 raise ValueError(
                     f"pair {p} prefers row {pairs[p][0]} to row {pairs[p][1]}, and the opposite was said {where}: take "

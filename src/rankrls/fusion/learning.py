@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..clicks.judgments import Judgments, read_judgments
+from ..core.queries import Queries
 from ..estimators import RankRLS
 from ..metrics import get_metric
 from ..system.types import Seed
@@ -164,16 +166,15 @@ def _judged_queries(runs: Runs, judged: Judgments) -> Runs:
 
 
 def _jackknife(S: np.ndarray, y: np.ndarray, qid: np.ndarray, alpha: float) -> np.ndarray:
-    """Standard errors of the weights: each query left out in turn."""
+    """Standard errors of the weights: each query is taken out of the sums in turn."""
+    whole, queries = RankRLS(alpha, scale=None, positive=True).fit(S, y, qid=qid), Queries.of(qid)
+    parts = [queries.rows(q) for q in range(len(queries))]
+    parts = [rows for rows in parts if y[rows].min() < y[rows].max()]  # others have no pair and change nothing
+    if len(parts) < 2:
+        return np.full(S.shape[1], np.nan)
     found = []
-    for q in np.unique(qid):
-        if len(np.unique(y[qid == q])) < 2:
-            continue  # it has no pair and changes nothing
-        rest = qid != q
-        try:
-            coef = RankRLS(alpha, scale=None, positive=True).fit(S[rest], y[rest], qid=qid[rest]).coef_
-        except ValueError:  # nothing comparable is left
-            return np.full(S.shape[1], np.nan)
+    for rows in parts:
+        coef = copy(whole).forget(S[rows], y[rows], qid=qid[rows]).coef_
         found.append(coef / coef.sum() if coef.any() else coef)
     n = len(found)
     return np.sqrt((n - 1) / n * ((found - np.mean(found, axis=0)) ** 2).sum(axis=0))

@@ -41,10 +41,12 @@ class Preferred:
     def take(self, rows: np.ndarray) -> Preferred:
         return Preferred(*(value[rows] for value in vars(self).values()))
 
-    def find(self, difference: np.ndarray) -> int | None:
-        """The last pair with this difference."""
-        same = np.flatnonzero((self.difference == difference).all(axis=1))
-        return int(same[-1]) if len(same) else None
+    def places(self) -> dict[bytes, list[int]]:
+        """The pairs with each difference, in the order in which they were added."""
+        found: dict[bytes, list[int]] = {}
+        for p, key in enumerate(row_bytes(self.difference)):
+            found.setdefault(key, []).append(p)
+        return found
 
     def added(self, sums: Statistics, sign: int = 1) -> Statistics:
         """The sums with these pairs, or without them."""
@@ -57,6 +59,13 @@ class Preferred:
             square=sums.square + w @ d**2,
             n_pairs=sums.n_pairs + sign * len(soft),
         )
+
+
+def row_bytes(D: np.ndarray) -> list[bytes]:
+    """Each row as a key; 0 and -0 are the same."""
+    D = np.ascontiguousarray(D + 0.0)
+    whole, width = D.tobytes(), D.shape[1] * D.itemsize
+    return [whole[start : start + width] for start in range(0, len(whole), width)]
 
 
 def contradiction(pairs: Preferred) -> tuple[int, np.ndarray] | None:
