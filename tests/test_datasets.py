@@ -167,7 +167,7 @@ def test_objects_alike_are_related_alike():
         (lambda: make_rock_paper_scissors(1), "n_players must be at least 2"),
         (lambda: make_rock_paper_scissors(w=-1), "w not negative"),
         (lambda: make_relation(0), "must be at least 1"),
-        (lambda: make_relation(5, 6, relation="symmetric"), "a symmetric relation needs one domain"),
+        (lambda: make_relation(5, 6, relation="symmetric"), "a symmetric relation needs a single domain"),
         (lambda: make_relation(relation="odd"), "relation must be one of"),
         (lambda: make_relation(missing=2), "between 0 and 1"),
     ],

@@ -285,7 +285,7 @@ def test_nothing_is_written_outside_of_the_folder(tmp_path, name, kind):
         with tarfile.open(archive, "w") as tar:
             tar.addfile(tarfile.TarInfo("good.txt"), io.BytesIO())
             tar.addfile(tarfile.TarInfo(name), io.BytesIO())
-    with pytest.raises(DownloadError, match="outside of its folder"):
+    with pytest.raises(DownloadError, match="outside its folder"):
         unpacked(archive, tmp_path / "content")
     assert os.listdir(tmp_path) == [f"bad.{kind}"]
 
@@ -451,7 +451,7 @@ def test_letor_is_found_where_the_user_put_it(tmp_path):
     fold = fetch_letor("letor3-td2003", 2, folder=tmp_path)
     assert [part.X[0, 0] for part in (fold.train, fold.validation, fold.test)] == [0, 1, 2]
     assert fetch_letor("letor3-td2003", 2, variant="feature-MIN", folder=tmp_path).test.X[0, 0] == 2
-    with pytest.raises(ValueError, match=r"variant='x' does not name one of .*/Feature-min, .*/QueryLevelNorm"):
+    with pytest.raises(ValueError, match=r"variant='x' is not one of .*/Feature-min, .*/QueryLevelNorm"):
         fetch_letor("letor3-td2003", 2, variant="x", folder=tmp_path)
     letor_archive(tmp_path / "letor4-mq2008", "")
     assert fetch_letor("letor4-mq2008", 2, folder=tmp_path).train.X.shape == (3, 2)
@@ -462,7 +462,7 @@ def test_letor_that_is_not_there_says_where_to_get_and_to_put_it(tmp_path):
         fetch_letor("mslr-web10k", folder=tmp_path)
     message = str(caught.value)
     assert (
-        "licence is for you to accept" in message
+        "accept its licence yourself" in message
         and "microsoft.com" in message
         and str(tmp_path / "mslr-web10k") in message
     )

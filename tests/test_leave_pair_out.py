@@ -160,7 +160,7 @@ def test_without_a_penalty_a_basis_determines_a_model():
     [
         (np.hstack([X, X[:, :1]]), {}, "they determine 3 of 4"),
         (np.hstack([X, np.ones((M, 1))]), {"scale": None}, "they determine 3 of 4"),
-        (X, {"kernel": "rbf"}, "kernel to every row"),
+        (X, {"kernel": "rbf"}, "kernel on every row"),
         (RNG.normal(size=(M, 30)), {}, "more columns than rows"),
     ],
 )

@@ -412,7 +412,7 @@ def test_wrong_names_say_what_is_right(name, message):
         ({"gain": "exp"}, "did you mean 'exp2'"),
         ({"discount": "log"}, "unknown discount 'log'"),
         ({"ties": "averaged"}, "did you mean 'average'"),
-        ({"empty": "zero"}, "empty is"),
+        ({"empty": "zero"}, "empty must be"),
         ({"convention": "lightgmb"}, "did you mean 'lightgbm'"),
         ({"relevant": 2}, "ndcg has no option 'relevant'; its options are: k, gain"),
     ],
@@ -420,7 +420,7 @@ def test_wrong_names_say_what_is_right(name, message):
 def test_wrong_options_say_what_is_right(options, message):
     with pytest.raises(ValueError, match=message):
         per_query("ndcg", [1, 0], [1, 2], **options)
-    with pytest.raises(ValueError, match="go with a metric of this library"):
+    with pytest.raises(ValueError, match="need a metric of this library"):
         per_query(lambda y, scores, qid: 0.0, [1, 0], [1, 2], **options)
 
 

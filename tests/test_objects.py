@@ -173,7 +173,7 @@ def test_functions_are_saved_by_name_and_loaded_on_trust(tmp_path):
 
 
 def test_objects_that_cannot_be_used_are_refused():
-    with pytest.raises(TypeError, match="objects have no centres"):
+    with pytest.raises(TypeError, match="k-means needs rows of numbers"):
         RankRLS(1.0, kernel=Spectrum(2), basis=KMeansCentres(3)).fit(WORDS, Y, qid=QID)
     with pytest.raises(ValueError, match="needs a list of them"):
         RankRLS(1.0, kernel=Spectrum(2)).fit(np.eye(40), Y, qid=QID)

@@ -184,7 +184,7 @@ BAD = {
     "qid NaN": (lambda: RankRLS().fit(X, Y, qid=np.where(QID == 2, np.nan, QID)), "missing values"),
     "no pair": (lambda: RankRLS().fit(X, Y, qid=np.arange(40)), "no comparable pair: none of the 40 queries"),
     "all tied": (lambda: RankRLS().fit(X, np.ones(40), qid=QID), "no comparable pair"),
-    "alpha zero": (lambda: RankRLS(0, kernel="rbf").fit(X, Y, qid=QID), "take an alpha above zero, or a basis"),
+    "alpha zero": (lambda: RankRLS(0, kernel="rbf").fit(X, Y, qid=QID), "use an alpha above zero, or a basis"),
     "alpha negative": (lambda: RankRLS(-1.0).fit(X, Y, qid=QID), "got -1.0"),
     "alpha name": (lambda: RankRLS("outo").fit(X, Y, qid=QID), "did you mean 'auto'"),
     "alphas negative": (

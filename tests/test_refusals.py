@@ -36,7 +36,7 @@ def test_labels_and_query_ids_by_the_names_of_columns(name):
     frame = pd.DataFrame(X, columns=NAMES).assign(label=y, query=QID)
     named = model.fit(frame, "label", qid="query").predict(frame[NAMES])
     assert_allclose(named, model.fit(X, y, qid=QID).predict(X))
-    with pytest.raises(ValueError, match="names no column of X"):
+    with pytest.raises(ValueError, match="is not a column of X"):
         model.fit(frame, "labels", qid="query")
 
 
@@ -52,7 +52,7 @@ def test_masks_and_imaginary_parts_are_not_ignored(name):
     model, y = RANKERS[name]
     masked = lambda A: np.ma.masked_array(A, mask=np.arange(A.size).reshape(A.shape) == 3)
     for arguments, message in (
-        ((masked(X), y, QID), "X is a masked array, and its 1 masked entries"),
+        ((masked(X), y, QID), "X is a masked array, but its 1 masked entries"),
         ((X, masked(y), QID), "y is a masked array"),
         ((X, y, masked(QID)), "qid is a masked array"),
         ((X, y + 1j, QID), "Complex data not supported: y"),
@@ -129,7 +129,9 @@ def test_rows_in_another_order_are_not_mixed_up(name, argument):
     labelled = {key: pd.Series(values, index=ALIGNED.index) for key, values in given.items()}
     right = model.fit(ALIGNED, **labelled).predict(ALIGNED)
     mixed = labelled | {argument: labelled[argument].iloc[MIXED]}
-    with pytest.raises(ValueError, match=rf"the index of {argument} is in another order .* {argument}.loc\[X.index\]"):
+    with pytest.raises(
+        ValueError, match=rf"the index of {argument} is in a different order .* {argument}.loc\[X.index\]"
+    ):
         model.fit(ALIGNED, **mixed)
     with pytest.raises(ValueError, match="mixed up"):
         model.score(ALIGNED, **mixed)
@@ -142,7 +144,7 @@ def test_rows_in_another_order_are_not_mixed_up(name, argument):
 
 def test_a_shuffled_frame_beside_the_labels_of_the_frame_it_was():
     frame = pd.DataFrame(X, columns=NAMES)
-    with pytest.raises(ValueError, match=r"the index of y is in another order .* y.loc\[X.index\]"):
+    with pytest.raises(ValueError, match=r"the index of y is in a different order .* y.loc\[X.index\]"):
         RankRLS(1.0).fit(frame.iloc[MIXED], pd.Series(Y), qid=QID[MIXED])
     with pytest.raises(ValueError, match="mixed up"):
         RankRLS(1.0).partial_fit(frame, pd.Series(Y), qid=pd.Series(QID).iloc[MIXED])

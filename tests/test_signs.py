@@ -97,7 +97,7 @@ def test_columns_by_name():
     frame = pd.DataFrame(X, columns=["bm25", "b", "c", "spam", "e", "f"])
     model = RankRLS(1.0, positive={"bm25": +1, "spam": -1}).fit(frame, y, qid=qid)
     assert model.coef_[0] >= 0 >= model.coef_[3]
-    with pytest.raises(ValueError, match="positive names the column 'bm26', which X does not have; it has bm25, b"):
+    with pytest.raises(ValueError, match="positive names column 'bm26', which X does not have; it has bm25, b"):
         RankRLS(positive=["bm26"]).fit(frame, y, qid=qid)
 
 
@@ -117,7 +117,7 @@ def test_errors_say_what_to_do(positive, message):
 def test_what_signs_do_not_go_with():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    with pytest.raises(ValueError, match="asks for both signs of column"):
+    with pytest.raises(ValueError, match="requires both signs for column"):
         RankRLS(positive={"a": 1, 0: -1}).fit(frame, y, qid=qid)
     with pytest.raises(ValueError, match="positive does not go with a kernel model"):
         RankRLS(kernel="rbf", positive=True).fit(X, y, qid=qid)

@@ -163,7 +163,7 @@ def test_bad_bases_and_widths_are_named():
     points[1, 2] = np.nan
     for basis, message in (
         (points, "must be finite: point 1 has NaN"),
-        ([90], "rows outside 0 to 79, or none; got 90"),
+        ([90], "empty or has rows outside 0 to 79; got 90"),
         ([], "basis must be|rows outside"),
         (np.ones(80, dtype=bool), "use np.flatnonzero"),
         (0, "at least one point"),

@@ -75,8 +75,8 @@ def test_frames_go_in():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: to_trec_run([1, 2], ["a", "a"], ["x", "x"]), "document 'x' is twice in query 'a'"),
-        (lambda: to_trec_run([1], ["a b"]), "a query id is one word in a TREC file, got 'a b'"),
+        (lambda: to_trec_run([1, 2], ["a", "a"], ["x", "x"]), "document 'x' occurs twice in query 'a'"),
+        (lambda: to_trec_run([1], ["a b"]), "a query id must be one word in a TREC file, got 'a b'"),
         (lambda: to_trec_run([1], ["a"], ["x y"]), "a document id is one word"),
         (lambda: to_trec_run([1], ["a"], [""]), "a document id is one word"),
         (lambda: to_trec_run([1], tag="two words"), "the tag of a run is one word"),

@@ -96,7 +96,7 @@ def test_several_targets_are_several_models():
     with pytest.raises(ValueError, match="set tied_pairs=True"):
         CoRankRLS(0.7, 0.3, views=SPARSE).fit(X, targets, qid=qid)
     targets[np.flatnonzero(~np.isnan(y))[0], 0] = np.nan
-    with pytest.raises(ValueError, match="scored in some columns of y only"):
+    with pytest.raises(ValueError, match="scored in only some columns of y"):
         CoRankRLS(0.7, 0.3, views=SPARSE, tied_pairs=True).fit(X, targets, qid=qid)
 
 

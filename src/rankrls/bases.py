@@ -2,11 +2,11 @@
 
     RandomRows(r)         rows drawn at random, as in the paper on Sparse RankRLS
     KMeansCentres(r)      centres of k-means clusters, not rows of the data
-    PivotedCholesky(r)    rows drawn in proportion to what the rows drawn before do not explain [Chen23]
+    PivotedCholesky(r)    rows drawn in proportion to what earlier draws do not explain [Chen23]
 
 `basis=` of every estimator and of `View` takes one of these, a number (`PivotedCholesky` of that size), row numbers, or
 the points themselves. Rows are drawn by a keyed hash of their content, so the same seed gives the same points in
-memory, out of core and on a cluster, in any order of the rows; a row that occurs twice is a row of twice the weight.
+memory, out of core and on a cluster, in any row order; a row that occurs twice counts as one row of twice the weight.
 There are never more points than distinct rows.
 
 Examples
@@ -38,7 +38,7 @@ from .system.types import ArrayLike, DTypeLike, Matrix
 __all__ = ["Basis", "KMeansCentres", "PivotedCholesky", "RandomRows"]
 
 DRAWS = 64  # points of a pivoted Cholesky drawn at a time
-CANDIDATES = 20_000  # distinct rows looked at, drawn at random from more
+CANDIDATES = 20_000  # at most this many distinct rows are considered, drawn at random if there are more
 
 
 class Basis:
@@ -89,7 +89,7 @@ class RandomRows(Basis):
 
 @dataclass(frozen=True)
 class KMeansCentres(Basis):
-    """Centres of k-means clusters of (at most 20,000) distinct rows, which count by their weight; for dense rows.
+    """Centres of k-means clusters of (at most 20,000) distinct rows, weighted; for dense rows.
 
     Examples
     --------
@@ -109,14 +109,14 @@ class KMeansCentres(Basis):
         self, X: Matrix, kernel: Kernel, rng: np.random.Generator, weights: np.ndarray | None = None
     ) -> np.ndarray:
         if sparse.issparse(X):
-            raise TypeError("k-means centres need dense rows: use PivotedCholesky or RandomRows for sparse ones")
+            raise TypeError("k-means centres need dense rows: use PivotedCholesky or RandomRows for sparse rows")
         rows = DistinctRows.of(X, weights, max(CANDIDATES, self.size), _key_seed(rng))
         middle = np.average(rows.X, axis=0, weights=rows.weights)
-        V = rows.X.astype(np.float64) - middle  # squares of distances cancel far from the origin
+        V = rows.X.astype(np.float64) - middle  # squared distances cancel far from the origin
         centres = _first_centres(V, rows.weights, self.size, rng)
         for _ in range(self.iterations):
             label = _nearest(V, centres)
-            used, label = np.unique(label, return_inverse=True)  # clusters may run empty
+            used, label = np.unique(label, return_inverse=True)  # clusters may become empty
             total = np.bincount(label, weights=rows.weights)
             pick = sparse.csr_array(
                 (rows.weights / total[label], (label, np.arange(len(V)))), shape=(len(used), len(V))
@@ -129,9 +129,9 @@ class KMeansCentres(Basis):
 class PivotedCholesky(Basis):
     """Randomly pivoted Cholesky: O(c r) kernel values and O(c r^2) time for c (at most 20,000) distinct rows.
 
-    The next row is drawn in proportion to its weight and to its squared distance, in the kernel's space, to the span of
-    those drawn. Many are drawn at a time; each is kept with the chance that the distance has kept since, which leaves
-    the distribution as it is [Epperly24].
+    The next row is drawn in proportion to its weight times its squared distance, in the kernel's space, to the span of
+    the rows drawn so far. Many are drawn at a time; each is then kept with probability (distance now) / (distance when
+    drawn), which leaves the distribution unchanged [Epperly24].
 
     Examples
     --------
@@ -162,7 +162,7 @@ class PivotedCholesky(Basis):
             draws = np.minimum(draws, c - 1)
             rest = np.asarray(kernel(rows[draws], rows[draws]), dtype=np.float64) - L[:k, draws].T @ L[:k, draws]
             pivots = draws[_accepted(rest, residual[draws], floor[draws], rng)][: size - k]
-            if not len(pivots):  # rounding was all that was left of them
+            if not len(pivots):  # all that was left was rounding
                 residual[draws] = 0
                 continue
             new = np.asarray(kernel(rows[pivots], rows), dtype=np.float64)
@@ -197,14 +197,14 @@ def points(
     Parameters
     ----------
     basis : None, int, Basis, array of row numbers or array of points
-        None is None. A number is `DEFAULT` of that size.
+        None is None. A number means `DEFAULT` of that size.
     X, weights
-        The rows to draw from, and how many copies each counts for.
+        The rows to draw from, and how many copies each counts as.
     numbered
-        The rows that row numbers count, if not X: negative numbers count from the end, repeated ones count once. A
-        row of weight zero is a point all the same.
+        The rows that row numbers refer to, if not X: negative numbers count from the end, repeated ones count once.
+        A row of weight zero is still a point.
     where : str
-        Starts the messages of errors ("view 0: ").
+        Prefix of error messages ("view 0: ").
     """
     if basis is None or isinstance(basis, Items):
         return basis
@@ -234,9 +234,9 @@ def points(
 def _items_by_number(
     basis: Any, X: Items, kernel: Kernel, seed: int, weights: np.ndarray | None, numbered: Items | None, where: str
 ) -> Items:
-    """Objects drawn, or named, by their numbers."""
+    """Objects, drawn or given by number."""
     if isinstance(basis, KMeansCentres):
-        raise TypeError(f"{where}objects have no centres: use PivotedCholesky or RandomRows")
+        raise TypeError(f"{where}k-means needs rows of numbers, got objects: use PivotedCholesky or RandomRows")
     if not (
         isinstance(basis, Basis) or is_count(basis) or (np.ndim(basis) == 1 and np.asarray(basis).dtype.kind in "iu")
     ):
@@ -244,7 +244,7 @@ def _items_by_number(
     named = not (isinstance(basis, Basis) or is_count(basis))
     rows = numbered if named and numbered is not None else X
 
-    A = kernel.features(rows) if isinstance(kernel, ObjectKernel) else None  # each object is counted once
+    A = kernel.features(rows) if isinstance(kernel, ObjectKernel) else None  # count each object only once
 
     def of_numbers(i: Any, j: Any) -> np.ndarray:
         i, j = i[:, 0].astype(np.intp), j[:, 0].astype(np.intp)
@@ -256,7 +256,7 @@ def _items_by_number(
 
 
 def are_numbers(basis: BasisLike | None) -> bool:
-    """Whether a basis has one dimension: rows by their numbers."""
+    """True if a basis has one dimension: row numbers."""
     return not isinstance(basis, Basis | None) and np.ndim(basis) == 1
 
 
@@ -266,7 +266,7 @@ def row_numbers(basis: ArrayLike, m: int, where: str = "") -> np.ndarray:
     outside = (array < -m) | (array >= m)
     if not len(array) or outside.any():
         found = f"; got {array[outside][0]}" if len(array) else ""
-        raise ValueError(f"{where}basis names rows outside 0 to {m - 1}, or none{found}")
+        raise ValueError(f"{where}basis is empty or has rows outside 0 to {m - 1}{found}")
     return np.array(list(dict.fromkeys((array % m).tolist())), dtype=np.intp)
 
 
@@ -284,7 +284,7 @@ def _given(array: Any, dtype: DTypeLike, where: str) -> Any:
 
 
 def deal(rows: DistinctRows, sizes: Sequence[int]) -> list[np.ndarray]:
-    """Disjoint shares of distinct rows, in proportion to sizes: dealt like cards in the order of their keys."""
+    """Disjoint shares of distinct rows, in proportion to sizes: dealt like cards, in the order of their keys."""
     place = np.concatenate([(np.arange(size) + 0.5) / size for size in sizes])
     pattern = np.repeat(np.arange(len(sizes)), sizes)[np.argsort(place, kind="stable")]
     owner = pattern[np.arange(len(rows)) % len(pattern)]
@@ -296,20 +296,20 @@ def is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-# ---------------------------------------------------------------- rows that are elsewhere
+# ---------------------------------------------------------------- rows that arrive in blocks
 
 
 @dataclass(frozen=True)
 class Draw:
-    """A block of rows -> what basis points and the width of a kernel are taken from; blocks add."""
+    """Maps a block of rows to the sample that basis points and kernel widths are taken from; samples of blocks add."""
 
     size: int
     seed: int
-    below: int = 2**64  # keys from here on are left out
+    below: int = 2**64  # rows with keys from here on are left out
 
     @classmethod
     def of(cls, basis: Any, seed: int) -> Draw:
-        """What a basis needs to be drawn with a seed."""
+        """How to sample rows for a basis with a given seed."""
         size = max(CANDIDATES, basis.size if isinstance(basis, Basis) else int(basis) if is_count(basis) else 0)
         return cls(size, _key_seed(np.random.default_rng(seed)))
 
@@ -325,14 +325,14 @@ class Draw:
         )
 
     def share(self, n_rows: int) -> Draw:
-        """The same with fewer rows from each block: enough, unless many of the rows are equal."""
+        """The same with fewer rows per block: enough, unless many rows are equal."""
         wanted = self.size + 6 * np.sqrt(self.size) + 10
         return replace(self, below=2**64 if wanted >= n_rows else int(wanted / n_rows * 2**64))
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Distinct rows to draw from, others to take kernel widths from, and the moments of the columns."""
+    """Distinct rows to draw from, other rows for the kernel widths, and the moments of the columns."""
 
     rows: DistinctRows
     for_widths: DistinctRows
@@ -347,11 +347,11 @@ class Sample:
         return len(self.rows)
 
     def enough(self, draw: Draw) -> bool:
-        """Whether nothing was missed for being left out."""
+        """True if leaving rows out made no difference."""
         return draw.below == 2**64 or (len(self.rows) >= draw.size and len(self.for_widths) >= MEDIAN_ROWS)
 
     def kernels(self, kernel: Kernel, *, scaled: bool) -> list[Kernel]:
-        """The kernels to choose from, as if all rows were here; `scaled` puts columns in units of their spread."""
+        """The kernels to choose from, as if all rows were in memory; `scaled` divides columns by their spread."""
         if scaled:
             scale = self.moments.deviation
             of_scaled = replace(self, moments=self.moments.divided(scale))
@@ -373,8 +373,8 @@ def _key_seed(rng: np.random.Generator) -> int:
 
 
 def _accepted(rest: np.ndarray, drawn: np.ndarray, floor: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Which of some draws to keep: `rest` is their kernel matrix less what the points before explain, `drawn` its
-    diagonal when they were drawn, and what is below `floor` is rounding. Overwrites `rest`."""
+    """Which draws to keep: `rest` is their kernel matrix minus what earlier points explain, `drawn` its diagonal when
+    they were drawn, and values below `floor` are rounding. Overwrites `rest`."""
     kept = []
     for i, chance in enumerate(rng.random(len(drawn)) * drawn):
         if rest[i, i] > max(chance, floor[i]):

@@ -1,4 +1,4 @@
-"""The border: input is checked and shaped here, and nowhere below.
+"""The border: input is checked and brought into shape here, and nowhere below.
 
 Every message says what was found, where, and what to do.
 """
@@ -22,16 +22,16 @@ from .system.types import ArrayLike, Ids, Matrix, MatrixLike
 
 NO_FEATURES = "Judgments without features cannot be learned from: join the features of their documents to them"
 QID = "qid"  # a column of this name in a data frame holds the query ids
-_QUERY_NAME = re.compile(  # how others name theirs
+_QUERY_NAME = re.compile(  # common names of query id columns
     r"qid|query|session|topic|(.*[\W_])?(q|query|session|search|srch|request|topic|impression|group)[\W_]?"
     r"(id|no|nr|number|key|hash|uuid)"
 )
 
 
 def check_aligned(**values: Any) -> None:
-    """Rows go by position: refuse frames and series whose index labels say that other rows belong together.
+    """Rows are matched by position: refuse frames and series whose index labels contradict that.
 
-    A plain range 0, 1, ... says nothing beside other labels, but a permutation of it beside the range does.
+    A plain range 0, 1, ... next to other labels says nothing, but a permutation of the range next to the range does.
     """
     indices = [(name, value.index) for name, value in values.items() if hasattr(value, "iloc")]
     for (a, first), (b, second) in combinations(indices, 2):
@@ -40,27 +40,27 @@ def check_aligned(**values: Any) -> None:
         if _is_range(first) != _is_range(second) and not (_is_permuted(first) and _is_permuted(second)):
             continue
         same = first.isin(second).all() and second.isin(first).all()
-        differs = "is in another order than" if same else "has other labels than"
+        differs = "is in a different order from" if same else "has different labels from"
         raise ValueError(
-            f"the index of {b} {differs} that of {a}, so that rows would be mixed up: use {b}.loc[{a}.index], or "
-            f"{b}.to_numpy() if the rows of both stand in the same order"
+            f"the index of {b} {differs} that of {a}, so rows would be mixed up: use {b}.loc[{a}.index], or "
+            f"{b}.to_numpy() if the rows of both are in the same order"
         )
 
 
 def _is_range(index: object) -> bool:
-    """Whether the labels of an index are row numbers, in their order."""
+    """True if the labels of an index are 0, 1, ... in order."""
     return getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
 
 
 def _is_permuted(index: Any) -> bool:
-    """Whether the labels of an index are row numbers, in any order."""
+    """True if the labels of an index are 0, 1, ... in any order."""
     return _is_range(index) or bool(
         np.asarray(index).dtype.kind in "iu" and index.min() == 0 and index.max() == len(index) - 1 and index.is_unique
     )
 
 
 def split_qid_column(X: MatrixLike, qid: Ids, *, needed: bool = True) -> tuple[Any, Any]:
-    """X as an array or frame without its column `qid`, and the query ids from wherever they were given."""
+    """X as an array or frame without its column `qid`, and the query ids from the column or the argument."""
     X = as_frame(X)
     check_aligned(X=X, qid=qid)
     if QID not in names(X):
@@ -71,7 +71,7 @@ def split_qid_column(X: MatrixLike, qid: Ids, *, needed: bool = True) -> tuple[A
 
 
 def is_query_name(name: object) -> bool:
-    """Whether a column is named as columns of query ids are.
+    """True if a column has a name that columns of query ids usually have.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def is_query_name(name: object) -> bool:
 
 
 def named_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) -> tuple[Any, Any, Any, Any]:
-    """Labels, query ids and weights by the names of their columns in a data frame: taken out of it."""
+    """Labels, query ids and weights given as column names of a data frame, taken out of it."""
     named = {
         name: value
         for name, value in (("y", y), ("qid", qid), ("sample_weight", sample_weight))
@@ -96,7 +96,7 @@ def named_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) 
     for argument, column in named.items():
         if column not in names(frame):
             have = ", ".join(map(str, names(frame)[:20])) or "no columns with names"
-            raise ValueError(f"{argument}={column!r} names no column of X, which has {have}")
+            raise ValueError(f"{argument}={column!r} is not a column of X, which has {have}")
         found[argument] = frame[column]
     for column in set(named.values()):
         frame = without(frame, column)
@@ -104,28 +104,28 @@ def named_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) 
 
 
 def check_in_memory(X: object, ranker: str) -> None:
-    """Rows must be here, and not in a file or a stream."""
+    """Rows must be in memory, not in a file or a stream."""
     stream = hasattr(X, "__next__") or (callable(X) and not hasattr(X, "__array__"))
     if isinstance(X, str | os.PathLike) or (stream and not hasattr(X, "__arrow_c_stream__")):
         raise ValueError(
-            f"{ranker} learns from rows in memory, and got {X!r}: read them first, as by polars.read_parquet or "
-            "rankrls.datasets.load_letor. RankRLS and CoRankRLS are fitted to files and streams as they are"
+            f"{ranker} learns from rows in memory, got {X!r}: read them first, e.g. with polars.read_parquet or "
+            "rankrls.datasets.load_letor. RankRLS and CoRankRLS can learn from files and streams directly"
         )
 
 
 def check_content(**values: Any) -> None:
-    """Refuse what would be read as something else: masked entries, and imaginary parts."""
+    """Refuse what NumPy would silently misread: masked entries and imaginary parts."""
     for name, array in values.items():
         if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
             n = int(np.ma.getmaskarray(array).sum())
-            remedy = "NaN marks a row without a score" if name == "y" else "drop these rows, or fill them in"
-            raise ValueError(f"{name} is a masked array, and its {n} masked entries would count: {remedy}")
+            remedy = "NaN marks a row without a score" if name == "y" else "drop those rows, or fill them in"
+            raise ValueError(f"{name} is a masked array, but its {n} masked entries would count as values: {remedy}")
         if getattr(array, "dtype", None) is not None and getattr(array.dtype, "kind", "") == "c":
             raise ValueError(f"Complex data not supported: {name} has imaginary parts; pass real numbers")
 
 
 def check_queries(qid: object, m: int) -> Queries:
-    """Rows grouped by query id; None is one query."""
+    """Rows grouped by query id; None puts all rows in one query."""
     if qid is None:
         return Queries.single(m)
     ids = np.asarray(as_column(qid))
@@ -159,7 +159,7 @@ def check_targets(y: np.ndarray, *, tied_pairs: object) -> np.ndarray:
     if y.shape[1] > 1 and tied_pairs is not True:
         raise ValueError(
             f"y has {y.shape[1]} columns, which share one factorisation only when tied pairs are included: "
-            "set tied_pairs=True, or fit each column by itself"
+            "set tied_pairs=True, or fit each column separately"
         )
     return y
 
@@ -193,13 +193,13 @@ def check_weights(
 
 
 def check_query_mass(queries: Queries, weights: np.ndarray | None, weighting: str) -> None:
-    """Weights count copies, so a query needs more than one copy in all to have a pair to be divided by."""
+    """Weights count copies, so a query needs more than one copy in total to have a pair to divide by."""
     if weights is not None:
         check_copies(queries.labels, queries.sizes, queries.sum(weights), weighting)
 
 
 def check_copies(labels: np.ndarray, sizes: np.ndarray, copies: np.ndarray, weighting: str) -> None:
-    """The same for queries with this many rows, and copies of them."""
+    """The same, given the number of rows and of copies in each query."""
     thin = (sizes > 1) & (copies <= 1)
     if weighting == "queries" and thin.any():
         q = int(np.argmax(thin))
@@ -217,7 +217,7 @@ def check_comparable(y: np.ndarray, queries: Queries) -> None:
     lone = int((queries.sizes == 1).sum())
     raise ValueError(
         f"no comparable pair: none of the {len(queries)} queries ({lone} with a single row) has two rows with "
-        f"different y among {queries.n_rows} samples; is qid the query id, and not a row or document id?"
+        f"different y among {queries.n_rows} samples; is qid really the query id, not a row or document id?"
     )
 
 
@@ -236,7 +236,7 @@ def check_pairs(pairs: object, m: int) -> np.ndarray:
 
 
 def check_number(name: str, value: object, *, zero: bool = False, hint: str = "") -> float:
-    """A positive finite number, or zero where that has a meaning."""
+    """A positive finite number, or zero where zero makes sense."""
     if isinstance(value, str | bool) or not np.isscalar(value) or not _in_range(float(value), zero):  # type: ignore[arg-type]
         kind = "a finite number, zero or positive" if zero else "a positive number"
         raise ValueError(f'{name} must be {kind}, or "auto"; got {value}{hint}')
@@ -255,24 +255,24 @@ def check_determined(rank: int, directions: int) -> None:
     """Without a penalty, the rows must determine every weight."""
     if rank < directions:
         raise ValueError(
-            f"alpha=0 asks for weights that the rows alone determine, and they determine {rank} of {directions}: some "
-            "columns do not vary within queries, or follow from others; drop these, or take an alpha above zero"
+            f"alpha=0 needs rows that determine every weight, but they determine {rank} of {directions}: some "
+            "columns do not vary within queries, or follow from others; drop these, or use an alpha above zero"
         )
 
 
 def check_determined_without(query: object) -> None:
     raise ValueError(
-        f"alpha=0 asks for weights that the rows alone determine, and without query {query!r} they do not: take an "
+        f"alpha=0 needs rows that determine every weight, but without query {query!r} they do not: use an "
         "alpha above zero"
     )
 
 
 def check_penalised(alpha: float) -> None:
-    """A model of all rows can have any scores: only a penalty determines it."""
+    """A model with a term per row can fit any scores: only a penalty determines it."""
     if alpha == 0:
         raise ValueError(
-            "alpha=0 does not determine a model with a kernel to every row, or with more columns than rows, which can "
-            "reach any scores: take an alpha above zero, or a basis"
+            "alpha=0 does not determine a model with a kernel on every row, or with more columns than rows, which can "
+            "fit any scores: use an alpha above zero, or a basis"
         )
 
 
@@ -284,14 +284,14 @@ def check_scores(y: np.ndarray, m: int, *, some: bool = True) -> np.ndarray:
     partly = missing.any(axis=1) & ~missing.all(axis=1)
     if partly.any():
         raise ValueError(
-            f"row {int(np.argmax(partly))} is scored in some columns of y only (such rows: {partly.sum()}): give all "
-            "or none, or fit each column by itself"
+            f"row {int(np.argmax(partly))} is scored in only some columns of y ({partly.sum()} such rows): score all "
+            "or none, or fit each column separately"
         )
     infinite = np.isinf(y).reshape(m, -1).any(axis=1)
     if infinite.any():
         raise ValueError(
-            f"y must not be infinite: row {int(np.argmax(infinite))} is (such rows: {infinite.sum()}); "
-            "mark unscored rows by NaN"
+            f"y must not be infinite: row {int(np.argmax(infinite))} is ({infinite.sum()} such rows); "
+            "mark unscored rows with NaN"
         )
     if some and np.isnan(y).all():
         raise ValueError(f"none of the {m} rows is scored, y is NaN for all: score some")
@@ -309,7 +309,7 @@ def check_held_out(scores: np.ndarray, scoring: str) -> None:
 
 
 def check_choice(name: str, value: object, valid: Iterable[Any]) -> None:
-    """One of a few values, with the list of them and the nearest in the message."""
+    """One of a few values; the message lists them and suggests the nearest."""
     valid = tuple(valid)
     if any(value is v or (isinstance(v, str) and value == v) for v in valid):
         return
@@ -325,7 +325,7 @@ def check_share(name: str, value: object) -> None:
 
 
 def unreadable(error: ValueError, X: Matrix) -> ValueError:
-    """An error about missing values or text in X, with the columns and the way out; any other error as it is."""
+    """An error about missing values or text in X that names the columns and what to do; any other error unchanged."""
     text = str(error)
     if "0 feature(s)" in text:
         return ValueError(f"{text} {NO_FEATURES}")
@@ -350,7 +350,7 @@ def unreadable(error: ValueError, X: Matrix) -> ValueError:
 
 
 def check_signs(positive: Any, n: int, names: Sequence[str] | None) -> np.ndarray | None:
-    """(n,) the signs that weights must have, 0 where any will do; None if that is all of them."""
+    """(n,) the signs that weights must have, 0 where either is allowed; None if no sign is required."""
     if positive is None or positive is False:
         return None
     if positive is True:
@@ -360,33 +360,33 @@ def check_signs(positive: Any, n: int, names: Sequence[str] | None) -> np.ndarra
     for column, sign in positive.items() if isinstance(positive, dict) else ((column, 1) for column in positive):
         if isinstance(column, str) and column not in have:
             known = f"it has {', '.join(map(str, have[:20]))}" if have else "the columns have no names: give numbers"
-            raise ValueError(f"positive names the column {column!r}, which X does not have; {known}")
+            raise ValueError(f"positive names column {column!r}, which X does not have; {known}")
         j = have.index(column) if isinstance(column, str) else column
         if isinstance(j, bool) or not isinstance(j, int | np.integer) or not 0 <= j < n:
             raise ValueError(f"positive names column {column!r}, but X has columns 0 to {n - 1}")
         if sign not in (1, -1):
             raise ValueError(f"the sign of a weight is +1 or -1, got {sign!r} for column {column!r}")
         if given.setdefault(int(j), sign) != sign:
-            raise ValueError(f"positive asks for both signs of column {column!r}")
+            raise ValueError(f"positive requires both signs for column {column!r}")
         signs[j] = sign
     return signs
 
 
 def check_unsigned(positive: object, what: str) -> None:
-    """Signs of weights must not have been asked for."""
+    """Refuse sign constraints where they are not supported."""
     if positive is not None and positive is not False:
         raise ValueError(f"positive does not go with {what}: fit a linear model on labels")
 
 
 def check_count(name: str, value: object, least: int = 1) -> int:
-    """A whole number that is large enough."""
+    """A whole number that is at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
     return int(value)
 
 
 def check_sums(sums: Statistics, before: Statistics) -> None:
-    """What is left after un-learning must be sums over rows: no count is negative, no combination of columns either."""
+    """What is left after un-learning must be sums over rows: no negative counts, a positive semi-definite Gram."""
     size = max(float(np.diag(before.gram).max(initial=0)), float(before.square.max(initial=0)), 1e-300)
     possible = min(sums.n_rows, sums.n_queries, sums.n_pairs) >= 0
     try:
@@ -410,13 +410,13 @@ def check_no_overflow(sums: Statistics) -> None:
     column = np.flatnonzero(~np.isfinite(np.diag(sums.gram)))
     what = f"feature {column[0]}" if len(column) else "y"
     raise ValueError(
-        f"the squares of {what} overflow when they are added up: it has very large values, or sample_weight has. "
+        f"the squares of {what} overflow when they are added up: its values or sample_weight are very large. "
         "Look for wrong values, divide by a constant, or use float64 instead of float32"
     )
 
 
 def check_forgettable(after: Statistics, before: Statistics, alpha: float) -> None:
-    """Subtraction must leave enough digits: what is forgotten must not be vastly larger than what stays."""
+    """Subtraction must leave enough digits: the forgotten rows must not be vastly larger than those that stay."""
     left, gone = np.diag(after.gram), np.diag(before.gram)
     lost = 4 * np.finfo(np.float64).eps * gone > 1e-6 * (np.abs(left) + alpha)
     if after.beta > 0 and after.weight > 0 and 4 * np.finfo(np.float64).eps * before.weight > 1e-6 * after.weight:
@@ -433,8 +433,8 @@ def check_forgettable(after: Statistics, before: Statistics, alpha: float) -> No
 
 
 def check_kernel_values(K: np.ndarray, basis: object = None) -> None:
-    """Kernel values of all rows with all rows, or with the points of a basis alone: never more than is needed."""
-    if isinstance(basis, np.ndarray) and basis.ndim == 2:  # of the points, with all columns
+    """Kernel values between all rows, or between all rows and the points of a basis."""
+    if isinstance(basis, np.ndarray) and basis.ndim == 2:  # kernel values among the points
         if basis.shape[0] == K.shape[1]:
             check_kernel_matrix(basis, "the basis of a precomputed kernel")
         return
@@ -449,7 +449,7 @@ def check_kernel_values(K: np.ndarray, basis: object = None) -> None:
             f"different ones; got {len(np.unique(numbers))}"
         )
     if np.any((numbers < -m) | (numbers >= m)):
-        raise ValueError(f"basis names rows outside 0 to {m - 1}")
+        raise ValueError(f"basis has rows outside 0 to {m - 1}")
     check_kernel_matrix(K[numbers])
 
 
@@ -468,7 +468,7 @@ def check_kernel_matrix(K: np.ndarray, name: str = "a precomputed kernel") -> No
 
 
 def qid_from_group(sizes: ArrayLike) -> np.ndarray:
-    """One query id per row from the sizes of consecutive queries (the `group` of LightGBM and XGBoost).
+    """One query id per row, from the sizes of consecutive queries (the `group` of LightGBM and XGBoost).
 
     Examples
     --------
@@ -482,7 +482,7 @@ def qid_from_group(sizes: ArrayLike) -> np.ndarray:
 
 
 def _differ(y: np.ndarray, queries: Queries) -> bool:
-    """Whether some query has two different labels."""
+    """True if some query has two different labels."""
     some_row = np.empty(len(queries), dtype=np.intp)
     some_row[queries.codes] = np.arange(queries.n_rows)
     return bool(np.any(y != y[some_row[queries.codes]]))

@@ -1,8 +1,8 @@
-"""Downloads that end with the right file or with none: retried, resumed, checked, and put in place whole.
+"""Downloads that end with the right file or none: retried, resumed, checked, and moved into place when complete.
 
-Bytes arrive in a file beside the target, with the suffix .part. Only when all are there and the checksum is right does
-it get its name, so that whatever stops a download, no file looks complete that is not. What has arrived serves a
-later try, if the server can go on from there.
+Bytes go to a file beside the target with the suffix .part, which is renamed only when it is complete and its checksum
+is right. So an interrupted download never leaves a file that looks complete. The next try resumes from the bytes that
+have arrived, if the server supports it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ except ImportError:  # Windows
 CHUNK = 1 << 16
 RETRIES = 5
 FIRST_PAUSE = 0.5  # seconds; doubled after every failure
-SLOWEST = 200  # bytes a second: a server that sends fewer over that time is given up
+SLOWEST = 200  # bytes per second: give up on a server that stays below this for `stalled_seconds`
 _sleep = time.sleep
 
 
@@ -62,16 +62,16 @@ class DownloadError(OSError):
 
 @dataclass(frozen=True)
 class Remote:
-    """A file of the network: where it is, what it is called here, and its checksum."""
+    """A remote file: its URL, its local name and its checksum."""
 
     url: str
     name: str
-    sha256: str | None = None  # None: noted at the first download, and compared from then on
+    sha256: str | None = None  # None: recorded at the first download and checked from then on
     homepage: str = ""
 
 
 def data_home(folder: str | os.PathLike | None = None) -> Path:
-    """The folder of data: the argument, the environment variable RANKRLS_DATA, or the cache folder of the platform."""
+    """The data folder: the argument, the environment variable RANKRLS_DATA, or the cache folder of the platform."""
     if folder is None:
         folder = os.environ.get("RANKRLS_DATA") or _platform_cache() / "rankrls"
     return Path(folder).expanduser()
@@ -86,7 +86,7 @@ def _platform_cache() -> Path:
 
 
 def fetched(remote: Remote, folder: Path, *, download: bool = True) -> Path:
-    """The path of the file in a folder, after a download if it is not there."""
+    """The path of the file in a folder, downloaded if it is not there."""
     path = folder / remote.name
     if path.exists():
         return path
@@ -113,11 +113,11 @@ def fetched(remote: Remote, folder: Path, *, download: bool = True) -> Path:
 
 
 class _Permanent(Exception):  # noqa: N818
-    """What no further try will change."""
+    """An error that another try will not fix."""
 
 
 class _Damaged(Exception):  # noqa: N818
-    """What arrived is not the file."""
+    """The downloaded bytes are not the expected file."""
 
 
 def _reason(error: Exception) -> str:
@@ -126,14 +126,14 @@ def _reason(error: Exception) -> str:
 
 
 def _transfer(remote: Remote, path: Path) -> None:
-    """One try: go on where the last one stopped, check, and put the file in place."""
+    """One try: resume where the last one stopped, check, and move the file into place."""
     part = path.with_name(path.name + ".part")
     with _owned(part) as file:
         if path.exists():  # another process was faster
             part.unlink()
             return
         expected = remote.sha256 or _noted(path)
-        # without a checksum nothing tells whether two halves are of one file: start anew
+        # without a checksum, nothing shows that two halves belong to the same file: start over
         have = file.seek(0, os.SEEK_END) if expected is not None else 0
         with _response(remote.url, have) as response:
             if response is not None:
@@ -141,8 +141,8 @@ def _transfer(remote: Remote, path: Path) -> None:
                 resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(goes_on)
                 if expected is None and not _tells_its_end(response):
                     raise _Permanent(
-                        "the server does not say how long the file is, and no checksum is known, so that a file cut "
-                        "short would look whole"
+                        "the server does not say how long the file is, and no checksum is known, so a truncated file "
+                        "would look complete"
                     )
                 _receive(response, file, have if resumed else 0, remote.name)
         file.seek(0)
@@ -153,14 +153,14 @@ def _transfer(remote: Remote, path: Path) -> None:
         if remote.sha256 is None:
             _note(path, digest, file.tell(), remote.url)
         if fcntl is None:
-            file.close()  # Windows renames no open file
+            file.close()  # Windows does not rename open files
         os.replace(part, path)
     sync_folder(path.parent)
 
 
 @contextmanager
 def _owned(part: Path) -> Iterator[Any]:
-    """A part to write to, which one process has at a time; removed when there is nothing in it."""
+    """A partial file, opened by one process at a time; removed if it stays empty."""
     while True:
         file = os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "r+b")
         if fcntl is None:
@@ -180,7 +180,7 @@ def _owned(part: Path) -> Iterator[Any]:
 
 
 class _response:  # noqa: N801
-    """The answer of a server to a request for a file from some byte on; None when we have it all."""
+    """A server's response to a request for a file from some byte on; None if we already have all of it."""
 
     def __init__(self, url: str, start: int):
         self.url, self.start, self.response = url, start, None
@@ -193,7 +193,7 @@ class _response:  # noqa: N801
             )
         except urllib.error.HTTPError as error:
             error.close()
-            if error.code == 416 and self.start:  # nothing is after what we have
+            if error.code == 416 and self.start:  # there is nothing after what we have
                 return None
             if error.code in (408, 425, 429) or error.code >= 500:
                 raise OSError(f"the server answers {error.code} {error.reason}") from None
@@ -206,7 +206,7 @@ class _response:  # noqa: N801
 
 
 def _receive(response: HTTPResponse, file: BinaryIO, start: int, label: str) -> None:
-    """Write what comes after the first `start` bytes of a file; an error unless all of it comes."""
+    """Write what comes after the first `start` bytes of a file; raise an error unless all of it arrives."""
     total = _end(response, start)
     progress = Progress(f"download of {label}", total, "bytes", done=start)
     file.seek(start)
@@ -228,13 +228,13 @@ def _end(response: HTTPResponse, start: int) -> int | None:
 
 
 def _tells_its_end(response: HTTPResponse) -> bool:
-    """Whether the end of an answer differs from a broken connection: by its length, or by its last chunk."""
+    """True if a complete response can be told from a broken connection, by its length or its last chunk."""
     chunked = response.headers.get("Transfer-Encoding", "").strip().lower() == "chunked"
     return chunked or _end(response, 0) is not None
 
 
 def _blocks(response: HTTPResponse) -> Iterator[bytes]:
-    """What arrives, as it arrives; an error if it only drips."""
+    """The bytes as they arrive; an error if the server is too slow."""
     since, arrived = time.monotonic(), 0
     while block := response.read1(CHUNK):
         yield block
@@ -242,7 +242,7 @@ def _blocks(response: HTTPResponse) -> Iterator[bytes]:
         passed = time.monotonic() - since
         if passed > limits.stalled_seconds:
             if arrived < SLOWEST * passed:
-                raise OSError(f"the server sent {arrived:,} bytes in {passed:.0f} seconds, too few to go on")
+                raise OSError(f"the server sent only {arrived:,} bytes in {passed:.0f} seconds")
             since, arrived = time.monotonic(), 0
 
 
@@ -251,7 +251,7 @@ def _notes(path: Path) -> Path:
 
 
 def _noted(path: Path) -> str | None:
-    """The checksum of an earlier download of a file whose publisher gives none."""
+    """The checksum recorded at an earlier download, for files published without one."""
     try:
         return json.loads(_notes(path).read_text())["sha256"]
     except (OSError, ValueError, KeyError):
@@ -267,7 +267,7 @@ def _note(path: Path, digest: str, size: int, url: str) -> None:
 
 
 def unpacked(archive: Path, folder: Path) -> Path:
-    """The folder with the content of a zip or tar file, unpacked if it is not there; never half of it."""
+    """The folder with the content of a zip or tar file, unpacked if it is not there; never only half of it."""
     if folder.exists():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -295,7 +295,7 @@ def unpacked(archive: Path, folder: Path) -> Path:
 
 
 def _put(beside: Path, folder: Path) -> None:
-    """Rename a folder; one that another process has put there meanwhile is as good."""
+    """Rename a folder; if another process has put one there meanwhile, keep that."""
     try:
         os.replace(beside, folder)
     except OSError:
@@ -304,7 +304,7 @@ def _put(beside: Path, folder: Path) -> None:
 
 
 def _refuse_outside(archive: Path, name: str) -> None:
-    """No file of an archive may land outside of its folder."""
+    """No file in an archive may be written outside its folder."""
     posix, windows = PurePosixPath(name), PureWindowsPath(name)
     if posix.is_absolute() or windows.drive or windows.root or ".." in (*posix.parts, *windows.parts):
-        raise DownloadError(f"{archive} holds {name!r}, which would be written outside of its folder: not unpacked")
+        raise DownloadError(f"{archive} holds {name!r}, which would be written outside its folder: not unpacked")

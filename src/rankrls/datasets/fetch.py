@@ -1,8 +1,7 @@
-"""Public data sets: fetched once into a folder of data, or found there.
+"""Public data sets: downloaded once into a data folder, or found there.
 
 The folder is the argument `folder`, the environment variable RANKRLS_DATA, or `rankrls` in the cache folder of the
-platform; a set has a folder of its own in it. Files that you put there yourself, as archives or unpacked, are as good
-as downloaded ones.
+platform; each set has its own folder in it. Files that you put there yourself, packed or unpacked, work just as well.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _JESTER = {
         3: "7f548d3762d3506cf7cd37d8cb9e3adb67984a7da7aa2d2096d5e0b1b884758d",
     }.items()
 }
-_UNRATED = 99  # in the files of Jester
+_UNRATED = 99  # marks a missing rating in the Jester files
 
 _MICROSOFT = "https://www.microsoft.com/en-us/research/project/"
 _LETOR = {
@@ -76,9 +75,9 @@ class Ratings:
     rating : ndarray of shape (n_ratings,)
         The ratings.
     item_names : list of str
-        One an item.
+        One per item.
     item_features : ndarray of shape (n_items, n_features) or None
-        Features of the items, where there are any.
+        Features of the items, if there are any.
     feature_names : list of str or None
         Their names.
 
@@ -98,7 +97,7 @@ class Ratings:
     feature_names: list[str] | None = None
 
     def matrix(self) -> np.ndarray:
-        """(n_users, n_items) ratings, NaN where there is none."""
+        """(n_users, n_items) ratings, NaN where missing."""
         Y = np.full((int(self.user.max()) + 1, len(self.item_names)), np.nan)
         Y[self.user, self.item] = self.rating
         return Y
@@ -145,16 +144,16 @@ class Documents:
 def fetch_movielens(version: str = "100k", *, folder: Folder = None, download: bool = True) -> Ratings:
     """Ratings of movies from 1 to 5 stars, with the genres of the movies as features.
 
-    The licence of GroupLens allows research, forbids commercial use and redistribution, and asks for a citation.
+    The GroupLens licence allows research, forbids commercial use and redistribution, and asks for a citation.
 
     Parameters
     ----------
     version : {"100k", "1m"}, default="100k"
         943 users and 1,682 movies, or 6,040 users and 3,883 movies.
     folder : str or path, default=None
-        The folder of data; see `rankrls.datasets.fetch`.
+        The data folder; see `rankrls.datasets.fetch`.
     download : bool, default=True
-        Whether to download what is not there.
+        Whether to download missing files.
 
     Returns
     -------
@@ -162,7 +161,7 @@ def fetch_movielens(version: str = "100k", *, folder: Folder = None, download: b
 
     Examples
     --------
-    With files of the same form in the place of the download:
+    With files of the same format in place of the download:
 
     >>> import pathlib, tempfile
     >>> from rankrls.datasets import fetch_movielens
@@ -202,7 +201,7 @@ def fetch_jester(parts: Any = (1, 2, 3), *, folder: Folder = None, download: boo
     Free for research that cites K. Goldberg, T. Roeder, D. Gupta, C. Perkins: Eigentaste. Information Retrieval 4,
     2001.
     The files are old Excel sheets, which need `pip install 'rankrls[xls]'`; files jester-data-1.csv and so on with the
-    same content, which you put into the folder `jester`, are read without.
+    same content, which you put into the folder `jester`, do not need it.
 
     Parameters
     ----------
@@ -217,7 +216,7 @@ def fetch_jester(parts: Any = (1, 2, 3), *, folder: Folder = None, download: boo
 
     Examples
     --------
-    With a file of the same form in the place of the download; 99 is "not rated":
+    With a file of the same format in place of the download; 99 means "not rated":
 
     >>> import pathlib, tempfile
     >>> from rankrls.datasets import fetch_jester
@@ -250,9 +249,9 @@ def fetch_20newsgroups(
     subset : {"train", "test"}, default="train"
         11,314 or 7,532 posts.
     categories : list of str, default=None
-        Names of newsgroups; None is all.
+        Names of newsgroups; None: all of them.
     folder, download
-        As in `fetch_movielens`. An archive 20news-bydate.tar.* in the folder `20newsgroups` is used if there is one.
+        As in `fetch_movielens`. If there is an archive 20news-bydate.tar.* in the folder `20newsgroups`, it is used.
 
     Returns
     -------
@@ -260,7 +259,7 @@ def fetch_20newsgroups(
 
     Examples
     --------
-    With an archive of the same form in the place of the download:
+    With an archive of the same format in place of the download:
 
     >>> import io, pathlib, tarfile, tempfile
     >>> from rankrls.datasets import fetch_20newsgroups
@@ -300,10 +299,10 @@ def fetch_20newsgroups(
 def fetch_letor(
     name: str, fold: int = 1, *, variant: str | None = None, missing: str | float = "nan", folder: Folder = None
 ) -> Fold:
-    """A fold of a LETOR or MSLR set that you have put into the folder of data.
+    """A fold of a LETOR or MSLR set that you have put into the data folder.
 
-    Their licence is for you to accept, so that nothing is downloaded: when the files are not there, the message says
-    where to get them and where to put them.
+    You have to accept their licence yourself, so nothing is downloaded: if the files are missing, the error says where
+    to get them and where to put them.
 
     Parameters
     ----------
@@ -312,9 +311,9 @@ def fetch_letor(
     fold : int, default=1
         The fold, from 1 to 5.
     variant : str, default=None
-        The version, such as "Feature-null", where a set has several; None is the official one, "QueryLevelNorm".
+        The version, such as "Feature-null", if a set has several; None: the official one, "QueryLevelNorm".
     missing : "nan", "minimum" or float, default="nan"
-        What becomes of NULL, as in `load_letor`.
+        What NULL becomes, as in `load_letor`.
     folder : str or path, default=None
         As in `fetch_movielens`; the files may be in any folder below folder/name, packed or not.
 
@@ -345,7 +344,7 @@ def fetch_letor(
         folds = _fold_folders(home, fold)
     if not folds:
         raise DownloadError(
-            f"{name} has no folder Fold{fold} below {home}. Its licence is for you to accept, so that nothing is "
+            f"{name} has no folder Fold{fold} below {home}. You have to accept its licence yourself, so nothing is "
             f"downloaded: get it from {_LETOR[name]}, and put the archive (.zip or .tar.*; unpack .rar yourself) or "
             f"its folders into {home}"
         )
@@ -362,14 +361,14 @@ def _fold_folders(home: Path, fold: int) -> list[Path]:
 
 
 def _one_of(folds: list[Path], variant: str | None, home: Path) -> Path:
-    """The folder of the version asked for."""
+    """The folder of the requested version."""
     versions = {path.relative_to(home).as_posix().lower(): path for path in folds}
     matching = [path for text, path in versions.items() if (variant or _OFFICIAL).lower() in text.split("/")]
     if variant is None and len(folds) == 1:
         return folds[0]
     if len(matching) != 1:
         found = ", ".join(path.relative_to(home).parent.as_posix() for path in folds)
-        raise ValueError(f"variant={variant!r} does not name one of the versions in {home}, which are {found}")
+        raise ValueError(f"variant={variant!r} is not one of the versions in {home}: {found}")
     return matching[0]
 
 
@@ -383,7 +382,7 @@ def _fold_file(place: Path, part: str) -> Path:
 
 
 def _provided(home: Path, pattern: str, remote: Remote, download: bool) -> Path:
-    """The folder that holds a file, after download and unpacking if it did not."""
+    """The folder that holds a file, downloaded and unpacked if needed."""
     if not _matches(home, pattern):
         unpacked(fetched(remote, home, download=download), home / remote.name.removesuffix(".zip"))
     return home
@@ -404,7 +403,7 @@ def _lines(home: Path, pattern: str) -> list[str]:
     with files.opened(_found(home, pattern)) as file:
         lines = (
             files.all_bytes(file, pattern).decode("latin-1").split("\n")
-        )  # splitlines would also cut at other characters
+        )  # splitlines would also split at other characters
     return [line for line in map(str.strip, lines) if line]
 
 

@@ -32,7 +32,7 @@ def make_search(
 ) -> RankingData:
     """A search log: queries with a ragged number of documents, named features and grades 0 to 4.
 
-    What makes it realistic, and hard for pointwise models: the level of most features depends on the query more than on
+    What makes it realistic, and hard for pointwise models: the level of most features depends more on the query than on
     the document (a popular query has high scores throughout), grades are relative to the query, features live on very
     different scales, and some queries have a single document or only one grade.
 
@@ -41,11 +41,11 @@ def make_search(
     n_queries : int, default=200
         Number of queries.
     mean_documents : float, default=20
-        Mean number of documents a query; lengths are log-normal.
+        Mean number of documents per query; lengths are log-normal.
     n_noise : int, default=0
-        Further features without any signal, named noise_0, noise_1, ...
+        Additional features without any signal, named noise_0, noise_1, ...
     noise : float, default=1.0
-        Standard deviation of what the features do not explain of relevance.
+        Standard deviation of the part of relevance that the features do not explain.
     random_state : int, Generator or None, default=None
         Seed.
 
@@ -74,7 +74,7 @@ def make_search(
     m = len(query)
 
     topic = rng.normal(size=(m, 4))  # text match, semantic match, authority, quality of each document
-    level = rng.normal(size=(n_queries, 4))[query]  # of the query: an offset shared by its documents
+    level = rng.normal(size=(n_queries, 4))[query]  # an offset shared by the documents of a query
     jitter = lambda scale: scale * rng.normal(size=m)
     match, meaning, authority, quality = (topic + 1.5 * level).T
     X = np.column_stack(
@@ -97,7 +97,7 @@ def make_search(
     relevance = topic @ [1.0, 0.8, 0.5, 0.6] + noise * rng.normal(size=m)
     thresholds = np.array([-0.3, 0.6, 1.6, 2.8]) + 0.8 * rng.normal(size=n_queries)[query][:, None]
     y = (relevance[:, None] > thresholds).sum(axis=1).astype(float)
-    flat = rng.random(n_queries) < 0.04  # judged, and nothing was relevant
+    flat = rng.random(n_queries) < 0.04  # judged, but nothing was relevant
     y[flat[query]] = 0.0
     qid = np.array([f"q{number:04d}" for number in range(n_queries)])[query]
     names = SEARCH_FEATURES + [f"noise_{i}" for i in range(n_noise)]
@@ -115,20 +115,20 @@ def make_ranking(
     shuffle: bool = False,
     random_state: int | np.random.Generator | None = None,
 ) -> RankingData:
-    """A plain ranking problem: y is a linear function of some features, plus a level of the query, plus noise.
+    """A plain ranking problem: y is a linear function of some features, plus a level per query, plus noise.
 
     Parameters
     ----------
     n_queries : int, default=50
         Number of queries.
     mean_items : float, default=10
-        Mean number of items a query; a query has at least two.
+        Mean number of items per query; a query has at least two.
     n_features, n_informative : int, default=10, 5
-        Standard normal features, and how many of them, at random, have a weight.
+        Number of standard normal features, and how many of them, chosen at random, have a weight.
     noise : float, default=0.5
         Standard deviation of the noise; that of the linear function is 1 within a query.
     n_levels : int or None, default=5
-        y is cut into this many grades 0, 1, ... of about equal frequency, so that items tie; None leaves real numbers.
+        y is cut into this many grades 0, 1, ... of about equal frequency, so items tie; None keeps real numbers.
     shuffle : bool, default=False
         Scatter the rows of the queries.
     random_state : int, Generator or None, default=None

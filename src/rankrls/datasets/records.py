@@ -1,4 +1,4 @@
-"""What the readers and generators give."""
+"""What the readers and generators return."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class RankingData:
     y : ndarray of shape (m,)
         Relevance.
     qid : ndarray of shape (m,) or None
-        Query of each row; None when the data have no query ids.
+        Query of each row; None if the data have no query ids.
     feature_names : list of str or None
         Names of the columns of X.
     comments : ndarray of str, shape (m,), or None
-        What a file says after the # of each line.
+        The text after the # of each line of a file.
     skipped : int
-        Lines of a file that were left out because they could not be read.
+        Number of lines of a file that were left out because they could not be read.
     documents : ndarray of str, shape (m,), or None
-        Document of each row where the data have a column for it; `doc_ids` looks into comments where they have none.
+        Document of each row, if the data have a column for it; otherwise `doc_ids` looks in the comments.
 
     Examples
     --------
@@ -55,9 +55,9 @@ class RankingData:
 
     @cached_property
     def doc_ids(self) -> np.ndarray | None:
-        """(m,) the document of each row, or from comments such as "docid = GX008-86" ("" without); None if none.
+        """(m,) the document of each row, or from comments such as "docid = GX008-86" (else ""); None if there is none.
 
-        Rows without features are judgments, as Quepid exports them, whose comments are a document and perhaps words.
+        Rows without features are judgments, as Quepid exports them: their comments start with a document.
 
         Examples
         --------

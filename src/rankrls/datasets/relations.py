@@ -8,21 +8,21 @@ import numpy as np
 
 from ..checks import check_choice, check_share
 
-ROCK_PAPER_SCISSORS = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])  # what the row's move gains against the column's
+ROCK_PAPER_SCISSORS = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])  # what the row's move scores against the column's
 
 
 @dataclass(frozen=True)
 class Games:
-    """Games between players, and the truth about other players.
+    """Games between players, and the true win probabilities of another group of players.
 
     Attributes
     ----------
     X : ndarray of shape (n_players, 3)
         How often each player plays rock, paper and scissors.
     edges : ndarray of int, shape (2 * n_games, 2)
-        Players (a, b) of each game, and again as (b, a).
+        Players (a, b) of each game, each listed again as (b, a).
     y : ndarray of shape (2 * n_games,)
-        1 where a won, -1 where b did.
+        1 where a won, -1 where b won.
     X_test : ndarray of shape (n_test, 3)
         Another group of players.
     Y_test : ndarray of shape (n_test, n_test)
@@ -52,11 +52,11 @@ class Relation:
     Attributes
     ----------
     X : ndarray of shape (n, n_features)
-        Conditioning objects: one a row of Y.
+        Conditioning objects, one per row of Y.
     Z : ndarray of shape (n_other, n_features) or None
-        Ranked objects: one a column of Y; None when they are the conditioning ones.
+        Ranked objects, one per column of Y; None if they are the conditioning objects.
     Y : ndarray of shape (n, n) or (n, n_other)
-        The relation with noise; NaN where it is not known.
+        The relation with noise; NaN where unknown.
     truth : ndarray of the same shape
         The relation without noise, everywhere.
 
@@ -82,9 +82,9 @@ def make_rock_paper_scissors(
     n_test: int = 100,
     random_state: int | np.random.Generator | None = None,
 ) -> Games:
-    """Rock-paper-scissors between players with habits: a reciprocal relation that no single ranking can show.
+    """Rock-paper-scissors between players with habits: a reciprocal relation that no single ranking can represent.
 
-    A player chooses move k with probability exp(w u_k) / sum_j exp(w u_j), u uniform on [0, 1]. A game is two
+    A player chooses move k with probability exp(w u_k) / sum_j exp(w u_j), u uniform on [0, 1]. A game is between two
     different players at random, who play until one wins. The paper's w1, w10 and w100 are w = 1, 10 and 100.
 
     Parameters
@@ -92,7 +92,7 @@ def make_rock_paper_scissors(
     n_players, n_games : int, default=100, 1000
         Players and games between them.
     w : float, default=10
-        How much the players prefer a move: 0 is not at all.
+        How strongly the players prefer one move: 0 is not at all.
     n_test : int, default=100
         Players of the other group.
     random_state : int, Generator or None, default=None
@@ -136,7 +136,7 @@ def _habits(rng: np.random.Generator, n: int, w: float) -> np.ndarray:
 
 
 def _chances(X: np.ndarray, Z: np.ndarray, side: int) -> np.ndarray:
-    """The probability that the first wins (side 1) or loses (-1) a single round."""
+    """The probability that the first player wins (side 1) or loses (-1) a single round."""
     return X @ (side == ROCK_PAPER_SCISSORS) @ Z.T
 
 
@@ -151,19 +151,19 @@ def make_relation(
     missing: float = 0.0,
     random_state: int | np.random.Generator | None = None,
 ) -> Relation:
-    """A random relation f(x, z) = sum_k g_k(x) h_k(z) between objects, seen with noise and perhaps in part.
+    """A random relation f(x, z) = sum_k g_k(x) h_k(z) between objects, observed with noise and perhaps only in part.
 
-    g_k and h_k are random smooth functions of the features (of a Gaussian kernel), so that objects alike are related
-    alike, and a kernel model can predict the relation of new ones.
+    g_k and h_k are random smooth functions of the features (from a Gaussian kernel), so similar objects have similar
+    relations, and a kernel model can predict those of new objects.
 
     Parameters
     ----------
     n : int, default=50
         Conditioning objects.
     n_other : int, default=None
-        Ranked objects of another domain; None is the conditioning ones themselves.
+        Ranked objects of another domain; None: the conditioning objects themselves.
     n_features : int, default=5
-        Standard normal features of an object.
+        Number of standard normal features per object.
     rank : int, default=3
         Number of products g_k h_k.
     relation : {None, "symmetric", "reciprocal"}, default=None
@@ -215,7 +215,7 @@ def _check_relation(n, n_other, n_features, rank, relation, noise, missing) -> N
     check_choice("relation", relation, (None, "symmetric", "reciprocal"))
     check_share("missing", missing)
     if relation is not None and n_other is not None:
-        raise ValueError(f"a {relation} relation needs one domain: leave n_other out, got {n_other}")
+        raise ValueError(f"a {relation} relation needs a single domain: leave out n_other, got {n_other}")
 
 
 def _functions(rng: np.random.Generator, n_features: int, rank: int, n_waves: int = 50):

@@ -17,9 +17,9 @@ def per_query_minmax(X: Matrix, qid: np.ndarray | None = None) -> np.ndarray:
     Parameters
     ----------
     X : array-like of shape (m, n)
-        Items; NaN stay NaN and do not count.
+        Items; NaN stays NaN and is ignored.
     qid : array-like of shape (m,), default=None
-        Query of each row; None is one query.
+        Query of each row; None: all rows are one query.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def minmax_scale(X: np.ndarray, queries: Queries) -> np.ndarray:
         V = batch.stack(X)  # (g, l, n)
         low, high = np.fmin.reduce(V, axis=1, keepdims=True), np.fmax.reduce(V, axis=1, keepdims=True)
         with np.errstate(over="ignore"):
-            half = np.isinf(high - low)  # too wide for a float: take half of everything
+            half = np.isinf(high - low)  # the range overflows: halve everything
         if half.any():
             V, low, high = (np.where(half, part / 2, part) for part in (V, low, high))
         V = (V - low) / np.where(high > low, high - low, 1)
@@ -57,9 +57,9 @@ def minmax_scale(X: np.ndarray, queries: Queries) -> np.ndarray:
 def fill_with_minimum(X: np.ndarray, qid: Ids) -> np.ndarray:
     """NaN replaced, in place, by the smallest value of the feature in the query, or by 0 if that is smaller.
 
-    So the Feature-min files of LETOR 3.0 come from the Feature-null ones: a missing BM25 is 0, a missing
-    log-likelihood that of the worst document. (243 of their 51,490 values differ: there 0 stands for the logarithm
-    of BM25 also in five queries where others have a negative one.)
+    This is how the Feature-min files of LETOR 3.0 are made from the Feature-null ones: a missing BM25 is 0, a missing
+    log-likelihood is that of the worst document. (243 of their 51,490 values differ: in five queries they use 0 for
+    the logarithm of BM25 although other documents have a negative one.)
     """
     if not np.isnan(X).any():
         return X

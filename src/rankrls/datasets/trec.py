@@ -1,4 +1,4 @@
-"""Rankings and judgements in the text of TREC, which trec_eval, ir_measures and many others read."""
+"""Rankings and judgements in TREC text format, which trec_eval, ir_measures and many other tools read."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..system.types import ArrayLike
 def to_trec_run(
     scores: ArrayLike, qid: np.ndarray | None = None, doc_ids: ArrayLike | None = None, *, tag: str = "rankrls"
 ) -> str:
-    """A TREC run: lines `qid Q0 docid rank score tag`, query after query, the best first.
+    """A TREC run: lines `qid Q0 docid rank score tag`, query by query, best first.
 
     Parameters
     ----------
     scores : array-like of shape (m,)
         Predicted scores.
     qid : array-like of shape (m,), default=None
-        Query of each row; None is one query, named 1.
+        Query of each row; None: one query, named 1.
     doc_ids : array-like of shape (m,), default=None
         Document of each row; None numbers the rows from 1.
     tag : str, default="rankrls"
@@ -30,8 +30,8 @@ def to_trec_run(
     Returns
     -------
     text : str
-        Scores are written such that they are read back as they are. Programs sort by them, and not by the rank:
-        trec_eval after rounding to single precision, documents of equal score by descending name.
+        Scores are written so that they read back exactly. Programs sort by score, not by rank: trec_eval rounds to
+        single precision first and sorts documents of equal score by descending name.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def to_qrels(y: np.ndarray, qid: np.ndarray | None = None, doc_ids: ArrayLike | 
     Parameters
     ----------
     y : array-like of shape (m,)
-        Relevance, whole numbers; rows where it is NaN are not judged, and left out.
+        Relevance, whole numbers; rows with NaN are not judged and are left out.
     qid, doc_ids
         As in `to_trec_run`.
 
@@ -78,7 +78,7 @@ def to_qrels(y: np.ndarray, qid: np.ndarray | None = None, doc_ids: ArrayLike | 
     odd = judged[np.isinf(y[judged]) | (y[judged] != np.round(y[judged]))]
     if len(odd):
         raise ValueError(
-            f"judgements are whole numbers, got y = {y[odd[0]]} at row {odd[0]}: round or grade them first"
+            f"judgements must be whole numbers, got y = {y[odd[0]]} at row {odd[0]}: round or grade them first"
         )
     names = queries.labels.tolist()
     lines = (f"{names[queries.codes[i]]} 0 {documents[i]} {int(y[i])}\n" for i in judged.tolist())
@@ -86,7 +86,7 @@ def to_qrels(y: np.ndarray, qid: np.ndarray | None = None, doc_ids: ArrayLike | 
 
 
 def run_lines(scores: np.ndarray, queries: Queries, documents: np.ndarray, tag: str) -> Iterator[str]:
-    """The lines of a run, query after query, the best first."""
+    """The lines of a run, query by query, best first."""
     _check_word("the tag of a run", tag)
     names = [_check_word("a query id", str(label)) for label in queries.labels.tolist()]
     ranks, numbers = queries.ranks(scores), shortest(scores)
@@ -96,12 +96,12 @@ def run_lines(scores: np.ndarray, queries: Queries, documents: np.ndarray, tag: 
 
 
 def shortest(scores: np.ndarray) -> list[str]:
-    """The shortest texts that read back as the numbers."""
+    """The shortest texts that read back as exactly these numbers."""
     return list(map(str, scores.tolist() if scores.dtype == np.float64 else scores))
 
 
 def _named(qid: object, doc_ids: ArrayLike | None, m: int) -> tuple[Queries, np.ndarray]:
-    """Queries and documents by words that can be told apart."""
+    """Queries and documents with distinct one-word names."""
     queries = check_queries(qid, m)
     if qid is None:
         queries = Queries(np.array(["1"]), queries.codes)
@@ -114,12 +114,12 @@ def _named(qid: object, doc_ids: ArrayLike | None, m: int) -> tuple[Queries, np.
     for code, document in zip(queries.codes.tolist(), documents.tolist(), strict=True):
         key = code, _check_word("a document id", str(document))
         if key in seen:
-            raise ValueError(f"document {document!r} is twice in query {queries.labels.tolist()[code]!r}")
+            raise ValueError(f"document {document!r} occurs twice in query {queries.labels.tolist()[code]!r}")
         seen.add(key)
     return queries, documents
 
 
 def _check_word(what: str, text: str) -> str:
     if text.split() != [text]:
-        raise ValueError(f"{what} is one word in a TREC file, got {text!r}")
+        raise ValueError(f"{what} must be one word in a TREC file, got {text!r}")
     return text

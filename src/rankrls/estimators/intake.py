@@ -109,7 +109,7 @@ class PartlyScored:
         mind_one_query(y, qid)
         rows = cls(X, y, checks.check_queries(qid, m), checks.check_weights(sample_weight, m))
         if fresh and not len(rows.scored):
-            raise ValueError(f"none of the {m} rows is scored (y is NaN, or weighs nothing): score some")
+            raise ValueError(f"none of the {m} rows is scored (y is NaN, or the weight is zero): score some")
         return rows
 
     @property

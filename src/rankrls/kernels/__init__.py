@@ -2,7 +2,7 @@
 
 A kernel is a small dataclass of its parameters. `gamma="scale"` is 1 / (n_features * variance of X), fixed by
 `kernel.fitted(X)` when an estimator is fitted; `gamma="auto"` leaves the choice among `kernel.candidates(X)` to
-hold-out; a kernel with numbers only is ready to be called.
+hold-out; a kernel whose parameters are all numbers is ready to call.
 
 Examples
 --------

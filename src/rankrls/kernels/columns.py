@@ -1,4 +1,4 @@
-"""Kernels of columns, of kernel values that are given, and of functions of the caller."""
+"""Kernels on columns of numbers, on precomputed kernel values, and from functions given by the caller."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GRIDS = ("gamma", "degree", "coef0")  # parameters that may be lists of values t
 class Kernel:
     """Interface: a positive semi-definite function of two points, evaluated on all pairs of rows.
 
-    A kernel of your own is a dataclass with its parameters as fields and `__call__`.
+    To write your own, make a dataclass with the parameters as fields and a `__call__`.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Kernel:
         raise TypeError(f"{type(self).__name__} is abstract: define __call__")
 
     def fitted(self, X: Array, weights: np.ndarray | None = None) -> Kernel:
-        """The kernel with its data-dependent parameters fixed; a row counts for as many copies as it weighs."""
+        """The kernel with its data-dependent parameters fixed; a row of weight w counts as w copies."""
         gamma = getattr(self, "gamma", None)
         number = isinstance(gamma, int | float | np.number) and not isinstance(gamma, bool)
         if gamma is None or (number and 0 < gamma < np.inf):
@@ -59,8 +59,8 @@ class Kernel:
         return replace(self, gamma=Moments.of(X, weights).gamma)  # type: ignore[type-var]
 
     def candidates(self, X: Array, weights: np.ndarray | None = None) -> list[Kernel]:
-        """The kernels to choose from: one; with gamma="auto" widths around the median distance of X; with a list of
-        values of a parameter one for each.
+        """The kernels to choose from: one, unless gamma="auto" (widths around the median distance of X) or a parameter
+        is a list (one kernel for each value).
         """
         grids = {name: getattr(self, name) for name in GRIDS if isinstance(getattr(self, name, None), list | tuple)}
         if grids:
@@ -73,7 +73,7 @@ class Kernel:
 
     @property
     def chooses(self) -> bool:
-        """Whether `candidates` may be several, for hold-out to choose from."""
+        """True if `candidates` may return several kernels, for hold-out to choose from."""
         return getattr(self, "gamma", None) == "auto" or any(
             isinstance(getattr(self, name, None), list | tuple) for name in GRIDS
         )
@@ -196,7 +196,7 @@ class Cosine(Kernel):
 
 @dataclass
 class Precomputed(Kernel):
-    """X holds kernel values already: its columns are the training points, or those of them in `columns`.
+    """X already holds kernel values: its columns are the training points, or those listed in `columns`.
 
     Examples
     --------
@@ -215,7 +215,7 @@ class Precomputed(Kernel):
 
 @dataclass
 class Function(Kernel):
-    """A plain function k(X, Z) -> (m, r) matrix; objects that are not rows of numbers are passed as lists.
+    """A plain function k(X, Z) -> (m, r) matrix; objects other than rows of numbers are passed as lists.
 
     Examples
     --------
@@ -278,7 +278,7 @@ KernelLike: TypeAlias = Kernel | str | Callable[..., np.ndarray]  # what `kernel
 
 
 def as_kernel(kernel: KernelLike) -> Kernel:
-    """A kernel object from an object, a shorthand or a function.
+    """A kernel object, from an object, a shorthand or a function.
 
     Examples
     --------
@@ -302,7 +302,7 @@ def as_kernel(kernel: KernelLike) -> Kernel:
 
 
 def is_precomputed(kernel: object) -> bool:
-    """Whether X is to hold kernel values: estimators with such a kernel are pairwise."""
+    """True if X must hold kernel values: estimators with such a kernel are pairwise."""
     return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
 
 
@@ -312,7 +312,7 @@ def _weighted(X: Array, weights: ArrayLike | None) -> Array:
         return X
     w = np.asarray(weights, dtype=np.float64)
     if w.shape != (X.shape[1],) or not np.isfinite(w).all():
-        raise ValueError(f"weights of a kernel are one finite number per column: {X.shape[1]} columns, got {w.shape}")
+        raise ValueError(f"kernel weights must be one finite number per column: {X.shape[1]} columns, got {w.shape}")
     return X.multiply(w).tocsr() if sparse.issparse(X) else X * w.astype(X.dtype)
 
 
@@ -328,9 +328,9 @@ def _square_norms(X: Array) -> np.ndarray:
 
 
 def _square_distances(X: Array, Z: Array) -> np.ndarray:
-    """(m, r) ||x - z||^2 = ||x||^2 + ||z||^2 - 2 x'z, about the mean of Z: far from the origin the squares cancel.
+    """(m, r) ||x - z||^2 = ||x||^2 + ||z||^2 - 2 x'z, centred on the mean of Z: far from the origin the squares cancel.
 
-    Sparse columns stay as they are, but for those far from zero in most rows, which are not sparse.
+    Sparse columns are not shifted, except those far from zero in most rows, which are not sparse anyway.
     """
     if not (sparse.issparse(X) or sparse.issparse(Z)):
         middle = Z.mean(axis=0) if len(Z) else 0.0
@@ -365,7 +365,7 @@ def _median_gamma(X: Array) -> float:
 
 @dataclass(frozen=True)
 class Moments:
-    """The weight of some rows, and of each column the mean and the sum of squares about it."""
+    """The total weight of some rows, and for each column its mean and its sum of squares about the mean."""
 
     count: float
     mean: np.ndarray  # (n,)
@@ -407,7 +407,7 @@ class Moments:
         return np.where(deviation > 32 * self.eps * np.abs(self.mean), deviation, 1.0)
 
     def divided(self, scale: np.ndarray) -> Moments:
-        """Those of the columns divided by a scale."""
+        """The moments of the columns divided by a scale."""
         return Moments(self.count, self.mean / scale, self.square / scale**2, self.eps)
 
     @property

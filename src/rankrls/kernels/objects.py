@@ -1,6 +1,6 @@
 """Kernels on objects that are not rows of numbers: strings and other sequences, and labelled graphs.
 
-Each counts features of an object, and k(x, z) is the product of the counts: sparse, whatever the number of features.
+Each counts features of an object, and k(x, z) is the inner product of the counts, which are stored sparse.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Graph = tuple[Sequence[Iterable[Hashable]], Sequence[tuple[int, int]]]
 
 
 class ObjectKernel(Kernel):
-    """Interface: k(x, z) = sum over features of count(x) count(z), or its cosine; a subclass counts.
+    """Interface: k(x, z) = sum over features of count(x) count(z), or its cosine; a subclass defines the counts.
 
     Examples
     --------
@@ -52,14 +52,14 @@ class ObjectKernel(Kernel):
         return np.asarray((A @ B.T).toarray())
 
     def features(self, X: Matrix) -> sparse.csr_array:
-        """(m, n) the counts of the objects of X, a column for each feature that one of them has."""
+        """(m, n) the counts of the objects of X, with a column for each feature that occurs."""
         place: dict[Hashable, int] = {}
         A = self._features(X, place)
         A.resize(A.shape[0], len(place))
         return A
 
     def _features(self, X: Matrix, place: dict[Hashable, int]) -> sparse.csr_array:
-        """(m, n) counts; `place` gives every feature its column, and grows."""
+        """(m, n) counts; `place` maps each feature to its column, and new features are added to it."""
         starts, columns, values = [0], [], []
         for item in unwrapped(X):
             found = self.counts(item)
@@ -96,9 +96,10 @@ class Spectrum(ObjectKernel):
 class Walks(ObjectKernel):
     """k(G, H) = sum over n <= length and labels a, b of decay^n #(walks of n steps from an a to a b in G) #(... in H).
 
-    The kernel of walks with equal labels at both ends [Gaertner03], with which the parse ranking experiments of the
-    papers compare parses. A graph is a pair (labels, edges): the labels of each vertex, and pairs of vertices that
-    are joined, in either direction. `parse_graph` makes one of a parse. `normalise` divides by sqrt(k(G, G) k(H, H)).
+    The kernel of walks with equal labels at both ends [Gaertner03], used to compare parses in the parse ranking
+    experiments of the papers. A graph is a pair (labels, edges): the labels of each vertex, and the pairs of vertices
+    that are joined, in either direction. `parse_graph` makes one from a parse. `normalise` divides by
+    sqrt(k(G, G) k(H, H)).
 
     Examples
     --------
@@ -132,7 +133,7 @@ class Walks(ObjectKernel):
 
 
 def parse_graph(tokens: Sequence[str], tags: Sequence[str], links: Iterable[tuple[int, int, str]]) -> Graph:
-    """The graph of a parse: a vertex for every token, labelled by word and tag, and one between the ends of each link.
+    """The graph of a parse: a vertex for every token, labelled by word and tag, and one for each link between tokens.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..system.types import ArrayLike, Seed
 
-_CHUNK = 1 << 22  # signs at a time
+_CHUNK = 1 << 22  # signs drawn at once
 
 
 def standard_error(values: object) -> Any:
@@ -17,7 +17,7 @@ def standard_error(values: object) -> Any:
     Parameters
     ----------
     values : array-like of shape (n_queries,) or (n_queries, n_models)
-        Values of a metric per query, such as `per_query` gives. Queries with a NaN are left out.
+        Values of a metric per query, as returned by `per_query`. Queries with a NaN are left out.
 
     Returns
     -------
@@ -39,16 +39,16 @@ def standard_error(values: object) -> Any:
 def randomisation_test(a: ArrayLike, b: ArrayLike, *, flips: int = 10_000, random_state: Seed = 0) -> float:
     """The p-value of a paired randomisation test of values of the same queries by two models.
 
-    If the models were alike, either value of a query could be of either model. So the sign of each difference is
-    flipped at random; p is how often the mean difference then is at least as far from zero as the observed one, which
-    counts as one of the flips. With few queries all ways to flip are looked at, and p is exact.
+    If the models were equally good, the two values of a query could be swapped. So the sign of each difference is
+    flipped at random; p is the share of flips whose mean difference is at least as far from zero as the observed one,
+    which counts as one of the flips. With few queries all ways to flip are tried, and p is exact.
 
     Parameters
     ----------
     a, b : array-like of shape (n_queries,)
-        Values of a metric per query, such as `per_query` gives. Queries where either is NaN are left out.
+        Values of a metric per query, as returned by `per_query`. Queries where either is NaN are left out.
     flips : int, default=10_000
-        Random flips; every way to flip if there are at most this many.
+        Number of random flips; if there are at most this many ways to flip, all are tried.
     random_state : int, Generator or None, default=0
         Seed of the flips.
 
@@ -70,8 +70,8 @@ def randomisation_test(a: ArrayLike, b: ArrayLike, *, flips: int = 10_000, rando
     d = a - b
     d = d[~np.isnan(d)]
     if not len(d):
-        raise ValueError("no query has a value of both models")
-    d = d[d != 0]  # which no flip changes
+        raise ValueError("no query has a value for both models")
+    d = d[d != 0]  # zeros do not change when flipped
     observed = abs(d.sum()) * (1 - 1e-12)  # sums in another order may differ in the last digits
     exact = len(d) < 60 and 2 ** len(d) <= flips
     count, total = 0, 2 ** len(d) if exact else flips

@@ -1,9 +1,9 @@
 """How well scores rank the items of each query: the mean of a per-query number.
 
 Every metric is a kernel on a batch of g queries of l items each: labels (g, l) and scores (g, c, l), one row of
-scores per model (regularisation value), give values (g, c), NaN where a query does not define the metric. All else
-is shared: `_each_query` runs a kernel over the batches, `_mean` averages over the queries that define it. Whether a
-query defines a metric depends on its labels alone, so columns of scores are always averaged over the same queries.
+scores per model (regularisation value), give values (g, c), NaN where the metric is undefined for a query. The rest
+is shared: `_each_query` runs a kernel over the batches, `_mean` averages over the queries where it is defined. Whether
+a metric is defined depends on the labels alone, so all columns of scores are averaged over the same queries.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Value: TypeAlias = Any  # a float for scores (m,), an array (c,) for scores (m, 
 def pairwise_accuracy(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> float:
     """#{(i, j): y_i > y_j, s_i > s_j} / #{(i, j): y_i > y_j}, tied scores counting half.
 
-    The share of pairs of one query with different labels that the scores put in the right order; with two grades
-    the area under the ROC curve. Labels may be any real numbers; only their order counts.
+    The share of pairs with different labels, within a query, that the scores put in the right order; with two grades
+    it is the area under the ROC curve. Labels may be any real numbers; only their order matters.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def pairwise_accuracy(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> 
 
 
 def auc(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None, *, relevant: float = 1.0) -> Value:
-    """The area under the ROC curve: the share of pairs of a relevant and another item in the right order.
+    """The area under the ROC curve: the share of (relevant, irrelevant) pairs in the right order.
 
     An item is relevant if y >= `relevant`; tied scores count half. With two grades it is `pairwise_accuracy`. A query
     in which all or none are relevant is left out. Other parameters as in `pairwise_accuracy`.
@@ -84,9 +84,9 @@ def disagreement_error(
     Parameters
     ----------
     convention : {"papers"}, optional
-        "papers" averages `|sign(y_i - y_j) - sign(s_i - s_j)| / 2` over all pairs of a query, also those with equal
-        labels, as equation 1 of [Pahikkala07] and [Tsivtsivadze10] do: telling apart two items with equal labels is
-        half an error. Queries with a single label then count, those with a single row do not.
+        "papers" averages `|sign(y_i - y_j) - sign(s_i - s_j)| / 2` over all pairs of a query, including those with
+        equal labels, as equation 1 of [Pahikkala07] and [Tsivtsivadze10] do: telling apart two items with equal labels
+        is half an error. Queries with a single label then count, those with a single row do not.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def kendall_tau_b(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> floa
     """(C - D) / sqrt((n - T_y) (n - T_s)): concordant minus discordant pairs, corrected for ties.
 
     n is the number of pairs of a query, T_y and T_s those tied in y and in the scores. A query whose labels are
-    all equal is left out; one whose scores are all equal counts 0 (where some define nothing), so that every
+    all equal is left out; one whose scores are all equal counts 0 (some libraries leave it undefined), so every
     model is judged on the same queries. Parameters as in `pairwise_accuracy`.
 
     Examples
@@ -136,7 +136,7 @@ def ndcg(
         Only the first k ranks count.
     gain : {"exp2", "linear", "positive"} or callable, optional
         2^y - 1 (default), y, max(y, 0), or a function of an array of labels. Gains must not be negative: ndcg
-        has no meaning where the ideal DCG may be negative or nil with relevant items about.
+        means nothing if the ideal DCG can be negative, or zero although there are relevant items.
     discount : {"log2", "letor"} or callable, optional
         1 / log2(i + 1) (default), 1 / log2(max(i, 2)), or a function of the array of ranks 1, 2, ...
     ties : {"average", "stable", "worst"}, optional
@@ -144,7 +144,7 @@ def ndcg(
     empty : {"skip"} or float, optional
         The value of a query in which every gain is 0; by default it is left out of the mean.
     convention : {"letor", "xgboost", "lightgbm", "catboost", "sklearn", "trec"}, optional
-        The four choices above as that tool makes them; those given explicitly take precedence. (trec_eval breaks
+        The four choices above as that tool makes them; explicit arguments take precedence. (trec_eval breaks
         ties by descending document id: rows in that order reproduce it.)
 
     Examples
@@ -167,7 +167,7 @@ def precision(
 ) -> float:
     """#{relevant items among the first k} / k.
 
-    An item is relevant if y >= `relevant`. A query shorter than k counts as filled up with irrelevant items.
+    An item is relevant if y >= `relevant`. A query shorter than k is padded with irrelevant items.
     Other parameters as in `ndcg`.
 
     Examples
@@ -213,7 +213,7 @@ def average_precision(
     """The sum of the precision at i over the ranks i <= k of relevant items / #{relevant items}; "MAP" when averaged.
 
     An item is relevant if y >= `relevant`; a query without one counts as `empty` (LETOR: 0). The divisor is the
-    number of all relevant items also where k is smaller. Other parameters as in `ndcg`.
+    number of all relevant items even if k is smaller. Other parameters as in `ndcg`.
 
     Examples
     --------
@@ -255,10 +255,11 @@ def err(
     ties: str = "average",
     empty: str | float = "skip",
 ) -> Value:
-    """Expected reciprocal rank: 1 / rank where a reader stops, who stops with chance (2^y - 1) / 2^max_grade.
+    """Expected reciprocal rank: the mean of 1 / (rank where a reader stops), stopping with probability
+    (2^y - 1) / 2^max_grade at each item.
 
-    A reader who found what was looked for goes no further, so that a second good item adds little. Labels are from 0 to
-    `max_grade`. A query without a label above 0 counts as `empty`. Other parameters as in `ndcg`.
+    A reader who has found the answer stops, so a second good item adds little. Labels range from 0 to `max_grade`. A
+    query without a label above 0 counts as `empty`. Other parameters as in `ndcg`.
 
     Examples
     --------
@@ -272,8 +273,8 @@ def rbo(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None, *, p: float = 0.9
     """Rank-biased overlap of two rankings: (1 - p) sum over depths d of p^(d-1) #{in both among the first d} / d.
 
     y are the scores of the other ranking, such as those of the model in production. 1 where the two agree; a difference
-    at the top counts most, the more so the smaller p. Beyond the last item the overlap stays complete. Ties are in the
-    order of the rows.
+    at the top counts most, and more so for smaller p. Beyond the last item the overlap is complete. Ties are broken by
+    row order.
 
     Examples
     --------
@@ -284,9 +285,9 @@ def rbo(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None, *, p: float = 0.9
 
 
 def jaccard(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None, *, k: int) -> Value:
-    """#{first k of both rankings} / #{first k of either ranking}: how much of the top is shown under both.
+    """#{first k of both rankings} / #{first k of either ranking}: how much of the top the two rankings share.
 
-    y are the scores of the other ranking. Ties are in the order of the rows. A query shorter than k counts 1.
+    y are the scores of the other ranking. Ties are broken by row order. A query shorter than k counts 1.
 
     Examples
     --------
@@ -297,12 +298,12 @@ def jaccard(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None, *, k: int) ->
 
 
 def _mean(name: str, y: ArrayLike, scores: ArrayLike, qid: QueryIds, **options: Any) -> Value:
-    """The mean of a metric over the queries that define it, for each column of scores."""
+    """The mean of a metric over the queries where it is defined, for each column of scores."""
     return _average(name, _per_query(name, y, scores, qid, **options))
 
 
 def _average(name: str, values: np.ndarray) -> Value:
-    """The mean of values (q,) or (q, c) over the queries that define them."""
+    """The mean of values (q,) or (q, c) over the queries where they are defined."""
     defined = ~np.isnan(values.reshape(len(values), -1)).any(axis=1)
     if not defined.any():
         raise ValueError(
@@ -332,7 +333,7 @@ def _each_query(kernel: Kernel, y: np.ndarray, S: np.ndarray, queries: Queries) 
 
     pieces = []
     for batch in queries.batches(max(1, limits.metric_cells // c)):
-        step = max(1, limits.metric_cells // (len(batch.queries) * batch.length))  # a long query goes column by column
+        step = max(1, limits.metric_cells // (len(batch.queries) * batch.length))  # few columns for long queries
         pieces += [(batch, slice(j, j + step)) for j in range(0, c, step)]
     share(evaluate, pieces, cost=S.size)
     return values

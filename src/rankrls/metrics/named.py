@@ -1,4 +1,4 @@
-"""Metrics by name, and metrics made of functions of the caller."""
+"""Metrics by name, and metrics from functions given by the caller."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from .functions import (
 class Metric:
     """A named metric: `metric(y, scores, qid)` is its mean, `metric.per_query(y, scores, qid)` its value per query.
 
-    `averages` says that the first is the mean of the second; that of a function of yours need not be. `get_metric`
-    makes them.
+    `averages` is True if the first is the mean of the second, which need not hold for a function of your own.
+    `get_metric` makes them.
 
     Examples
     --------
@@ -50,11 +50,11 @@ class Metric:
         return self._mean(y, scores, qid)
 
     def per_query(self, y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> np.ndarray:
-        """(q,) for scores (m,), (q, c) for scores (m, c), NaN where a query does not define the metric."""
+        """(q,) for scores (m,), (q, c) for scores (m, c), NaN where the metric is undefined for a query."""
         return self._per_query(y, scores, qid)
 
     def judge(self, y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> tuple[Value, np.ndarray]:
-        """The mean, and the values per query behind it: all NaN if there are none (see `averages`)."""
+        """The mean, and the values per query behind it: all NaN if it is not a mean over queries (see `averages`)."""
         if self.averages:
             values = self.per_query(y, scores, qid)
             return _average(self.name, values), values
@@ -66,8 +66,8 @@ class Metric:
 def get_metric(metric: str | Callable | Metric) -> Metric:
     """The metric of a name such as `"ndcg"`, `"ndcg@10"`, `"map"` or `"mrr"`, or around a function of (y, scores, qid).
 
-    A function of yours is taken to return one number, the greater the better, for scores (m,); it is called once
-    for each column of scores, and per query on the rows of that query.
+    A function of your own must return one number for scores (m,), greater being better; it is called once for each
+    column of scores and, for values per query, on the rows of each query.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def get_metric(metric: str | Callable | Metric) -> Metric:
 def per_query(
     metric: str | Callable | Metric, y: ArrayLike, scores: ArrayLike, qid: QueryIds = None, **options: Any
 ) -> np.ndarray:
-    """The metric of each query: (q,) for scores (m,), (q, c) for scores (m, c), NaN where a query does not define it.
+    """The metric of each query: (q,) for scores (m,), (q, c) for scores (m, c), NaN where it is undefined.
 
     Queries come in the order of `Queries.of(qid).labels`; `options` are those of the metric's own function.
 
@@ -104,7 +104,7 @@ def per_query(
     if not options:
         return get_metric(metric).per_query(y, scores, qid)
     if not (isinstance(metric, str) or _is_ours(metric)):
-        raise ValueError(f"the options {sorted(options)} go with a metric of this library, got {metric!r}")
+        raise ValueError(f"the options {sorted(options)} need a metric of this library, got {metric!r}")
     return _named(metric, options).per_query(y, scores, qid)
 
 
@@ -115,9 +115,9 @@ def _named(metric: str | Callable[..., Value], options: dict[str, Any]) -> Metri
     if base not in METRICS:
         raise ValueError(ranks.unknown("metric", name, [*METRICS, *ALIASES, "ndcg@10"]))
     if at and not k.isdecimal():
-        raise ValueError(f'the cutoff of a metric is a whole number, as in "{base}@10", got {name!r}')
+        raise ValueError(f'the cutoff of a metric must be a whole number, as in "{base}@10", got {name!r}')
     options = {"k": int(k), **options} if at else options
-    _kernel(base, options)  # what it finds wrong should be said now
+    _kernel(base, options)  # report bad options now, not at the first call
     better = base != "disagreement_error"
     return Metric(base + at + k, better, partial(_mean, base, **options), partial(_per_query, base, **options))
 

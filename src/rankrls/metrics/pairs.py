@@ -13,9 +13,9 @@ from ..system.types import DTypeLike
 from .arrays import ratio, take
 from .ranks import Kernel
 
-GRADES = 16  # integer labels of a smaller range are levels as they are
-CONVENTIONS = (None, "papers")  # of the disagreement error
-BLOCK = 16  # items whose inversions are counted pair by pair
+GRADES = 16  # integer labels with a smaller range are used as levels directly
+CONVENTIONS = (None, "papers")  # conventions of the disagreement error
+BLOCK = 16  # inversions among this many items are counted pair by pair
 
 
 def pairwise_accuracy(y: np.ndarray, s: np.ndarray) -> np.ndarray:
@@ -52,8 +52,8 @@ def _pairs(y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
 
     O(l log² l).
 
-    With the labels in order of the scores, and in their own order where scores tie, every pair out of order is
-    discordant; the others with different labels are concordant or among those `tied` by the scores only.
+    With the labels sorted by score, and by label where scores tie, every pair out of order is discordant; the others
+    with different labels are concordant or `tied` in the scores only.
     """
     level, untied = _levels(y)
     tied, tied_scores = np.zeros(s.shape[:2]), np.zeros(s.shape[:2])
@@ -64,7 +64,7 @@ def _pairs(y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     if rows.any() and _keeps_scores(s.dtype, bits):
         tied_scores[rows] = _tied_pairs(score[rows])
         tied[rows] = tied_scores[rows] - _tied_pairs(key[rows])
-    elif rows.any():  # perhaps the scores differ in the bits that made room
+    elif rows.any():  # the scores may differ in the bits given up for the levels
         query = np.nonzero(rows)[0]
         ordered[rows], tied[rows], tied_scores[rows] = _in_order_with_ties(level[query], s[rows])
     n, discordant = y.shape[1] * (y.shape[1] - 1) // 2, _inversions(ordered)
@@ -73,7 +73,7 @@ def _pairs(y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def _levels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The labels of each query as integers 0 to l - 1 in their order (g, l), and the pairs they do not tie (g, 1)."""
+    """The labels of each query as integers 0 to l - 1 in the same order (g, l), and the number of untied pairs."""
     low, pairs = y.min(), y.shape[1] * (y.shape[1] - 1) // 2
     if y.max() - low < min(GRADES, y.shape[1]) and np.all(y == np.rint(y)):
         level = (y - low).astype(np.int64)
@@ -87,10 +87,10 @@ def _levels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _keys(level: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, int]:
-    """Scores (g, c, l) as sorted integers whose last bits are the levels (g, l); and how many bits.
+    """Scores (g, c, l) as sorted integers whose last bits are the levels (g, l), and how many bits those are.
 
-    Sorting numbers is thrice as fast as sorting indices, so each level travels in the last bits of its score: as
-    integers, floats sort as they should once all but the sign bit of the negative ones is flipped.
+    Sorting numbers is three times as fast as sorting indices, so each level travels in the last bits of its score:
+    floats read as integers sort correctly once all bits but the sign of negative ones are flipped.
     """
     bits = int(level.max()).bit_length()
     key = (s.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 turns -0.0 into 0.0
@@ -103,12 +103,12 @@ def _keys(level: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _keeps_scores(dtype: DTypeLike, bits: int) -> bool:
-    """Whether this many of the last bits of a score in double precision are free."""
+    """True if this many of the last bits of a score in double precision are unused."""
     return dtype == np.float32 and bits <= np.finfo(np.float64).nmant - np.finfo(np.float32).nmant
 
 
 def _in_order_with_ties(level: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Levels (n, l) in order of the scores (n, l), then their own; the pairs tied in the scores only, and in all."""
+    """Levels (n, l) sorted by score (n, l), then by level; the number of pairs tied in the scores only, and in both."""
     length = s.shape[-1]
     order = np.argsort(s, axis=-1)
     run = _run_starts(take(s, order))
@@ -124,7 +124,7 @@ def _inversions(v: np.ndarray) -> np.ndarray:
 
 
 def _inversions_by_level(v: np.ndarray, n_levels: int) -> np.ndarray:
-    """Inversions counted at their smaller end, level by level. O(l n_levels)."""
+    """Inversions counted at their smaller item, level by level. O(l n_levels)."""
     total = np.zeros(v.shape[:-1], dtype=np.int64)
     for level in range(n_levels - 1):
         greater_before = np.cumsum(v > level, axis=-1, dtype=np.int32)
@@ -160,7 +160,7 @@ def _inversions_by_merging(v: np.ndarray) -> np.ndarray:
 
 def _inversions_in_blocks(v: np.ndarray) -> np.ndarray:
     """Inversions within each BLOCK items of rows (..., l), by comparing all their pairs."""
-    items = np.ascontiguousarray(v.reshape(-1, BLOCK).T)  # the first of every block, the second ...
+    items = np.ascontiguousarray(v.reshape(-1, BLOCK).T)  # the first items of all blocks, then the second ...
     count = np.zeros(items.shape[1], dtype=np.int8)  # at most 120
     for i in range(BLOCK - 1):
         for later in items[i + 1 :]:

@@ -1,7 +1,7 @@
 """Metrics of ranks: kernels on labels (g, l) and scores (g, c, l) of g queries, c models.
 
-Ties. A metric must not depend on the order of the rows, so tied scores count by default with their expected value
-over random tie breaking, in closed form. Within a run of t tied items of total gain G that starts after position a,
+Ties. A metric must not depend on the order of the rows, so by default tied scores get the expected value over random
+tie breaking, in closed form. Within a run of t tied items of total gain G that starts after position a,
 every position has expected gain G / t: enough for metrics linear in the gains (ndcg, precision, recall). With r
 relevant items in the run and R before it, position a + i holds a relevant item with probability r / t, and then
 R + 1 + (i - 1) (r - 1) / (t - 1) relevant items are expected up to it (average precision); if nothing relevant
@@ -104,7 +104,7 @@ def cascade(*, k: Any, max_grade: float, ties: Any, empty: Any) -> Kernel:
     """Expected reciprocal rank: at each place the chance to stop there, over the rank."""
     cut, ties, empty = _cutoff(k), _tie_rule(ties), _empty_value(empty)
     if not float(max_grade) > 0:
-        raise ValueError(f"max_grade is the highest label there is, a positive number; got {max_grade!r}")
+        raise ValueError(f"max_grade must be the highest possible label, a positive number; got {max_grade!r}")
 
     def kernel(y: np.ndarray, s: np.ndarray) -> np.ndarray:
         if y.min() < 0 or y.max() > max_grade:
@@ -120,7 +120,7 @@ def cascade(*, k: Any, max_grade: float, ties: Any, empty: Any) -> Kernel:
 
 
 def _left(go_on: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """The chance to go on after each place. In a run of ties, the mean over all choices of the items seen so far:
+    """The chance of going on after each place. In a run of ties, the mean over all choices of the items seen so far:
     E_k[i] = i/k g_k E_{k-1}[i-1] + (1 - i/k) E_{k-1}[i], item by item."""
     left = np.cumprod(go_on, axis=-1)
     for row in map(tuple, np.argwhere(~np.all(new, axis=-1))):
@@ -138,7 +138,7 @@ def _left(go_on: np.ndarray, new: np.ndarray) -> np.ndarray:
 def overlap(*, p: float) -> Kernel:
     """Rank-biased overlap of two rankings of the same items, extrapolated beyond the last one."""
     if not 0 < float(p) < 1:
-        raise ValueError(f"p is the chance to look one place further, between 0 and 1; got {p!r}")
+        raise ValueError(f"p must be the probability of looking one place further, between 0 and 1; got {p!r}")
 
     def kernel(y: np.ndarray, s: np.ndarray) -> np.ndarray:
         depth = np.arange(1, y.shape[-1] + 1)
@@ -222,7 +222,7 @@ def _tie_rule(ties: object) -> str:
 
 def _cutoff(k: int | None) -> Any:
     if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
-        raise ValueError(f"the cutoff k is a whole number >= 1, got {k!r}")
+        raise ValueError(f"the cutoff k must be a whole number >= 1, got {k!r}")
     return k
 
 
@@ -230,5 +230,5 @@ def _empty_value(empty: Any) -> float:
     try:
         return np.nan if empty == "skip" else float(empty)
     except (TypeError, ValueError):
-        message = f'empty is "skip" or the number that a query without relevant items counts, got {empty!r}'
+        message = f'empty must be "skip" or the value of a query without relevant items, got {empty!r}'
         raise ValueError(message) from None

@@ -2,9 +2,9 @@
 
 Eight characters are one 64-bit word. A number is read from its end, a word at a time: the decimal point is taken out,
 the digits are checked and combined by three multiplications, for all numbers of a block at once. A mantissa below
-2^53 and a power of ten up to 10^22 are exact floats, so that their quotient is the correctly rounded one [Clinger90].
-Numbers with up to 19 digits take the same way in 64-bit extended precision, where the machine has it, unless that
-lands just between two floats. Whatever is left (exponents, words, more digits) is told to the caller.
+2^53 and a power of ten up to 10^22 are exact floats, so their quotient is correctly rounded [Clinger90]. Numbers with
+up to 19 digits are read the same way in 64-bit extended precision, where the machine has it, unless the result lands
+exactly between two floats. Everything else (exponents, words, more digits) is reported to the caller.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-PADDING = 32  # bytes before the text, so that a word may end at any character of it
+PADDING = 32  # bytes before the text, so a word may end at any character
 
 _u8 = np.uint64
 _ONES, _HIGHS = _u8(0x0101010101010101), _u8(0x8080808080808080)
@@ -23,9 +23,9 @@ _PAIRS = _u8(0x000000FF000000FF)
 _HUNDREDS, _UNITS = _u8(100 + (1000000 << 32)), _u8(1 + (10000 << 32))
 KEEP = np.array([(2**64 - 1) ^ (2 ** (8 * (8 - n)) - 1) for n in range(9)], dtype=_u8)  # the last n of 8 characters
 _POWERS = 10 ** np.arange(20, dtype=_u8)
-_FLOAT_POWERS = 10.0 ** np.arange(32)  # exact up to 10^22; larger ones belong to numbers of too many digits
+_FLOAT_POWERS = 10.0 ** np.arange(32)  # exact up to 10^22; larger ones only occur with too many digits
 EXTENDED = np.finfo(np.longdouble).nmant == 63
-_MOST_DIGITS = 19  # that a 64-bit integer holds
+_MOST_DIGITS = 19  # as many as a 64-bit integer holds
 
 
 def padded(text: bytes) -> np.ndarray:
@@ -39,7 +39,7 @@ def words_ending(buffer: np.ndarray, end: np.ndarray) -> np.ndarray:
 
 
 def integers(words: np.ndarray, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers written by the characters of each word that `keep` selects, and which are digits throughout.
+    """The numbers in the characters of each word that `keep` selects, and which words are all digits.
 
     Characters that are not kept must be zero in the words, which are overwritten.
     """
@@ -62,9 +62,9 @@ def integers(words: np.ndarray, keep: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def decimals(
     buffer: np.ndarray, start: np.ndarray, end: np.ndarray, *, extended: bool = EXTENDED
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers between the positions `start` and `end`, and which of them could not be read this way.
+    """The numbers between the positions `start` and `end`, and which of them could not be read.
 
-    `extended` precision reads more of them.
+    With `extended` precision more can be read.
     """
     negative = buffer[start] == ord("-")
     signed = negative.any()
@@ -78,7 +78,7 @@ def decimals(
         longer = length > done
         rest: Any = slice(None) if longer.all() else np.flatnonzero(longer)
         part, again, fraction, fine = _word(buffer, end[rest] - done, np.minimum(length[rest] - done, 8))
-        before = done - dotted[rest]  # digits so far; they come after the point when it is in this word
+        before = done - dotted[rest]  # digits so far, which come after the point if the point is in this word
         n_fraction[rest] = np.where(again, fraction + before.astype(np.uint8), n_fraction[rest])
         good[rest] &= fine & ~(again & dotted[rest])
         mantissa[rest] += part * _POWERS[np.minimum(before, 19)]
@@ -95,7 +95,7 @@ def decimals(
 
 
 def _word(buffer: np.ndarray, end: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Value, whether there is a point, digits after it and validity of up to 8 characters that end at `end`."""
+    """Value, presence of a point, digits after it and validity of up to 8 characters that end at `end`."""
     keep = KEEP[length]
     words = words_ending(buffer, end)
     words &= keep
@@ -103,7 +103,7 @@ def _word(buffer: np.ndarray, end: np.ndarray, length: np.ndarray) -> tuple[np.n
     different = ~point
     point -= _ONES
     point &= different
-    point &= _HIGHS  # marks points, and perhaps characters after the first
+    point &= _HIGHS  # marks points, and perhaps characters after the first one
     np.negative(point, out=different)
     point &= different  # the lowest mark: the first point, exactly
     dotted = point != 0
@@ -113,7 +113,7 @@ def _word(buffer: np.ndarray, end: np.ndarray, length: np.ndarray) -> tuple[np.n
     n_fraction = np.bitwise_count(after) >> 3
     point >>= _u8(7)
     point -= _u8(1)
-    point &= words  # those before it
+    point &= words  # the characters before the point
     shift = dotted * _u8(8)
     point <<= shift
     words &= after
@@ -126,7 +126,7 @@ def _word(buffer: np.ndarray, end: np.ndarray, length: np.ndarray) -> tuple[np.n
 def _extend(
     values: np.ndarray, mantissa: np.ndarray, n_fraction: np.ndarray, good: np.ndarray, extended: bool
 ) -> np.ndarray:
-    """Correct the values of mantissas that a float does not hold; which values are right in the end."""
+    """Correct the values of mantissas too long for a float; returns which values are now right."""
     large = np.flatnonzero((mantissa > _u8(2**53)) & good)
     right = np.ones(len(values), dtype=bool)
     if not extended:
@@ -134,7 +134,7 @@ def _extend(
         return right
     exact = mantissa[large].astype(np.longdouble) / _FLOAT_POWERS[n_fraction[large]].astype(np.longdouble)
     values[large] = exact.astype(np.float64)
-    # rounding twice errs only from a number that the first rounding put right between two floats
+    # rounding twice is wrong only if the first rounding landed exactly between two floats
     gap = np.abs(exact - values[large].astype(np.longdouble))
     right[large] = gap != np.spacing(values[large]).astype(np.longdouble) / 2
     return right

@@ -1,7 +1,7 @@
-"""Lines `label qid:Q i:v i:v ... # comment` into numbers: a careful way for any line, a fast one for regular blocks.
+"""Parse lines `label qid:Q i:v i:v ... # comment`: a careful parser for any line, a fast one for regular blocks.
 
-The fast way finds all separators of a block at once and reads all numbers together (`numbers`). It refuses whatever it
-is not sure of, and the block goes the careful way, line by line: both give the same rows.
+The fast parser finds all separators of a block at once and reads all numbers together (`numbers`). It gives up on
+anything unusual, and the careful parser then reads the block line by line; both give the same rows.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from .decimals import KEEP, PADDING, decimals, integers, padded, words_ending
 NULL = b"NULL"  # how LETOR writes a missing value
 _SPACE, _COLON, _NEWLINE, _HASH, _RETURN = b" :\n#\r"
 _QID = int.from_bytes(b" qid", "little") << 32  # the last four of eight characters
-_MOST_BLANKS = 4  # after the last value, in the fast way
+_MOST_BLANKS = 4  # after the last value, in the fast parser
 LONGEST_ID = 1000  # characters of a query id
-_WIDEST = 64  # characters of query ids in an array whose rows all have room for the longest
+_WIDEST = 64  # longer query ids are stored as objects, not in a fixed-width array
 
 
 @dataclass(frozen=True)
 class ParsedRows:
-    """Rows of a block as they were written: the values given, and the features they are of."""
+    """Rows of a block as written: the values and their feature numbers."""
 
     y: np.ndarray  # (m,)
     qid: np.ndarray | None  # (m,) text
@@ -39,7 +39,7 @@ class ParsedRows:
         return len(self.y)
 
     def part(self, start: int, stop: int) -> ParsedRows:
-        """The rows from `start` to before `stop`; lines skipped count with the first."""
+        """The rows from `start` to before `stop`; skipped lines count with the first part."""
         rows = slice(start, stop)
         counts, features, values = self.counts, self.features, self.values
         if counts is None:
@@ -60,9 +60,9 @@ class LineError(ValueError):
 
 
 def parse(text: bytes, first_line: int, *, skip: bool = False, with_qid: bool | None = None) -> ParsedRows:
-    """The rows of a block of whole lines; malformed ones are left out if `skip`, and raise `LineError` if not.
+    """The rows of a block of whole lines; malformed lines are left out if `skip`, else they raise `LineError`.
 
-    `with_qid` says whether lines must have a query id or must not; None is as the first line has it.
+    `with_qid` says whether lines must or must not have a query id; None: as in the first line.
     """
     rows = parse_regular(text, first_line)
     if rows is None:
@@ -73,7 +73,7 @@ def parse(text: bytes, first_line: int, *, skip: bool = False, with_qid: bool | 
 
 
 def tidied(text: bytes) -> bytes:
-    """Single spaces for whatever blanks separate."""
+    """The text with runs of blanks replaced by single spaces."""
     parts = (line.removesuffix(b"\r").partition(b"#") for line in text.split(b"\n"))
     return b"\n".join(b" ".join(body.split()) + mark + comment for body, mark, comment in parts)
 
@@ -82,7 +82,7 @@ def tidied(text: bytes) -> bytes:
 
 
 def number(token: bytes) -> float:
-    """A number as float() reads it, without underscores and blanks; NaN for NULL."""
+    """A number as float() reads it, but without underscores or blanks; NaN for NULL."""
     if token == NULL:
         return np.nan
     if b"_" in token or b" " in token:
@@ -124,7 +124,7 @@ def parse_lines(text: bytes, first_line: int, *, skip: bool = False, with_qid: b
 
 
 def parse_line(line: bytes) -> tuple[float, str | None, list[int], list[float], str | None] | None:
-    """Label, query id, features, values and comment of a line; None when it has none but the comment."""
+    """Label, query id, features, values and comment of a line; None if it has only a comment."""
     body, mark, comment = line.removesuffix(b"\r").partition(b"#")
     tokens = body.split()
     if not tokens:
@@ -157,12 +157,12 @@ def parse_line(line: bytes) -> tuple[float, str | None, list[int], list[float], 
 
 
 def _ids(texts: Sequence[str]) -> np.ndarray:
-    """(m,) query ids; long ones as objects, as one of them would make every row of a plain array as long."""
+    """(m,) query ids; as objects if some are long, since a plain array would make every row as long."""
     return np.array(texts, dtype=str if max(map(len, texts), default=0) <= _WIDEST else object)
 
 
 def decoded(text: bytes) -> str:
-    """Text as UTF-8; what is not UTF-8 survives being written again."""
+    """Text as UTF-8; bytes that are not UTF-8 survive a round trip."""
     return text.decode("utf-8", "surrogateescape")
 
 
@@ -175,7 +175,7 @@ def _shown(token: bytes) -> str:
 
 
 def parse_regular(text: bytes, first_line: int) -> ParsedRows | None:
-    """The rows of a block in which single spaces separate, features ascend and nothing is malformed; else None."""
+    """The rows of a block with single spaces, ascending features and nothing malformed; else None."""
     buffer = padded(text if text.endswith(b"\n") else text + b"\n")
     raw = buffer.tobytes()
     lines = _Lines.of(buffer)
@@ -198,7 +198,7 @@ def parse_regular(text: bytes, first_line: int) -> ParsedRows | None:
 
 
 def _numbers(buffer: np.ndarray, raw: bytes, start: np.ndarray, end: np.ndarray) -> np.ndarray | None:
-    """The numbers of a block, odd ones read one by one; None when one cannot be read."""
+    """The numbers of a block, unusual ones read one by one; None if one cannot be read."""
     values, odd = decimals(buffer, start, end)
     where = np.flatnonzero(odd)
     try:
@@ -217,7 +217,7 @@ def _texts(raw: bytes, start: np.ndarray, end: np.ndarray) -> list[str]:
 
 
 def _repeated(buffer: np.ndarray, raw: bytes, start: np.ndarray, end: np.ndarray) -> np.ndarray | None:
-    """Query ids, read once for a run of the same; None if one is too long, or has a space in it."""
+    """Query ids, each run of equal ids read once; None if one is too long or contains a space."""
     length = end - start
     if length.max(initial=0) > LONGEST_ID:
         return None
@@ -233,17 +233,17 @@ def _repeated(buffer: np.ndarray, raw: bytes, start: np.ndarray, end: np.ndarray
 
 @dataclass(frozen=True)
 class _Lines:
-    """Lines that have more than a comment: where they start, where their values and where they end."""
+    """Lines with more than a comment: where they start, where their values end and where they end."""
 
     start: np.ndarray
     end: np.ndarray  # after the last value
     comment: np.ndarray  # the mark of the comment, or `stop`
     stop: np.ndarray  # after the comment
-    number: np.ndarray  # lines before it
+    number: np.ndarray  # number of lines before it
 
     @classmethod
     def of(cls, buffer: np.ndarray) -> _Lines | None:
-        """None where there are control characters, or more blanks than a few at the end."""
+        """None if there are control characters, or more than a few blanks at the end."""
         inside = buffer[PADDING:-8]
         newline = np.flatnonzero(inside == _NEWLINE) + PADDING
         start = np.append(PADDING, newline[:-1] + 1)
@@ -264,18 +264,18 @@ class _Lines:
 
 @dataclass(frozen=True)
 class _Tokens:
-    """Where the label, the query id and the values of all lines stand, and the features the values are of."""
+    """Positions of the label, query id and values of all lines, and the feature of each value."""
 
     label_end: np.ndarray  # (m,)
     qid: tuple[np.ndarray, np.ndarray] | None  # (m,), (m,) from and to
-    start: np.ndarray  # of the values, line after line
+    start: np.ndarray  # of the values, line by line
     end: np.ndarray
     counts: np.ndarray | None  # (m,) values of each line; None when all lines have the same features
     features: np.ndarray  # (values,), or those of one line when all have the same
 
     @classmethod
     def alike(cls, buffer: np.ndarray, raw: bytes, lines: _Lines) -> _Tokens | None:
-        """For lines that all have the features of the first: ` i` is before each colon, and no space need be found."""
+        """For lines that all have the features of the first: ` i` precedes each colon, so no search for spaces."""
         try:
             first = parse_line(raw[lines.start[0] : lines.end[0]])
         except LineError:
@@ -310,7 +310,7 @@ class _Tokens:
 
     @classmethod
     def of(cls, buffer: np.ndarray, lines: _Lines) -> _Tokens | None:
-        """None unless every space comes with one colon, features ascend, and all lines have a query id or none has."""
+        """None unless every space comes with one colon, features ascend, and all lines or none have a query id."""
         space, colon = np.flatnonzero(buffer == _SPACE), np.flatnonzero(buffer == _COLON)
         first_space, first_colon = np.searchsorted(space, lines.start), np.searchsorted(colon, lines.start)
         counts = np.searchsorted(space, lines.end) - first_space

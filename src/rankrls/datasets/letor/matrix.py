@@ -1,4 +1,4 @@
-"""From parsed rows to a matrix: which column a feature is, and what stands where nothing was given."""
+"""From parsed rows to a matrix: the column of each feature, and the value where none was given."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Assembly:
     missing: str | float
     absent: float
     dtype: Any
-    first_block: bool = True  # nothing of the file was seen before
+    first_block: bool = True  # no earlier block of the file has been read
 
     def __post_init__(self) -> None:
         check_choice("zero_based", self.zero_based, (True, False, "auto"))
@@ -39,16 +39,16 @@ class Assembly:
             raise ValueError(f"n_features must be at least 1, got {self.n_features}")
         if self.sparse and (self.missing == "minimum" or self.absent != 0):
             raise ValueError(
-                'sparse rows have zeros where nothing is given: missing="minimum" and absent= need sparse=False'
+                'sparse rows are zero where nothing is given: missing="minimum" and absent= need sparse=False'
             )
 
     def data(self, pieces: list[ParsedRows]) -> RankingData:
-        """All rows in one; the pieces are consumed."""
+        """All rows together; the pieces are consumed."""
         skipped = sum(rows.skipped for rows in pieces)
         pieces[:] = [rows for rows in pieces if len(rows)]
         if not pieces:
             raise ValueError(
-                f"{self.name} has no rows" + (f": none of its {skipped} lines can be read" if skipped else "")
+                f"{self.name} has no rows" + (f": none of its {skipped} lines could be read" if skipped else "")
             )
         y = np.concatenate([rows.y for rows in pieces])
         qid = None if pieces[0].qid is None else np.concatenate([rows.qid for rows in pieces])
@@ -61,7 +61,7 @@ class Assembly:
         return RankingData(self._without_missing(X, qid), y, qid, None, comments, skipped)
 
     def following(self, pieces: list[ParsedRows]) -> Assembly:
-        """How further blocks of the file are read, so that all have the same columns."""
+        """How to read later blocks of the file, so that all have the same columns."""
         offset = self._offset(pieces)
         return replace(self, zero_based=offset == 0, n_features=self._width(pieces, offset), first_block=False)
 
@@ -90,7 +90,7 @@ class Assembly:
             if bad.any():
                 i = int(np.argmax(bad))
                 row = 0 if rows.counts is None else int(np.searchsorted(np.cumsum(rows.counts), i, side="right"))
-                assumed = "features were given as" if self.first_block else "features were, after the first block,"
+                assumed = "features were given as" if self.first_block else "the first block had features"
                 raise ValueError(
                     f"{self.name}, line {rows.lines[row]}: feature {rows.features[i]}, but {assumed} {what}: "
                     f"pass {remedy}"
@@ -99,11 +99,11 @@ class Assembly:
     def _dense(self, pieces: list[ParsedRows], m: int, n: int, offset: int) -> np.ndarray:
         size = m * n * np.dtype(self.dtype).itemsize
         check_memory(
-            size, f"{self.name} as {m} dense rows of {n} features", "pass sparse=True, or read it by iter_letor"
+            size, f"{self.name} as {m} dense rows of {n} features", "pass sparse=True, or read it with iter_letor"
         )
         X = np.empty((m, n), dtype=self.dtype)
         start = 0
-        while pieces:  # give the memory of a piece back once it is copied
+        while pieces:  # free the memory of a piece once it is copied
             rows = pieces.pop(0)
             part = X[start : start + len(rows)]
             start += len(rows)

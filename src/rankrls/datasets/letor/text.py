@@ -1,4 +1,4 @@
-"""LETOR and svmlight ranking text: `label qid:Q i:v i:v ... # comment`, a row a line."""
+"""LETOR and svmlight ranking text: `label qid:Q i:v i:v ... # comment`, one row per line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..records import RankingData
 from .lines import LineError, ParsedRows, parse
 from .matrix import Assembly
 
-_THREADS = 2  # the interpreter holds the others up
+_THREADS = 2  # more would wait for the interpreter
 _WRITE_ROWS = 1000
 
 
@@ -42,20 +42,20 @@ def load_letor(
     path : str, path or binary file
         Plain text or gzip, bzip2, xz or zstandard (by content, whatever the name).
     n_features : int, default=None
-        Number of columns; None is as many as the largest feature number asks for.
+        Number of columns; None: as many as the largest feature number needs.
     zero_based : bool or "auto", default="auto"
         Whether features are numbered from 0. "auto": from 0 if feature 0 occurs anywhere in the file, else from 1.
     sparse : bool, default=False
-        Give X as a CSR array instead of an ndarray.
+        Return X as a CSR array instead of an ndarray.
     missing : "nan", "minimum" or float, default="nan"
-        What becomes of values written NULL (or nan): NaN; the smallest value of the feature in its query, or 0 if that
-        is smaller, much as in the Feature-min files of LETOR (dense rows only); or a number.
+        What values written NULL (or nan) become: NaN; the smallest value of the feature in its query, or 0 if that is
+        smaller, much as in the Feature-min files of LETOR (dense rows only); or a number.
     absent : float, default=0
         The value of features a line does not mention. NaN makes them missing (dense rows only).
     dtype : dtype, default=float64
-        Of X: float64 or float32.
+        Type of X: float64 or float32.
     errors : {"raise", "skip"}, default="raise"
-        What to do with lines that cannot be read: an error with the file, the line and what is wrong in it, or leave
+        What to do with lines that cannot be read: raise an error with the file, the line and what is wrong, or leave
         them out and count them in `skipped`.
 
     Returns
@@ -122,18 +122,18 @@ def iter_letor(
     rows : int, default=50_000
         A block has at most this many rows, unless a single query has more.
     n_features : int, default=None
-        None is as many as the first block has; a later one with more is an error that says so.
+        None: as many as the first block has; a later block with more is an error.
     zero_based : bool or "auto", default="auto"
-        "auto" looks at the first block only; feature 0 in a later one is an error that says so.
+        "auto" looks at the first block only; feature 0 in a later block is an error.
     whole_queries : bool, default=True
-        False takes rows as they come: a query may be cut, come again later, or not be named at all. Enough where rows
-        are looked at one by one, as in `predict`.
+        False takes rows as they come: a query may be split, come again later, or have no id. Enough where rows are
+        processed one by one, as in `predict`.
 
     Yields
     ------
     data : RankingData
-        Queries whose rows stand together in the file; a query that comes again later is an error. `skipped` counts
-        lines of this block.
+        Whole queries, whose rows must be adjacent in the file: a query that comes again later is an error. `skipped`
+        counts lines of this block.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def iter_letor(
         raise ValueError(f"rows must be at least 1, got {rows}")
     if not whole_queries:
         if missing == "minimum":
-            raise ValueError('missing="minimum" is that of a query: it needs whole_queries=True')
+            raise ValueError('missing="minimum" takes the minimum of a query, so it needs whole_queries=True')
         return _cut_blocks(path, assembly, rows, errors == "skip")
     return _blocks(path, assembly, rows, errors == "skip")
 
@@ -159,7 +159,7 @@ def dump_letor(data: RankingData | Iterable[RankingData], path: Source, *, zero_
     Parameters
     ----------
     data : RankingData or iterable of RankingData
-        Rows, or blocks of rows written one after the other. Of sparse rows, what is stored is written.
+        Rows, or blocks of rows to write one after the other. For sparse rows, the stored values are written.
     path : str, path or binary file
         Compressed if the name ends in .gz, .bz2, .xz or .zst. The file appears, or replaces an older one, only
         when everything is written.
@@ -192,7 +192,7 @@ def _check_errors(errors: str) -> None:
 
 def _texts(file: BinaryIO, name: str = "the input") -> Iterator[bytes]:
     """The text in blocks of whole lines."""
-    rest: list[bytes] = []  # of a line that goes on
+    rest: list[bytes] = []  # of a line that continues
     line = 1
     while text := file.read(limits.text_bytes):
         stop = text.rfind(b"\n") + 1
@@ -208,9 +208,9 @@ def _texts(file: BinaryIO, name: str = "the input") -> Iterator[bytes]:
 
 
 def _parsed(path: Source, skip: bool) -> Iterator[ParsedRows]:
-    """The rows of a file, block after block; two threads parse ahead."""
-    # glibc keeps freed memory for reuse only up to the largest array freed so far: without this one, every array of
-    # every block would be fresh from the system, which takes as long as the parsing
+    """The rows of a file, block by block; two threads parse ahead."""
+    # glibc keeps freed memory for reuse only up to the largest array freed so far: without this allocation, every
+    # array of every block would be fresh from the system, which takes as long as the parsing
     np.empty(3 << 20)
     line, with_qid = 1, None
     ahead: deque[Future[ParsedRows]] = deque()
@@ -233,18 +233,16 @@ def _parsed(path: Source, skip: bool) -> Iterator[ParsedRows]:
 
 
 def _blocks(path: Source, assembly: Assembly, limit: int, skip: bool) -> Iterator[RankingData]:
-    """Whole queries, at most `limit` rows of them or one."""
+    """Blocks of whole queries with at most `limit` rows, or of a single query."""
     waiting: list[ParsedRows] = []
-    whole = 0  # rows of waiting before its last query, which may go on
+    whole = 0  # waiting rows before the last query, which may continue
     seen: set[str] = set()
     for rows in chain(_parsed(path, skip), [None]):
         size, given = sum(map(len, waiting)), 0
         marks = [size]  # where queries start
         if rows is not None:
             if len(rows) and rows.qid is None:
-                raise ValueError(
-                    f"{assembly.name} has no query ids, so that all its rows are one query: use load_letor"
-                )
+                raise ValueError(f"{assembly.name} has no query ids, so all its rows are one query: use load_letor")
             last = next((piece.qid[-1] for piece in reversed(waiting) if len(piece)), None)  # type: ignore[index]
             marks = (size + _run_starts(rows.qid, last)).tolist() if rows.qid is not None and len(rows) else []
             waiting.append(rows)
@@ -262,7 +260,7 @@ def _blocks(path: Source, assembly: Assembly, limit: int, skip: bool) -> Iterato
 
 
 def _cut_blocks(path: Source, assembly: Assembly, limit: int, skip: bool) -> Iterator[RankingData]:
-    """At most `limit` rows each, wherever queries end."""
+    """Blocks of at most `limit` rows, regardless of where queries end."""
     waiting: list[ParsedRows] = []
     for rows in _parsed(path, skip):
         waiting.append(rows)
@@ -274,7 +272,7 @@ def _cut_blocks(path: Source, assembly: Assembly, limit: int, skip: bool) -> Ite
 
 
 def _run_starts(qid: np.ndarray, last: str | None = None) -> np.ndarray:
-    """Where another query id starts, after a row with the id `last`."""
+    """Where a new query id starts, given that the row before has the id `last`."""
     starts = np.append(0, np.flatnonzero(qid[1:] != qid[:-1]) + 1)
     return starts[1:] if last is not None and last == qid[0] else starts
 
@@ -293,7 +291,7 @@ def _split(pieces: list[ParsedRows], count: int) -> tuple[list[ParsedRows], list
 
 
 def _refuse_known(pieces: list[ParsedRows], seen: set[str], name: str) -> None:
-    """An error if some query was in an earlier block, or is scattered over this one."""
+    """Raise an error if a query was in an earlier block, or is scattered over this one."""
     pieces = [rows for rows in pieces if len(rows)]
     if not pieces:
         return
@@ -302,8 +300,8 @@ def _refuse_known(pieces: list[ParsedRows], seen: set[str], name: str) -> None:
     for query, line in zip(qid[starts].tolist(), lines[starts].tolist(), strict=True):
         if query in seen:
             raise ValueError(
-                f"{name}, line {line}: query {query!r} comes again after other queries, so that no block has the whole "
-                "of it: sort the file by query, or use load_letor"
+                f"{name}, line {line}: query {query!r} comes again after other queries, so no block holds "
+                "all of it: sort the file by query, or use load_letor"
             )
         seen.add(query)
 
@@ -339,7 +337,7 @@ def _values(X: Any, first: int) -> Iterator[str]:
 
 
 def _numbers(values: np.ndarray) -> list[Any]:
-    """Numbers whose str() is the shortest text that reads back as them."""
+    """Numbers whose str() is the shortest text that reads back exactly."""
     return list(map(str, values)) if values.dtype == np.float32 else values.astype(np.float64).tolist()
 
 
