@@ -178,11 +178,11 @@ def test_few_files_at_the_top():
 @pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_files_and_functions_stay_small(path):
     text = path.read_text()
-    assert len(text.splitlines()) <= 620, "which noun is missing?"
+    assert len(text.splitlines()) <= (450 if path.parent.name == "estimators" else 500), "which noun is missing?"
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
-            first = node.body[1].lineno if ast.get_docstring(node) and len(node.body) > 1 else node.lineno
-            assert node.end_lineno - first <= 50, f"{node.name} is long: which noun is missing?"
+            body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
+            assert node.end_lineno - body[0].lineno < 40, f"{node.name} is long: which noun is missing?"
 
 
 def test_class_names_are_unique_and_plain():

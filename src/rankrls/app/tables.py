@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..blocks.sources import OpenTable, parquet_table, row_major
+from ..blocks.open_tables import OpenTable, parquet_table, row_major
 from ..datasets import RankingData
 from ..datasets.scaling import fill_with_minimum
 from ..system import frames

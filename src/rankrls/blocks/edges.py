@@ -12,7 +12,7 @@ import numpy as np
 from ..system.frames import as_frame, names
 from ..system.limits import limits
 from ..system.types import ArrayLike
-from .sources import _TABLES, OpenTable, parquet_table
+from .open_tables import TABLES, OpenTable, parquet_table
 
 T = TypeVar("T")
 TEXT = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
@@ -22,7 +22,7 @@ COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 def is_stream(edges: object) -> bool:
     """Whether edges come from a file, a query or an iterator rather than from memory."""
     kind = type(edges).__module__.partition(".")[0], type(edges).__name__
-    if isinstance(edges, str | os.PathLike) or kind in _TABLES or kind == ("pyarrow", "RecordBatchReader"):
+    if isinstance(edges, str | os.PathLike) or kind in TABLES or kind == ("pyarrow", "RecordBatchReader"):
         return True
     return (
         hasattr(edges, "sum_blocks")
@@ -53,8 +53,8 @@ def edge_blocks(edges: Any, columns: list[str]) -> Iterator[dict[str, np.ndarray
     kind = type(edges).__module__.partition(".")[0], type(edges).__name__
     if isinstance(edges, str | os.PathLike):
         yield from _of_path(Path(edges), columns)
-    elif kind in _TABLES:
-        yield from _of_table(_TABLES[kind](edges), columns)
+    elif kind in TABLES:
+        yield from _of_table(TABLES[kind](edges), columns)
     else:
         for item in edges() if callable(edges) else edges:
             yield _picked(item, columns, "a block of edges")

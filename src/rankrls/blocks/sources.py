@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +20,9 @@ from ..checks import QID, check_numbers, check_weights, split_qid_column
 from ..datasets import RankingData, iter_letor
 from ..system.frames import as_frame, names, without
 from ..system.limits import limits
-from ..system.types import DTypeLike, Matrix
+from ..system.types import Matrix
 from .block import Block, as_labels
+from .open_tables import TABLES, OpenTable, feature_types, pandas_index, parquet_table, plain, row_major, version
 
 
 def source_of(X: Matrix, y: object, qid: object, sample_weight: object, kinds: Kinds | None = None) -> Any:
@@ -39,10 +38,10 @@ def source_of(X: Matrix, y: object, qid: object, sample_weight: object, kinds: K
         columns.check()
         return _of_path(Path(X), columns, kinds)
     kind = type(X).__module__.partition(".")[0], type(X).__name__
-    if isinstance(y, str) or (y is None and kind in _TABLES):
+    if isinstance(y, str) or (y is None and kind in TABLES):
         columns.check()
-        if kind in _TABLES:
-            return kinds.table(_TABLES[kind](X), columns)
+        if kind in TABLES:
+            return kinds.table(TABLES[kind](X), columns)
         if kind == ("pyarrow", "RecordBatchReader"):
             return kinds.batches(lambda: X, columns, once=True)
     if hasattr(X, "__next__") and not (hasattr(X, "__arrow_c_stream__") and y is not None):
@@ -148,17 +147,6 @@ class Source:
 # ---------------------------------------------------------------- tables
 
 
-@dataclass(frozen=True)
-class OpenTable:
-    """A table that can be read again and again: its Arrow schema, and record batches of some of its columns."""
-
-    what: str
-    schema: Any
-    read: Callable[[list[str]], Iterable[Any]]
-    n_rows: int | None = None
-    version: str = ""
-
-
 class TableSource(Source):
     """Columns of a table, read by name; rows of a query may lie anywhere."""
 
@@ -167,7 +155,7 @@ class TableSource(Source):
     def __init__(self, table: OpenTable, columns: LabelColumns):
         self.table, self.n_rows = table, table.n_rows
         self.columns = columns.found_in(table.schema.names, table.what)
-        aside = {*self.columns.labels, *_pandas_index(table.schema)}
+        aside = {*self.columns.labels, *pandas_index(table.schema)}
         self.fields = [name for name in table.schema.names if name not in aside]
         self.version = table.version
         self._set_features()
@@ -175,7 +163,7 @@ class TableSource(Source):
     def _set_features(self) -> None:
         """What is known of the features before any are read."""
         self.names = self.fields
-        self._widths, self.dtype = _feature_types(self.table.schema, self.names, self.table.what)
+        self._widths, self.dtype = feature_types(self.table.schema, self.names, self.table.what)
         if any(width > 1 for width in self._widths):  # vectors: their entries are the features
             pairs = zip(self.names, self._widths, strict=True)
             self.names = [f"{name}_{i}" if width > 1 else name for name, width in pairs for i in range(width)]
@@ -199,63 +187,10 @@ class TableSource(Source):
 
     def arrays(self, arrow: Any) -> tuple[Any, ...]:
         """X, y, qid and weights of a record batch as they are; None where a column is not in it."""
-        column = lambda name: None if name is None else _plain(arrow.column(name)).to_numpy(zero_copy_only=False)
+        column = lambda name: None if name is None else plain(arrow.column(name)).to_numpy(zero_copy_only=False)
         features = [name for name in self.fields if name in arrow.schema.names]
         X = row_major(arrow.select(features), self.dtype) if features else None
         return X, column(self.columns.y), column(self.columns.qid), column(self.columns.weight)
-
-
-def _plain(column: object) -> Any:
-    """A column without a dictionary, as categories have."""
-    return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
-
-
-def _pandas_index(schema: Any) -> list[str]:
-    """Columns that are the row labels of a pandas frame, not data."""
-    known = (schema.pandas_metadata or {}).get("index_columns", [])
-    return [name for name in schema.names if name in known or re.fullmatch(r"__index_level_\d+__", name)]
-
-
-def _feature_types(schema: Any, features: list[str], what: str) -> tuple[list[int], Any]:
-    """How many features each column has, and the precision they are computed in."""
-    from pyarrow import types
-
-    widths, single, wrong = [], True, []
-    for name in features:
-        kind, width = schema.field(name).type, 1
-        if types.is_fixed_size_list(kind):
-            kind, width = kind.value_type, kind.list_size
-        if not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind)):
-            wrong.append(f"{name!r} ({kind})")
-        widths.append(width)
-        single &= (types.is_floating(kind) and kind.bit_width <= 32) or types.is_boolean(kind)
-    if wrong:
-        raise ValueError(
-            f"{what}: {', '.join(wrong[:5])} {'is' if len(wrong) == 1 else 'are'} not numeric: give a query "
-            "without them, e.g. polars.scan_parquet(path).drop(...), and name label and query id by y= and qid="
-        )
-    if not features:
-        raise ValueError(f"{what} has no column left for features")
-    return widths, np.float32 if single else np.float64
-
-
-def row_major(batch: Any, dtype: DTypeLike) -> np.ndarray:
-    """(k, n) the columns of a record batch side by side; missing values are NaN."""
-    import pyarrow as pa
-
-    plain, vectors = pa.from_numpy_dtype(dtype), False
-    columns = []
-    for column in batch.columns:
-        vectors |= pa.types.is_fixed_size_list(column.type)
-        columns.append(column if column.type == plain or vectors else column.cast(plain))
-    if not vectors:
-        same = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-        return same.to_tensor(null_to_nan=True, row_major=True).to_numpy()
-    parts = []
-    for column in columns:
-        values, width = (column.flatten(), column.type.list_size) if hasattr(column.type, "list_size") else (column, 1)
-        parts.append(values.to_numpy(zero_copy_only=False).reshape(-1, width).astype(dtype, copy=False))
-    return parts[0].copy() if len(parts) == 1 else np.hstack(parts)
 
 
 def _of_path(path: Path, columns: LabelColumns, kinds: Kinds) -> Any:
@@ -273,118 +208,8 @@ def _of_path(path: Path, columns: LabelColumns, kinds: Kinds) -> Any:
     if columns.labels:
         raise ValueError(f"{path} is no Parquet file; of LETOR text y, qid and sample_weight are not to be named")
     source = kinds.batches(lambda: iter_letor(path, rows=limits.table_rows), columns, once=False, what=str(path))
-    source.version = _version([path])
+    source.version = version([path])
     return source
-
-
-def parquet_table(files: Sequence[Path], what: str) -> OpenTable:
-    """Parquet files of one kind as a table."""
-    parquet = _pyarrow(what, "parquet")
-    schema, n_rows = None, 0
-    for file in files:
-        with _naming(file):
-            other = parquet.ParquetFile(file)
-            found, n_rows = other.schema_arrow, n_rows + other.metadata.num_rows
-        schema = found if schema is None else _common_schema(schema, found, files[0], file)
-
-    def read(names: list[str]) -> Iterator[Any]:
-        for file in files:
-            with _naming(file), parquet.ParquetFile(file, memory_map=True) as opened:
-                yield from opened.iter_batches(limits.table_rows, columns=names)
-
-    return OpenTable(what, schema, read, n_rows, _version(files))
-
-
-def _common_schema(first: Any, other: Any, file: Path, other_file: Path) -> Any:
-    """The schema of two files of one table; a number is as precise as the more precise of the two."""
-    from pyarrow import types
-
-    if other.names != first.names:
-        raise ValueError(f"{other_file} has other columns than {file}: put tables of one kind into a folder")
-    number = lambda kind: types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-    text = lambda kind: any(is_text(kind) for is_text in (types.is_string, types.is_large_string, types.is_dictionary))
-    for at, name in enumerate(first.names):
-        mine, theirs = first.field(at).type, other.field(at).type
-        if number(mine) != number(theirs) or text(mine) != text(theirs):
-            raise ValueError(
-                f"column {name!r} is {mine} in {file} and {theirs} in {other_file}: write it with one type, "
-                "e.g. query ids as text in all files"
-            )
-        if number(mine) and not (types.is_floating(mine) and mine.bit_width == 64) and theirs != mine:
-            first = first.set(at, other.field(at).with_type(theirs if types.is_float64(theirs) else _float64()))
-    return first
-
-
-def _float64() -> Any:
-    import pyarrow
-
-    return pyarrow.float64()
-
-
-@contextmanager
-def _naming(file: Path) -> Iterator[None]:
-    """Errors of the reader say which file it was."""
-    import pyarrow
-
-    try:
-        yield
-    except (pyarrow.ArrowException, OSError) as error:
-        raise OSError(f"{file} is damaged, or not a Parquet file: {error}") from error
-
-
-def _version(files: Sequence[Path]) -> str:
-    """Bytes and time of the last change."""
-    stats = [file.stat() for file in files]
-    return f"({sum(s.st_size for s in stats)} bytes, {max(s.st_mtime_ns for s in stats)})"
-
-
-def _dataset(X: Any) -> OpenTable:
-    read = lambda names: X.to_batches(
-        columns=names, batch_size=limits.table_rows, batch_readahead=2, fragment_readahead=1
-    )
-    return OpenTable("the dataset", X.schema, read)
-
-
-def _lazy_frame(X: Any) -> OpenTable:
-    _pyarrow("a polars LazyFrame")
-    schema = X.head(0).collect().to_arrow().schema
-
-    def read(names: list[str]) -> Iterator[Any]:
-        for frame in X.select(names).collect_batches(chunk_size=limits.table_rows, maintain_order=True):
-            yield from frame.to_arrow().to_batches(limits.table_rows)
-
-    return OpenTable("the LazyFrame", schema, read)
-
-
-def _relation(X: Any) -> OpenTable:
-    _pyarrow("a DuckDB relation")
-    quoted = lambda name: '"' + name.replace('"', '""') + '"'
-    reader = lambda relation: getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
-
-    def read(names: list[str]) -> Iterator[Any]:
-        yield from reader(X.project(", ".join(map(quoted, names))))(limits.table_rows)
-
-    schema = reader(X.limit(0))(1)
-    kind = schema.schema
-    list(schema)  # a connection has one open result at a time
-    return OpenTable("the relation", kind, read)
-
-
-def _pyarrow(what: str, module: str = "") -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise ImportError(f"{what} is read through pyarrow: pip install 'rankrls[arrow]'") from None
-    return getattr(pyarrow, module) if module else pyarrow
-
-
-_TABLES: dict[tuple[str, str], Callable[[Any], OpenTable]] = {
-    ("polars", "LazyFrame"): _lazy_frame,
-    ("duckdb", "DuckDBPyRelation"): _relation,
-    ("_duckdb", "DuckDBPyRelation"): _relation,
-    **{("pyarrow", name): _dataset for name in ("Dataset", "FileSystemDataset", "InMemoryDataset", "UnionDataset")},
-}
 
 
 # ---------------------------------------------------------------- blocks one after the other

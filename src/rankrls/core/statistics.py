@@ -139,9 +139,15 @@ def statistics(
     level = np.max([level[:n_columns] for _, level in parts], axis=0, initial=0.0)
     if early.any():
         level = level + np.abs(centre) * np.max(F.between)
-    rounding = np.finfo(dtype).eps * level
-    t = y.shape[1]
-    gram, cross, square = total[:n_columns, :n_columns], total[:n_columns, n_columns:], np.diag(total)[n_columns:]
+    return _of_products(F, total, y.shape[1], centre, target_mean, np.finfo(dtype).eps * level)
+
+
+def _of_products(
+    F: Preferences, total: np.ndarray, t: int, centre: np.ndarray, target_mean: np.ndarray, rounding: np.ndarray
+) -> Statistics:
+    """The sums from the products of [F (Phi - centre), F (y - target_mean), F 1]; about the mean where beta > 0."""
+    n = len(centre)
+    gram, cross, square = total[:n, :n], total[:n, n:], np.diag(total)[n:]
     if F.beta > 0:
         delta = cross[:, t] / (F.beta * F.weight)
         gram = gram - F.beta * F.weight * np.outer(delta, delta)

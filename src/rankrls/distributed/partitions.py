@@ -17,7 +17,8 @@ from sklearn.pipeline import Pipeline
 
 from ..bases import Draw, Sample
 from ..blocks.block import Block
-from ..blocks.sources import LabelColumns, OpenTable, TableSource, checked
+from ..blocks.open_tables import OpenTable
+from ..blocks.sources import LabelColumns, TableSource, checked
 from ..blocks.sums import TreeSum
 from ..blocks.totals import QueryTotals
 from ..system.parallel import one_thread_each

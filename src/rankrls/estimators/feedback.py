@@ -17,7 +17,7 @@ from ..problems.base import Model
 from ..problems.constrained import Preferred, constrained_model, contradiction, row_bytes
 from ..problems.signed import signed_models
 from ..system.types import Matrix
-from .from_blocks import features_of, penalty
+from .block_setup import features_of, penalty
 from .results import Learned, Weights
 from .ridge_ranker import RidgeRanker
 from .training import Training

@@ -16,8 +16,8 @@ from ..core.views import FittedView, View, as_views, fitted_views
 from ..problems.coregularised import Stack
 from ..system.seeds import seed_of
 from ..system.types import Matrix
+from .block_setup import BlockSetup, CountedRows
 from .coregularising import JointParameters, JointRows, Unscored
-from .from_blocks import BlockSetup, CountedRows
 from .results import Seen
 from .training import Training
 

@@ -11,7 +11,7 @@ from ..blocks.sources import source_of
 from ..blocks.sums import BlockedRows
 from ..core.gains import Gain
 from ..kernels import KernelLike
-from ..system.frames import as_frame
+from ..system.frames import as_frame, in_memory
 from ..system.types import ArrayLike, FitInput, Ids, Path, Seed
 from .confidence import Confidence
 from .explaining import Explained
@@ -228,7 +228,7 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
         with self._attempt():
             for kept in ("_history", "_trained_queries"):
                 self.__dict__.pop(kept, None)
-            source = source_of(X, y, qid, sample_weight)
+            source = None if in_memory(X) else source_of(X, y, qid, sample_weight)
             if (source is not None or isinstance(X, BlockedRows)) and pairs is not None:
                 raise ValueError("pairs name rows in memory, and these are read in blocks: fit, then call add_pairs")
             if source is not None:

@@ -10,8 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 _KNOWN = {("polars", "DataFrame"), ("pyarrow", "Table")}  # besides pandas and libraries like it, which have iloc
+
+
+def in_memory(X: object) -> bool:
+    """Whether X is plainly an array, a sparse matrix or a pandas frame, which needs no reading."""
+    return isinstance(X, np.ndarray) or sparse.issparse(X) or hasattr(X, "iloc")
 
 
 def as_frame(X: Any) -> Any:

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..blocks.block import as_labels
-from ..blocks.sources import Kinds, LabelColumns, OpenTable, Source, TableSource, source_of
+from ..blocks.open_tables import OpenTable
+from ..blocks.sources import Kinds, LabelColumns, Source, TableSource, source_of
 from ..core.queries import Queries
 from ..datasets import RankingData
 from ..system import frames
