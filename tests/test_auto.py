@@ -1,6 +1,8 @@
 """AutoRanker: its parts against slow oracles, honest judgement, and the contract of an estimator."""
 
+import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,17 +13,20 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankrls import AutoRanker, ColumnMaps, PairScreen, RankRLS, export, kernels, load, save
-from rankrls.auto.candidates import Common, linear
-from rankrls.auto.crossfit import CrossFit, CrossFitJudge, Folds
+from rankrls.auto.candidates import MAKE, Common, linear
+from rankrls.auto.crossfit import CrossFit, CrossFitJudge, Folds, fit_on_all
 from rankrls.auto.effort import EFFORTS
+from rankrls.auto.elsewhere import DrawQueries
 from rankrls.auto.rows import ALPHAS, AutoRows, solve, unit
 from rankrls.auto.screen import best_pairs, pair_lift
 from rankrls.auto.stack import stack
+from rankrls.blocks.block import Block
 from rankrls.cli import main
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
 from rankrls.datasets import RankingData, dump_letor, make_search
 from rankrls.metrics import get_metric
+from rankrls.system.limits import limited
 
 ORDER = "ranks within the query depend on all rows of it"
 COPIES = "folds and basis points are drawn among rows, whatever they weigh"
@@ -209,10 +214,13 @@ def test_without_ranks_in_the_query_rows_stand_alone():
 
 def test_parts_of_an_explanation_sum_to_the_difference(fitted):
     model, X, _, qid = fitted
-    found = model.explain(X[0], X[1], X[2:20])
     scores = model.predict(X[:20], qid[:20])
-    assert_allclose(found["difference"], scores[0] - scores[1], atol=1e-5)
-    assert_allclose(sum(entry["part"] for entry in found["columns"]), found["difference"])
+    for others in (X[2:20], X[:20]):  # with the two items among them or without
+        shares = model.explain(X[0], X[1], others)
+        assert shares.shape == (8,)
+        assert_allclose(shares.sum(), scores[0] - scores[1], atol=1e-12)
+    assert_allclose(model.explain(X[1], X[0], X[:20]), -shares, atol=1e-12)
+    assert not model.explain(X[0], X[0], X[:20]).any()
 
 
 def test_sparse_rows_get_a_linear_model():
@@ -234,6 +242,30 @@ def test_an_interruption_keeps_what_was_tried(monkeypatch):
     with pytest.warns(UserWarning, match="interrupted.*linear"):
         model = AutoRanker(effort="fast").fit(X, y, qid=qid)
     assert [entry["candidate"] for entry in model.leaderboard_] == ["linear"]
+
+
+def test_an_interruption_of_the_final_model_keeps_its_parts(monkeypatch):
+    from rankrls.auto import fitting
+
+    def stop(final, name, alpha):
+        if name == "fine":
+            raise KeyboardInterrupt
+        fit_on_all(final, name, alpha)
+
+    monkeypatch.setattr(fitting, "fit_on_all", stop)
+    X, y, qid = interactions(20, documents=10)
+    with pytest.warns(UserWarning, match="final model is without fine"):
+        model = AutoRanker(effort="fast").fit(X, y, qid=qid)
+    assert "fine" not in [part.name for part in model.parts_] and model.predict(X, qid).std() > 0
+
+
+def test_seconds_that_are_too_few_leave_the_linear_candidate():
+    X, y, qid = interactions(20, documents=10)
+    with pytest.warns(UserWarning, match="not enough to try additive"):
+        model = AutoRanker(effort=1e-9).fit(X, y, qid=qid)
+    assert [entry["candidate"] for entry in model.leaderboard_] == ["linear"]
+    with pytest.raises(ValueError, match="seconds to spend, and positive"):
+        AutoRanker(effort=0).fit(X, y, qid=qid)
 
 
 def test_rows_of_weight_zero_are_not_there():
@@ -324,10 +356,120 @@ def test_tables_with_text_and_missing_values(tmp_path):
     assert {effect["column"].split("=")[0].split(" in ")[0] for effect in model.feature_effects_} >= {"price", "brand"}
 
 
-def test_exports_are_refused_with_a_reason(fitted):
-    pytest.importorskip("onnx")
-    with pytest.raises(ValueError, match="ranks within the query"):
-        export.to_onnx(fitted[0])
+@pytest.mark.parametrize("relative", [True, False])
+def test_onnx_scores_as_predict_does(relative):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    X, y, qid = interactions(20, documents=10)
+    X[3, 2] = X[50:60, 4] = np.nan
+    X[:, 5] = np.round(X[:, 5])  # ties
+    model = AutoRanker(relative=relative, candidates=list(MAKE)).fit(X, y, qid=qid)
+    new, _, query = interactions(5, documents=10, seed=1)
+    new[4, 2], new[:, 5] = np.nan, np.round(new[:, 5])
+    order = np.random.default_rng(0).permutation(len(new))
+    feed = {"X": new[order], **({"qid": query[order]} if relative else {})}
+    kinds = set()
+    for part in model.parts_:
+        one = copy.copy(model)
+        one.parts_ = [part]
+        kinds.add(type(part.map).__name__)
+        session = onnxruntime.InferenceSession(export.to_onnx(one).SerializeToString())
+        assert_allclose(session.run(None, feed)[0], one.predict(new, query)[order], atol=1e-10)
+    assert len(kinds) > 1
+    session = onnxruntime.InferenceSession(export.to_onnx(model).SerializeToString())
+    if relative:  # one query
+        alone = session.run(None, {"X": new[:10], "qid": np.zeros(1, dtype=np.int64)})[0]
+        assert_allclose(alone, model.predict(new[:10]), atol=1e-10)
+
+
+def test_formats_of_weights_point_to_onnx(fitted):
+    with pytest.raises(ValueError, match="take ONNX"):
+        export.to_json(fitted[0])
+
+
+# ---------------------------------------------------------------- rows elsewhere, pairs
+
+
+def test_rows_elsewhere_give_the_model_of_rows_in_memory(fitted, tmp_path):
+    pd = pytest.importorskip("pandas")
+    model, X, y, qid = fitted
+    dump_letor(RankingData(X, y, qid), tmp_path / "data.txt")
+    with limited(table_rows=130):  # blocks end within queries
+        read = AutoRanker(effort="fast").fit(tmp_path / "data.txt")
+    assert_allclose(read.cv_score_, model.cv_score_)
+    assert_allclose(read.predict(X, qid), model.predict(X, qid), atol=1e-4)
+    assert not hasattr(read, "cv_predictions_") and read.n_queries_ == model.n_queries_
+
+    frame = pd.DataFrame(X, columns=list("abcdefgh")).assign(y=y, qid=qid)
+    mixed = frame.sample(frac=1, random_state=0)
+    mixed.to_parquet(tmp_path / "data.parquet")
+    with limited(table_rows=130):
+        read = AutoRanker(effort="fast").fit(tmp_path / "data.parquet")
+    expected = AutoRanker(effort="fast").fit(mixed, y="y", qid="qid")
+    assert_allclose(read.predict(frame.drop(columns="y")), expected.predict(frame.drop(columns="y")), atol=1e-4)
+
+
+def test_sums_are_over_all_rows_elsewhere_and_all_else_is_learned_from_a_sample(monkeypatch):
+    X, y, qid = interactions(60, documents=10)
+    small = replace(EFFORTS["fast"], cv_rows=100)
+    monkeypatch.setitem(EFFORTS, "fast", small)
+
+    def blocks():
+        for i in range(0, 600, 150):
+            yield X[i : i + 150], y[i : i + 150], qid[i : i + 150]
+
+    model = AutoRanker(effort="fast", candidates=["linear"]).fit(blocks)
+    assert model.n_queries_ == 60
+    drawn = DrawQueries(200, 6, 0)
+    sample = sum(
+        (drawn(Block(*block[:1], block[1][:, None], block[2])) for block in blocks()),
+        start=drawn(Block(X[:0], y[:0, None], qid[:0])),
+    )
+    assert len(sample.block) == 200 and (np.bincount(sample.block.qid)[np.unique(sample.block.qid)] == 10).all()
+    N = model.columns_.transform(X, qid=qid)
+    part, sums = model.parts_[0], AutoRows(N.astype(np.float32), y, Queries.of(qid)).sums(N.astype(np.float32))
+    paths = np.stack([solve(sums, alpha) for alpha in ALPHAS])
+    assert np.abs(paths - part.coef).max(axis=1).min() < 1e-4 * np.abs(part.coef).max()
+    with pytest.raises(ValueError, match="read only once"):
+        AutoRanker(effort="fast").fit(blocks())
+    with pytest.raises(ValueError, match="only one"):
+        AutoRanker(effort="fast").fit(lambda: iter([(X, y, np.zeros(len(y)))]))
+
+
+def test_clusters_fit_and_predict_whole_queries(fitted):
+    pd, dask = pytest.importorskip("pandas"), pytest.importorskip("dask")
+    import dask.dataframe as dd
+
+    from rankrls import distributed
+
+    X, y, qid = interactions(30, documents=10)
+    frame = pd.DataFrame(X, columns=list("abcdefgh")).assign(y=y, qid=qid).sample(frac=1, random_state=0)
+    rows = dd.from_pandas(frame, npartitions=3, sort=False)
+    with dask.config.set(scheduler="synchronous"):
+        model = distributed.dask.fit(AutoRanker(effort="fast"), rows)
+        scores = distributed.dask.predict(model, rows, qid="qid").compute()
+    expected = AutoRanker(effort="fast").fit(frame, y="y", qid="qid").predict(frame.drop(columns="y"))
+    assert_allclose(scores.loc[frame.index], expected, atol=1e-4)
+    with pytest.raises(ValueError, match=r"qid=, or fit with relative=False"):
+        distributed.dask.predict(model, rows)
+
+
+def test_a_pair_is_a_query_of_two():
+    X, y, qid = interactions(30, documents=10)
+    pairs = np.array([(i, j) for i in range(300) for j in range(i + 1, min(i + 4, 300)) if y[i] != y[j]])
+    pairs = np.where((y[pairs[:, 0]] > y[pairs[:, 1]])[:, None], pairs, pairs[:, ::-1])
+    margins = y[pairs[:, 0]] - y[pairs[:, 1]]
+    model = AutoRanker(relative=False, candidates=["linear"])
+    model.fit_pairs(X, pairs, margins, weights=np.full(len(pairs), 2.0))  # 2 / items of the query
+    N = model.columns_.transform(X)
+    energy = ((N[pairs[:, 0]] - N[pairs[:, 1]]) ** 2).sum() / (2 * len(pairs))
+    direct = [RankRLS(alpha * energy, scale=None).fit_pairs(N, pairs, margins).coef_ for alpha in ALPHAS]
+    coef = model.parts_[0].coef
+    assert np.abs(np.stack(direct) - coef).max(axis=1).min() < 1e-4 * np.abs(coef).max()
+    found = AutoRanker(effort="fast").fit_pairs(X, pairs, qid=qid)
+    assert {pair["columns"] for pair in found.interactions_[:1]} <= {("x0", "x1"), ("x2", "x3")}
+    assert found.scoring_ == "pairwise_accuracy" and found.cv_score_ > 0.6
+    with pytest.raises(ValueError, match="too few: give at least 6"):
+        AutoRanker().fit_pairs(X, pairs[:3])
 
 
 def test_command_line(tmp_path, capsys):

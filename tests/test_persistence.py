@@ -29,6 +29,7 @@ from sklearn.preprocessing import (
 import rankrls
 from cases import problem
 from rankrls import (
+    AutoRanker,
     ConditionalRankRLS,
     CoRankRLS,
     ModelFileError,
@@ -200,6 +201,22 @@ def test_parameters_that_came_later_take_their_defaults(tmp_path):
 
     (tmp_path / "old").write_bytes(forged((tmp_path / "m").read_bytes(), older))
     assert load(tmp_path / "old").verbose is False
+
+
+def test_models_of_the_first_auto_ranker_are_read(tmp_path):
+    model = AutoRanker(candidates=["additive"]).fit(X, y, qid=qid)
+    save(model, tmp_path / "m")
+
+    def older(header):
+        state = header["model"]["state"]
+        for name in ("encoder_", "additive_"):
+            del state[name]
+        assert {part["class"] for part in state["parts_"]} == {"StackPart"}
+        for part in state["parts_"]:
+            part["class"] = "Part"
+
+    (tmp_path / "old").write_bytes(forged((tmp_path / "m").read_bytes(), older))
+    assert_array_equal(load(tmp_path / "old").predict(X, qid), model.predict(X, qid))
 
 
 def test_a_pipeline_with_scaling_by_query(tmp_path):

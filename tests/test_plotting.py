@@ -9,7 +9,17 @@ from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from rankrls import ConditionalRankRLS, CoRankRLS, RankingPursuit, RankRLS, TransductiveRankRLS, View, metrics, plotting
+from rankrls import (
+    AutoRanker,
+    ConditionalRankRLS,
+    CoRankRLS,
+    RankingPursuit,
+    RankRLS,
+    TransductiveRankRLS,
+    View,
+    metrics,
+    plotting,
+)
 from rankrls.datasets import make_search
 from rankrls.plotting.display import Display
 
@@ -231,6 +241,34 @@ def test_quality_over_unscored_rows(train, test):
 
 
 # ---------------------------------------------------------------- figures, errors
+
+
+def test_effects_of_columns_and_pairs():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    y = np.clip(np.round(X[:, 0] * X[:, 1] + 0.5 * X[:, 2] + 1), 0, 3)
+    X[:, 2] = np.exp(3 * X[:, 2])
+    model = AutoRanker(effort="fast", relative=False).fit(X, y, qid=np.repeat(np.arange(30), 20))
+    display = drawn(plotting.EffectsDisplay.from_estimator(model, ["x2"], ax=axes()))
+    effect = next(entry for entry in model.feature_effects_ if entry["column"] == "x2")
+    assert_array_equal(display.lines_[0].get_ydata(), effect["effect"])
+    assert display.ax_.get_xscale() == "log" and effect["effect"][-5] > effect["effect"][5]
+
+    display = drawn(plotting.PairEffectsDisplay.from_estimator(model, [("x0", "x1")], ax=axes()))
+    surface = display.images_[0].get_array()
+    assert surface[-2, -2] > 0 and surface[1, 1] > 0 and surface[-2, 1] < 0 and surface[1, -2] < 0
+    # the pair is what is left of the additive model when its single effects are taken off
+    i, j = (values[[3, -4]] for values in display.pairs[0]["values"])
+    corners = np.zeros((4, 4))
+    corners[:, 0], corners[:, 1] = i[[0, 0, 1, 1]], j[[0, 1, 0, 1]]
+    scores = model.additive_(model.columns_.transform(corners))
+    square = np.asarray(display.pairs[0]["effect"])[np.ix_([3, -4], [3, -4])].ravel()
+    assert_allclose(scores @ [1, -1, -1, 1], square @ [1, -1, -1, 1], rtol=1e-4)
+    assert len(drawn(plotting.EffectsDisplay.from_estimator(model)).axes_) <= 6
+    with pytest.raises(ValueError, match="no 'price' among its effects"):
+        plotting.EffectsDisplay.from_estimator(model, ["price"], ax=axes())
+    with pytest.raises(TypeError, match="AutoRanker"):
+        plotting.PairEffectsDisplay.from_estimator(RankRLS(1.0).fit(X, y), ax=axes())
 
 
 def test_a_new_figure_only_where_none_is_given(ranker):

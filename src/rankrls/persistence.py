@@ -72,6 +72,7 @@ CLASSES: dict[str, type] = {
         *(model_selection.LeaveOneGroupOut, model_selection.GroupShuffleSplit),
     )
 }
+RENAMED = {"Part": "StackPart"}  # classes of earlier versions
 BEFORE: dict[tuple[str, str], Any] = {("RankRLS", "scale"): None}  # what a parameter was before it existed
 _INERT = (*CLASSES.values(), sparse.csr_array, sparse.csc_array, sparse.coo_array, np.dtype)
 _UFUNCS = {name: getattr(np, name) for name in ("log1p", "expm1", "log", "exp", "sqrt", "abs", "square")}
@@ -389,7 +390,7 @@ class _Reader:
         return found
 
     def _object(self, node: dict[str, Any]) -> Any:
-        cls = CLASSES.get(node["class"])
+        cls = CLASSES.get(RENAMED.get(node["class"], node["class"]))
         if cls is None:
             raise ModelFileError(f"an object of unknown class {node['class']!r}")
         found: Any = object.__new__(cls)

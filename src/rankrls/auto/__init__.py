@@ -2,10 +2,11 @@
 
 from .additive import AdditiveMap
 from .candidates import Contributions, EffectKernel
+from .fitting import StackPart
 from .functions import Curves, Ramps
 from .kernelmap import KernelMap
 from .pairs import PairScreen
-from .ranker import AutoRanker, StackPart
+from .ranker import AutoRanker
 from .rows import Scores
 
 __all__ = ["AutoRanker", "PairScreen"]

@@ -13,6 +13,7 @@ from .additive import deviations
 from .candidates import CandidateFeatures
 
 GRID = np.linspace(-2.5, 2.5, 41)
+PAIR_POINTS = 20  # of each column of a pair
 STEPS = 32  # of the line between two items
 
 
@@ -71,31 +72,31 @@ def _values(maps: ColumnMaps, i: int) -> np.ndarray:
     return ndtr(GRID * scale) if maps.relative and i < 2 * n else GRID.copy()
 
 
-def explanation(
-    predict: Callable, N: np.ndarray, pair: np.ndarray, source: np.ndarray, names: Sequence[str]
-) -> dict[str, Any]:
-    """What each column adds to the difference of the scores of two rows N (2, n)."""
+def pair_effect(part: Any, pair: tuple[int, int], maps: ColumnMaps) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values of the first column (g,), of the second (g,), and what the pair adds at each (g, g)."""
+    i, j = pair
+    grid = GRID[:: len(GRID) // PAIR_POINTS]
+    N = np.zeros((len(grid) ** 2, len(maps.source_)), np.float32)
+    N[:, i], N[:, j] = np.repeat(grid, len(grid)), np.tile(grid, len(grid))
+    own = np.array([set(columns) == {i, j} and len(columns) == 2 for columns in part.map.members])
+    effect = part.map.outputs(N, part.coef)[:, own].sum(axis=1).astype(float)
+    step = slice(None, None, len(GRID) // PAIR_POINTS)
+    return _values(maps, i)[step], _values(maps, j)[step], effect.reshape(len(grid), len(grid))
+
+
+def contributions(predict: Callable, N: np.ndarray, source: np.ndarray, n: int) -> np.ndarray:
+    """(n,) what each source column adds to the difference of the scores of two rows N (2, k).
+
+    The second row is moved into the first along a straight line of scores, a step at a time, and the change of the
+    score in a step is shared among the columns.
+    """
     a, b = N[0].astype(np.float64), N[1].astype(np.float64)
-    columns = np.unique(source[a != b])
-    t = (np.arange(STEPS) + 0.5) / STEPS
-    middle = b + t[:, None] * (a - b)
-    part = np.zeros(len(columns))
-    for place, column in enumerate(columns):
+    middle = b + ((np.arange(STEPS) + 0.5) / STEPS)[:, None] * (a - b)
+    part = np.zeros(n)
+    for column in np.unique(source[a != b]):
         half = np.where(source == column, (a - b) / (2 * STEPS), 0.0)
-        both = predict(np.concatenate([middle + half, middle - half]).astype(np.float32))
-        part[place] = (both[:STEPS] - both[STEPS:]).sum()
-    high, low = predict(N)
-    difference = float(high - low)
-    rest = difference - part.sum()  # what the steps miss, by the size of the parts
-    part += rest * np.abs(part) / max(np.abs(part).sum(), 1e-30)
-    order = np.argsort(-np.abs(part), kind="stable")
-    entries = [
-        {
-            "column": str(names[columns[i]]),
-            "a": float(pair[0, columns[i]]),
-            "b": float(pair[1, columns[i]]),
-            "part": float(part[i]),
-        }
-        for i in order
-    ]
-    return {"score_a": float(high), "score_b": float(low), "difference": difference, "columns": entries}
+        both = predict(np.concatenate([middle + half, middle - half]))
+        part[column] = (both[:STEPS] - both[STEPS:]).sum()
+    high, low = predict(N.astype(np.float64))
+    rest = float(high - low) - part.sum()  # what the steps miss, by the size of the parts
+    return part + rest * np.abs(part) / max(np.abs(part).sum(), 1e-30)

@@ -48,10 +48,11 @@ class KernelMap:
             D = cdist(X, self.points, "cityblock").astype(X.dtype)
             D *= -1 / self.width
         else:
-            D = X @ self.points.T
+            points = self.points.astype(X.dtype, copy=False)
+            D = X @ points.T
             D *= 2
             D -= np.einsum("ij,ij->i", X, X)[:, None]
-            D -= np.einsum("ij,ij->i", self.points, self.points)
+            D -= np.einsum("ij,ij->i", points, points)
             np.minimum(D, 0, out=D)
             D *= 1 / (2 * self.width)
         return np.exp(D, out=D)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,37 +11,25 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from .. import checks
+from ..blocks.reading import SourceRows
+from ..blocks.sources import source_of
+from ..blocks.sums import BlockedRows
 from ..core.queries import Queries
-from ..estimators import RankRLS
 from ..estimators.base import Ranker
+from ..estimators.from_blocks import seen
 from ..estimators.hints import mind_columns, mind_one_query
-from ..metrics import get_metric
+from ..estimators.reasons import as_rows, named
 from ..system import frames
 from ..system.frames import as_frame
-from ..system.progress import Progress
-from ..system.types import Ids, Matrix
-from ..system.warnings import warn
-from ..tables import ColumnMaps, TableEncoder
+from ..system.seeds import seed_of
+from ..system.types import ArrayLike, FitInput, Ids, Matrix, MatrixLike, Seed
+from ..tables import TableEncoder
 from . import glassbox
-from .candidates import MAKE, NEEDS, Common, Split
-from .crossfit import Blend, CrossFit, CrossFitJudge, Folds, fit_on_all, scores_of
-from .effort import EFFORTS, Effort
-from .rows import AutoRows, Map
+from .elsewhere import fit_blocks
+from .fitting import FitPlan, fit_dense, fit_sparse
+from .preferences import fit_preferences
 
-
-@dataclass(frozen=True)
-class StackPart:
-    """A candidate in the final model: weight * map(N) @ coef."""
-
-    name: str
-    map: Map
-    coef: np.ndarray
-    weight: float
-
-    def __call__(self, N: np.ndarray) -> np.ndarray:
-        return scores_of(self.map, self.weight * self.coef, N)
-
-
+NO_LABELS = "no_validation"  # scikit-learn's word for rows alone
 DOUBLE_ROWS = 20_000  # up to this many rows are scored in double precision
 
 
@@ -59,15 +46,16 @@ class AutoRanker(Ranker):
     scoring : str or callable, default="ndcg@10"
         The metric that candidates are judged by, together with pairwise accuracy. Labels for which the metric is not
         defined (ndcg wants grades of at least zero) are judged by pairwise accuracy; see `scoring_`.
-    effort : {"fast", "normal", "best"}, default="normal"
+    effort : {"fast", "normal", "best"} or float, default="normal"
         How much work to spend. "fast" tries the linear and the additive candidates, "normal" kernels of 1,000 points
-        as well, "best" the same with 5 folds and 2,000 points. docs/auto.md has the costs.
+        as well, "best" the same with 5 folds and 2,000 points. docs/auto.md has the costs. A number is the seconds to
+        spend: the candidates of "normal" are tried in turn until half of them are gone, the linear one always.
     relative : bool, default=True
         Whether ranks within the query are columns, too. `predict` then wants whole queries, with `qid`.
     candidates : list of str, default=None
         The candidates to try, instead of those of `effort`: "linear", "additive", "adaptive", "fine", "effects",
         "gauss", "laplace", "gauss learned", "laplace learned". Those they build on are tried as well.
-    random_state : int, default=0
+    random_state : int, Generator or None, default=0
         Seed of the folds and of the basis points.
     verbose : bool, default=False
         Report progress, with the time left, on standard error.
@@ -82,12 +70,16 @@ class AutoRanker(Ranker):
     cv_scores_ : ndarray of shape (n_folds,)
         The held-out score of the whole stack in each fold.
     cv_predictions_ : ndarray of shape (n_samples,)
-        Held-out scores of the whole stack; NaN for rows that are not in the sample that everything is chosen on.
+        Held-out scores of the whole stack; NaN for rows that are not in the sample that everything is chosen on. Not
+        kept for rows elsewhere and for pairs.
     interactions_ : list of dict
         The pairs of columns in the additive model: "columns", "strength" (energy of what single columns leave, 1 for
         chance) and "spread" (standard deviation of the pair's contribution within queries), largest first.
     feature_effects_ : list of dict
         For each column of scores: "column", "relative", "spread", "values" and "effect", the curve of its contribution.
+    additive_ : StackPart
+        The additive model that both are read off (`plotting.EffectsDisplay`, `plotting.PairEffectsDisplay`); missing
+        where only the linear model and kernels were of use.
     parts_ : list
         The candidates of the final model with their weights.
     encoder_ : TableEncoder or None
@@ -106,7 +98,8 @@ class AutoRanker(Ranker):
     Notes
     -----
     With fewer than six queries the rows are dealt into folds rather than the queries. Interrupting `fit` (Ctrl-C) keeps
-    the candidates judged so far. Sparse rows are ranked by a linear model.
+    the candidates judged so far. Sparse rows are ranked by a linear model. From rows elsewhere a sample of whole
+    queries is drawn; everything is learned from it but the weights of the final model, which are those of all rows.
 
     Examples
     --------
@@ -123,8 +116,21 @@ class AutoRanker(Ranker):
     __metadata_request__predict = {"qid": True}  # noqa: RUF012
     _learned = "parts_"
 
+    parts_: list[Any]
+    columns_: Any
+    encoder_: TableEncoder | None
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
     def __init__(
-        self, *, scoring="ndcg@10", effort="normal", relative=True, candidates=None, random_state=0, verbose=False
+        self,
+        *,
+        scoring: str | Callable[..., float] = "ndcg@10",
+        effort: str | float = "normal",
+        relative: bool = True,
+        candidates: Sequence[str] | None = None,
+        random_state: Seed = 0,
+        verbose: bool = False,
     ) -> None:
         self.scoring = scoring
         self.effort = effort
@@ -133,172 +139,140 @@ class AutoRanker(Ranker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y=None, qid=None, sample_weight=None) -> Self:
+    def fit(
+        self,
+        X: FitInput,
+        y: ArrayLike | str | None = None,
+        qid: Ids | str = None,
+        sample_weight: ArrayLike | str | None = None,
+    ) -> Self:
         """Learn from rows with labels, grouped into queries.
 
         Parameters
         ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
+        X : array-like or CSR matrix of shape (n_samples, n_features), or rows elsewhere
             Items, with NaN for missing values. A data frame may hold the query ids in a column named "qid", and
-            text, categories and dates, which `TableEncoder` turns into numbers.
+            text, categories and dates, which `TableEncoder` turns into numbers. Rows that are not in memory: a Parquet
+            file or folder, a LETOR file, a polars LazyFrame, a DuckDB relation, a pyarrow Dataset, or a function that
+            returns an iterator over blocks `(X, y, qid)`, as `RankRLS.fit` takes them; these must be finite numbers.
         y : array-like of shape (n_samples,), or the name of a column of X
             Relevance, larger is better.
         qid : array-like of shape (n_samples,), or the name of a column of X, default=None
             Query of each row; None is one query.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,), or the name of a column of X, default=None
             Copies that a row counts for. The scores of columns do not depend on it.
 
         Returns
         -------
         self
         """
-        effort = self._checked_effort()
-        X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
-        X, qid = checks.split_qid_column(as_frame(X), qid)
-        mind_columns(X, qid)
+        plan = self._plan()
+        with self._attempt():
+            source = source_of(X, y, qid, sample_weight)
+            if source is not None or isinstance(X, BlockedRows):
+                blocks: Any = X if source is None else SourceRows(source)
+                self.encoder_ = None
+                return self._store(seen(blocks), fit_blocks(blocks, plan))
+            X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
+            X, qid = checks.split_qid_column(as_frame(X), qid)
+            mind_columns(X, qid)
+            X, y = self._learned_rows(X, y, qid)
+            y = np.asarray(column_or_1d(y), dtype=np.float64)
+            mind_one_query(y, qid)
+            queries = checks.check_queries(qid, len(y))
+            weights = checks.check_weights(sample_weight, len(y))
+            checks.check_comparable(y, queries)
+            if sparse.issparse(X):
+                return self._store(fit_sparse(X, y, queries, weights, plan))
+            return self._store(fit_dense(X, y, queries, weights, self.column_names(), plan))
+
+    def fit_pairs(
+        self,
+        X: MatrixLike,
+        pairs: ArrayLike,
+        margins: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        *,
+        qid: Ids | str = None,
+    ) -> Self:
+        """Learn from explicit preferences between rows: candidates are judged on pairs that they never saw.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Items, with NaN for missing values.
+        pairs : array-like of int, shape (n_pairs, 2)
+            Row numbers (i, j): item i is preferred to item j.
+        margins : array-like of shape (n_pairs,), default=None
+            By how much; 1 if not given.
+        weights : array-like of shape (n_pairs,), default=None
+            The weight of each pair; 1 if not given.
+        qid : array-like of shape (n_samples,), or the name of a column of X, default=None
+            Query of each row, for ranks within the query; None is one query. With six queries or more, folds are of
+            queries; else of items that no chain of pairs links, or of pairs.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import AutoRanker
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> better = X[:, 0] * X[:, 1]
+        >>> pairs = np.arange(200).reshape(100, 2)
+        >>> pairs = np.where((better[pairs[:, 0]] > better[pairs[:, 1]])[:, None], pairs, pairs[:, ::-1])
+        >>> model = AutoRanker(effort="fast", relative=False).fit_pairs(X, pairs)
+        >>> model.interactions_[0]["columns"]
+        ('x0', 'x1')
+        """
+        plan = self._plan()
+        with self._attempt():
+            X, _, qid, _ = checks.named_columns(X, None, qid, None)
+            X, qid = checks.split_qid_column(as_frame(X), qid)
+            X = self._learned_rows(X, NO_LABELS, qid)
+            if sparse.issparse(X):
+                raise TypeError("fit_pairs takes dense rows: call X.toarray(), or use RankRLS().fit_pairs")
+            found = checks.check_pairs(pairs, len(X))
+            p = len(found)
+            d = np.ones(p) if margins is None else checks.check_numbers("margins", margins, p, unit="pair")
+            w = checks.check_weights(weights, p, name="weights", unit="pair")
+            used = (d != 0) & (found[:, 0] != found[:, 1]) & (True if w is None else w > 0)
+            found, d, w = found[used], d[used], None if w is None else w[used]
+            queries = checks.check_queries(qid, len(X))
+            return self._store(fit_preferences(X, queries, found, d, w, self.column_names(), plan))
+
+    def _plan(self) -> FitPlan:
+        return FitPlan.of(self.effort, self.candidates, self.scoring, seed_of(self.random_state), self.relative)
+
+    def _learned_rows(self, X: Any, y: Any, qid: Any) -> Any:
+        """Checked rows, and labels if any; text, categories, dates and truth values become numbers."""
         self.encoder_ = TableEncoder() if _has_text(X) else None
         if self.encoder_ is not None:
-            X = self._encoded(X, y, qid)
-        X, y = validate_data(self, X, y, y_numeric=True, ensure_min_samples=2, **_INPUT)
+            X = self.encoder_.fit_transform(X, None if y is NO_LABELS else y, qid=qid)
+            X = X.toarray() if sparse.issparse(X) else X
+            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        labels = {} if y is NO_LABELS else {"y_numeric": True}
+        found = validate_data(self, X, y, ensure_min_samples=2, **labels, **_INPUT)
         if self.encoder_ is not None:
             self.n_features_in_, self.feature_names_in_ = self.encoder_.n_features_in_, self.encoder_.feature_names_in_
-        y = np.asarray(column_or_1d(y), dtype=np.float64)
-        mind_one_query(y, qid)
-        queries = checks.check_queries(qid, len(y))
-        weights = checks.check_weights(sample_weight, len(y))
-        checks.check_comparable(y, queries)
-        self.n_queries_, self.scoring_ = len(queries), _usable(self.scoring, y)
-        if sparse.issparse(X):
-            return self._fit_sparse(X, y, queries, weights)
-        return self._fit_dense(X, y, queries, weights, effort)
-
-    def _encoded(self, X, y, qid) -> np.ndarray:
-        """Text, categories, dates and truth values as numbers."""
-        encoded = self.encoder_.fit_transform(X, y, qid=qid)  # type: ignore[union-attr]
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_  # of an earlier fit
-        return encoded.toarray() if sparse.issparse(encoded) else encoded
+        return found
 
     @property
     def needs_queries(self) -> bool:
         """Whether scores depend on the other rows of the query."""
-        return bool(self.relative)
+        return bool(self.relative) and getattr(self, "columns_", self) is not None
 
-    def _names(self) -> list[str]:
-        """Names of the columns that scores are made of."""
-        if self.encoder_ is not None:
-            return [str(name) for name in self.encoder_.get_feature_names_out()]
+    def column_names(self) -> list[str]:
+        """Names of the columns that `columns_` takes: those of X, or of its encoder."""
+        encoder = getattr(self, "encoder_", None)
+        if encoder is not None:
+            return [str(name) for name in encoder.get_feature_names_out()]
         given = getattr(self, "feature_names_in_", None)
         return [f"x{i}" for i in range(self.n_features_in_)] if given is None else [str(name) for name in given]
 
-    def _fit_dense(self, X, y, queries: Queries, weights, effort: Effort):
-        kept = slice(None) if weights is None else np.flatnonzero(weights > 0)
-        columns = ColumnMaps(relative=self.relative).learn(X, queries)
-        if not len(columns.columns_):
-            raise ValueError(f"all {X.shape[1]} columns are constant over the {len(X)} rows: there is nothing to learn")
-        N = columns.scores(X, queries, np.float32)
-        if weights is not None:
-            N, y, queries, weights = N[kept], y[kept], Queries.of(queries.codes[kept]), weights[kept]
-        rows = AutoRows(N, y, queries, weights)
-        sample = self._sample(rows, effort)
-        study = self._study(rows if sample is None else rows.part(sample), columns, effort)
-        blend = Blend.of(study.judged, study.common.rows, study.folds)
-        blend = blend.towards(study.judged, study.common.rows, study.judge)
-        final = Split(Common(rows, columns.source_, effort, self.random_state, effort.basis), rows)
-        self._fit_parts(final, study, blend)
-        self.columns_ = columns
-        self._store_judgement(study, blend, sample, kept, len(X))
-        self._store_effects(final)
-        return self
-
-    def _sample(self, rows: AutoRows, effort: Effort) -> np.ndarray | None:
-        """Rows of whole queries, drawn at random, that everything is chosen on; None for all."""
-        if len(rows) <= effort.cv_rows:
-            return None
-        order = np.random.default_rng(self.random_state).permutation(len(rows.queries))
-        used = order[: max(2 * effort.folds, int((np.cumsum(rows.queries.sizes[order]) <= effort.cv_rows).sum()))]
-        chosen = np.zeros(len(rows.queries), dtype=bool)
-        chosen[used] = True
-        found = np.flatnonzero(chosen[rows.queries.codes])
-        if len(found) <= 2 * effort.cv_rows:
-            return found
-        return np.sort(np.random.default_rng(self.random_state).choice(found, effort.cv_rows, replace=False))
-
-    def _study(self, rows: AutoRows, columns: ColumnMaps, effort: Effort) -> CrossFit:
-        """The candidates, judged by cross-fitting on some rows; fewer of them if it is interrupted."""
-        folds = Folds.deal(rows.queries, effort.folds, np.random.default_rng(self.random_state))
-        parts = [folds.rows(fold) for fold in range(len(folds))]
-        common = Common(rows, columns.source_, effort, self.random_state, effort.cv_basis, parts)
-        study = CrossFit(common, folds, CrossFitJudge(get_metric(self.scoring_), rows.y, folds))
-        progress = Progress("candidates", len(effort.candidates), quiet=not self.verbose)
-        try:
-            study.run(progress.over(effort.candidates))
-        except KeyboardInterrupt:
-            if not study.judged:
-                raise
-            tried = ", ".join(one.name for one in study.judged)
-            warn(f"interrupted: the model is made of the candidates tried so far ({tried})")
-        return study
-
-    def _fit_parts(self, final: Split, study: CrossFit, blend: Blend) -> None:
-        """The candidates with a weight in the stack, and those they build on, fitted on all rows."""
-        alpha = {one.name: one.alpha for one in study.judged}
-        used = {one.name for one, weight in zip(study.judged, blend.weights, strict=True) if weight > 0}
-        needed = used.union(*(NEEDS.get(name, ()) for name in used))
-        order = [one.name for one in study.judged if one.name in needed]
-        for name in Progress("final model", len(order), quiet=not self.verbose).over(order):
-            fit_on_all(final, name, alpha[name])
-        self.parts_: list[Any] = [
-            StackPart(one.name, *folded(final.made[one.name].map, final.coef[one.name]), float(weight / deviation))
-            for one, weight, deviation in zip(study.judged, blend.weights, blend.deviation, strict=True)
-            if weight > 0
-        ]
-
-    def _store_judgement(self, study: CrossFit, blend: Blend, sample, kept, m: int) -> None:
-        share = blend.weights / max(blend.weights.sum(), 1e-30)
-        board: list[dict[str, Any]] = []
-        for one, weight in zip(study.judged, share, strict=True):
-            score, error = study.judge.score(one.honest)
-            entry = {"candidate": one.name, "score": score, "error": error, "weight": float(weight)}
-            board.append({**entry, "size": one.size, "seconds": round(one.seconds, 3)})
-        sign = 1 if study.judge.metric.greater_is_better else -1
-        self.leaderboard_ = sorted(board, key=lambda entry: -sign * entry["score"])
-        self.cv_score_, self.cv_error_ = study.judge.score(blend.held)
-        values = study.judge.metric.per_query(study.judge.y, blend.held, study.folds.groups)
-        self.cv_scores_ = np.array([_mean(values[study.folds.of_group == fold]) for fold in range(len(study.folds))])
-        self.cv_predictions_ = np.full(m, np.nan)
-        rows = np.arange(m)[kept]
-        self.cv_predictions_[rows if sample is None else rows[sample]] = blend.held
-
-    def _store_effects(self, final: Split) -> None:
-        name = next((name for name in ("fine", "adaptive", "additive") if name in final.made), None)
-        names = self.columns_.get_feature_names_out(self._names())
-        if name is None:
-            self.interactions_ = []
-            coef = final.coef["linear"] if "linear" in final.made and not final.made["linear"].map.projects else ()
-            self.feature_effects_ = glassbox.linear_effects(np.asarray(coef), self.columns_, names)
-            return
-        made, coef = final.made[name], final.coef[name]
-        lifts = {}
-        if "additive" in final.made:
-            lifts = dict(zip(map(tuple, final.made["additive"].map.pairs.tolist()), final.lifts.tolist(), strict=True))
-        self.interactions_ = glassbox.interactions(made, coef, lifts, names)
-        self.feature_effects_ = glassbox.feature_effects(made, coef, self.columns_, names)
-
-    def _fit_sparse(self, X, y, queries: Queries, weights):
-        start = time.perf_counter()
-        ids = queries.labels[queries.codes]
-        model = RankRLS(weighting="items", tied_pairs=False, scoring=self.scoring_).fit(X, y, ids, weights)
-        self.columns_, self.interactions_, self.feature_effects_ = None, [], []
-        self.parts_ = [model]
-        best = int(np.argmin(np.abs(model.alphas_ - model.alpha_)))
-        self.cv_score_, self.cv_error_ = float(model.cv_scores_[best]), float(model.cv_errors_[best])
-        self.cv_scores_, self.cv_predictions_ = np.array([self.cv_score_]), model.cv_predictions_
-        entry = {"candidate": "linear", "score": self.cv_score_, "error": self.cv_error_, "weight": 1.0}
-        self.leaderboard_ = [{**entry, "size": X.shape[1], "seconds": round(time.perf_counter() - start, 3)}]
-        return self
-
-    def predict(self, X, qid=None) -> np.ndarray:
+    def predict(self, X: MatrixLike, qid: Ids | str = None) -> np.ndarray:
         """Scores: within a query, larger is ranked higher.
 
         Parameters
@@ -314,10 +288,7 @@ class AutoRanker(Ranker):
         """
         check_is_fitted(self, "parts_")
         X, qid = checks.split_qid_column(as_frame(X), qid)
-        if self.encoder_ is not None:
-            X = check_array(self.encoder_.transform(X, qid=qid), dtype=_INPUT["dtype"])
-        else:
-            X = validate_data(self, X, reset=False, **_INPUT)
+        X = self._rows_of(X, qid)
         if self.columns_ is None:
             return self.parts_[0].predict(X)
         queries = checks.check_queries(qid, X.shape[0])
@@ -325,57 +296,67 @@ class AutoRanker(Ranker):
             raise TypeError("the model was fitted on dense rows: call X.toarray()")
         return self._scores(self.columns_.scores(X, queries, np.float64 if len(X) <= DOUBLE_ROWS else np.float32))
 
+    def _rows_of(self, X: Any, qid: Any = None) -> Any:
+        """Checked rows, as numbers."""
+        encoder = getattr(self, "encoder_", None)  # which models of the first version do not have
+        if encoder is not None:
+            return check_array(encoder.transform(X, qid=qid), dtype=_INPUT["dtype"])
+        return validate_data(self, X, reset=False, **_INPUT)
+
     def _scores(self, N: np.ndarray) -> np.ndarray:
         total = np.zeros(len(N))
         for part in self.parts_:
             total += part(N)
         return total
 
-    def explain(self, x_a, x_b, X=None) -> Any:
-        """Why one item is ranked above another: what each column adds to the difference of their scores.
+    def explain(self, x_a: ArrayLike, x_b: ArrayLike, X: MatrixLike | None = None) -> Any:
+        """Why a is above b: the contribution of each column to score(a) - score(b).
 
-        Both items are moved into one another along a straight line of scores, and the change of the model's score is
-        attributed to the columns step by step; the parts sum to the difference.
+        The scores of the columns of b are moved to those of a along a straight line, and the change of the model's
+        score is shared among the columns a step at a time.
 
         Parameters
         ----------
-        x_a, x_b : array-like of shape (n_features,)
-            The two items.
+        x_a, x_b : array-like of shape (n_features,), or rows of a data frame
+            Two items.
         X : array-like of shape (n_samples, n_features), default=None
-            The other items of their query, which ranks within the query depend on.
+            The items of their query, which ranks within the query depend on; a and b may be among them or not. None
+            is a query of the two alone.
 
         Returns
         -------
-        explanation : dict
-            "score_a", "score_b", "difference", and "columns": a list of dicts with "column", "a", "b" and "part",
-            largest part first.
+        contributions : ndarray of shape (n_features,), or Series by name where x_a is a row of a pandas frame
+            They sum to the difference of the scores.
+
+        Examples
+        --------
+        >>> from rankrls import AutoRanker
+        >>> from rankrls.datasets import make_search
+        >>> data = make_search(60, random_state=0)
+        >>> model = AutoRanker(effort="fast").fit(data.X, data.y, qid=data.qid)
+        >>> query = data.X[data.qid == data.qid[0]]
+        >>> shares, scores = model.explain(query[0], query[1], query), model.predict(query)
+        >>> bool(abs(shares.sum() - (scores[0] - scores[1])) < 1e-6)
+        True
         """
         check_is_fitted(self, "parts_")
         if self.columns_ is None:
-            raise ValueError("explain is for dense rows; the weights of a sparse model are parts_[0].coef_")
-        if self.encoder_ is not None:
-            raise ValueError("explain takes rows of numbers; this model was fitted on a table with text")
-        pair = np.stack([np.asarray(x, dtype=np.float64).ravel() for x in (x_a, x_b)])
-        rows = pair if X is None else np.concatenate([pair, np.asarray(X, dtype=np.float64)])
-        rows = validate_data(self, rows, reset=False, **_INPUT)
-        N = self.columns_.scores(rows, Queries.single(len(rows)), np.float32)[:2]
-        return glassbox.explanation(self._scores, N, pair, self.columns_.source_, self._names())
+            return self.parts_[0].explain(x_a, x_b)
+        x_a, x_b = _item(x_a), _item(x_b)
+        a, b = (self._rows_of(as_rows(self, x)) for x in (x_a, x_b))
+        rows = a[:0] if X is None else self._rows_of(checks.split_qid_column(as_frame(X), None)[0])
+        rows, place_a = _placed(rows, a)
+        rows, place_b = _placed(rows, b)
+        N = self.columns_.scores(rows, Queries.single(len(rows)), np.float64)[[place_a, place_b]]
+        shares = glassbox.contributions(self._scores, N, self.columns_.source_, rows.shape[1])
+        encoder = getattr(self, "encoder_", None)
+        if encoder is not None:
+            by_name = encoder.inverse(shares)
+            shares = np.array([by_name.get(str(name), 0.0) for name in self.feature_names_in_])
+        return named(shares, x_a, getattr(self, "feature_names_in_", None))
 
-    def _scores_of(self, X: Matrix, qid: Ids) -> np.ndarray:
+    def _scores_of(self, X: MatrixLike, qid: Ids) -> np.ndarray:
         return self.predict(X, qid)
-
-    def _checked_effort(self) -> Effort:
-        checks.check_choice("effort", self.effort, tuple(EFFORTS))
-        effort = EFFORTS[self.effort]
-        if self.candidates is None:
-            return effort
-        names = [self.candidates] if isinstance(self.candidates, str) else list(self.candidates)
-        if not names:
-            raise ValueError("candidates is empty: name at least one, or None for those of the effort")
-        for name in names:
-            checks.check_choice("each of candidates", name, tuple(MAKE))
-        needed = set(names).union(*(NEEDS.get(name, ()) for name in names))
-        return Effort(**{**vars(effort), "candidates": tuple(name for name in MAKE if name in needed)})
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -396,19 +377,12 @@ def _has_text(X: Matrix) -> bool:
     return any(np.asarray(X[name]).dtype.kind not in "iuf" for name in frames.names(X))
 
 
-def folded(features: Map, coef: np.ndarray) -> tuple[Map, np.ndarray]:
-    """The same scores in the form that is quickest to predict with."""
-    return features.folded(coef) if hasattr(features, "folded") else (features, coef)
+def _item(x: object) -> Any:
+    """An item, out of a frame of one row if it is in one."""
+    return x.iloc[0] if hasattr(x, "iloc") and getattr(x, "ndim", 1) == 2 and len(x) == 1 else x  # type: ignore[arg-type]
 
 
-def _usable(scoring: Any, y: np.ndarray) -> Any:
-    """The metric, or pairwise accuracy where the labels have no such metric."""
-    metric = get_metric(scoring)
-    if not metric.name.startswith("ndcg"):
-        return scoring
-    return scoring if y.min() >= 0 and y.max() < 50 and (y > 0).any() else "pairwise_accuracy"
-
-
-def _mean(values: np.ndarray) -> float:
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if len(defined) else float("nan")
+def _placed(rows: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, int]:
+    """The rows with a row (1, n) among them, and where it is."""
+    found = np.flatnonzero(((rows == row) | (np.isnan(rows) & np.isnan(row))).all(axis=1))
+    return (rows, int(found[0])) if len(found) else (np.concatenate([rows, row]), len(rows))

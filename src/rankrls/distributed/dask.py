@@ -32,7 +32,7 @@ from ..system.types import ArrayLike, Matrix, Predictor
 from .edges import DaskEdges
 from .fitting import fit as fit_partitions
 from .partitions import Partitions, Reader, Task, added, columns_of, is_encoded, some_rows, table_of
-from .scoring import check_model, model_features, rows_for, score_array, score_frame
+from .scoring import check_model, check_queries, model_features, rows_for, score_array, score_frame
 
 __all__ = ["fit", "fit_edges", "predict"]
 
@@ -63,8 +63,9 @@ def fit(
 
     Parameters
     ----------
-    estimator : RankRLS or CoRankRLS, or a pipeline of TableEncoder and one of them
-        RankRLS is linear, or has a kernel and a `basis`. Of CoRankRLS the unscored rows, where y is missing, stay on
+    estimator : RankRLS, AutoRanker or CoRankRLS, or a pipeline of TableEncoder and one of them
+        RankRLS is linear, or has a kernel and a `basis`. AutoRanker learns from a sample of whole queries, its
+        final weights from all rows. Of CoRankRLS the unscored rows, where y is missing, stay on
         the cluster, and the scored ones, which are few, come here.
     frame : dask.dataframe.DataFrame or dask.array.Array
         Rows in any partitions; those of a query may lie anywhere. A partition must fit into the memory of a worker.
@@ -143,23 +144,31 @@ def fit_edges(
     return estimator.fit_edges(X, DaskEdges(edges), y, Z, source=source, target=target, sample_weight=sample_weight)
 
 
-def predict(model: Predictor, frame: dd.DataFrame | da.Array, features: str | Sequence[str] | None = None) -> Any:
+def predict(
+    model: Predictor,
+    frame: dd.DataFrame | da.Array,
+    features: str | Sequence[str] | None = None,
+    qid: str | None = None,
+) -> Any:
     """Scores of a fitted model for the rows of a Dask data frame or array, computed where these are.
 
     Parameters
     ----------
     model : fitted estimator or pipeline
-        Anything whose `predict` gives a number for each row, by itself.
+        Anything whose `predict` gives a number for each row; by itself, or of a whole query where `qid` is given.
     frame : dask.dataframe.DataFrame or dask.array.Array
         Rows.
     features : list of str, default=None
         Columns of a data frame in the order of the model's features; by default those the model knows by name, and else
-        all columns.
+        all columns but `qid`.
+    qid : str, default=None
+        Column of query ids, for models whose scores depend on the other rows of the query (AutoRanker): rows are moved
+        so that those of a query come together.
 
     Returns
     -------
     scores : dask.dataframe.Series or dask.array.Array
-        Lazy, with the partitions and the index of the frame.
+        Lazy, with the index of the frame; with its partitions too, unless rows were moved.
 
     Examples
     --------
@@ -176,18 +185,21 @@ def predict(model: Predictor, frame: dd.DataFrame | da.Array, features: str | Se
     dask = _dask()
     shipped = _shipped(model)
     if isinstance(frame, dask.array.Array):
+        if check_queries(model, None if qid is None else str(qid), []) is not None:
+            raise ValueError("the scores of this model depend on whole queries: give a data frame with a column qid=")
         rows: Any = frame.rechunk({1: -1})
         shape, dtype = check_model(model, np.zeros((1, rows.shape[1]), dtype=rows.dtype))
         wide = {"chunks": (rows.chunks[0], shape)} if shape else {"drop_axis": 1, "chunks": (rows.chunks[0],)}
         return rows.map_blocks(score_array, shipped, dtype=dtype, meta=np.empty((0,) * (1 + len(shape)), dtype), **wide)
     given = _as_frame(frame)
-    columns = model_features(model, list(given.columns), features)
+    query = check_queries(model, qid, list(given.columns))
+    columns = model_features(model, [name for name in given.columns if name != query], features)
     meta = given._meta_nonempty[columns]
     shape, dtype = check_model(model, rows_for(model, meta))
     if shape:
         raise ValueError(f"the model gives {shape[0]} scores for each row: a column has one. Predict a Dask array")
-    rows = given[columns]
-    return rows.map_partitions(score_frame, shipped, meta=meta.iloc[:0, 0].rename("score").astype(dtype))
+    rows = given[columns] if query is None else given[[*columns, query]].shuffle(query)
+    return rows.map_partitions(score_frame, shipped, query, meta=meta.iloc[:0, 0].rename("score").astype(dtype))
 
 
 # ---------------------------------------------------------------- the parts

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..estimators.pipelines import needs_queries, predicted
 from ..system.parallel import one_thread_each
 from .partitions import features_among
 
@@ -34,6 +35,20 @@ def model_features(model: BaseEstimator, have: list[Any], features: Sequence[str
     return features_among(have, features)
 
 
+def check_queries(model: BaseEstimator, qid: str | None, have: list[Any]) -> str | None:
+    """The column of query ids, where the scores of a model depend on the other rows of the query; None where not."""
+    if not needs_queries(model):
+        return None
+    if qid is None:
+        raise ValueError(
+            "the scores of this model depend on the other rows of the query: name the column of query ids by qid=, "
+            "or fit with relative=False"
+        )
+    if qid not in have:
+        raise ValueError(f"the frame has no column {qid!r}, which qid names; it has {', '.join(map(str, have[:20]))}")
+    return qid
+
+
 def rows_for(model: BaseEstimator, frame: pd.DataFrame) -> Any:
     """Rows of a pandas frame as the model wants them: by name only if it knows names."""
     return frame if hasattr(model, "feature_names_in_") else frame.to_numpy()
@@ -48,14 +63,15 @@ def score_array(X: np.ndarray, model: BaseEstimator) -> np.ndarray:
         return np.asarray(model.predict(X))
 
 
-def score_frame(frame: pd.DataFrame, model: BaseEstimator) -> Any:
-    """The scores of a pandas frame, as a column with its index."""
+def score_frame(frame: pd.DataFrame, model: BaseEstimator, qid: str | None = None) -> Any:
+    """The scores of a pandas frame, as a column with its index; `qid` names its column of query ids, if it has one."""
     import pandas as pd
 
     scores: Any = np.empty(0)
     if len(frame):
+        rows = frame if qid is None else frame.drop(columns=[qid])
         with one_thread_each:
-            scores = np.asarray(model.predict(rows_for(model, frame)))
+            scores = predicted(model, rows_for(model, rows), None if qid is None else frame[qid].to_numpy())
     if scores.ndim > 1:
         raise ValueError(f"the model gives {scores.shape[1]} scores for each row: a column has one")
     return pd.Series(scores, index=frame.index, name="score")

@@ -24,7 +24,7 @@ from ..system.types import Matrix, Predictor
 from .edges import SparkEdges
 from .fitting import fit as fit_partitions
 from .partitions import Partitions, Reader, Task, added, columns_of, is_encoded, some_rows, table_of
-from .scoring import model_features, score_frame, side_by_side
+from .scoring import check_queries, model_features, score_frame, side_by_side
 
 __all__ = ["fit", "fit_edges", "predict"]
 
@@ -49,8 +49,9 @@ def fit(
 
     Parameters
     ----------
-    estimator : RankRLS or CoRankRLS, or a pipeline of TableEncoder and one of them
-        RankRLS is linear, or has a kernel and a `basis`. Of CoRankRLS the unscored rows, where y is null or NaN, stay
+    estimator : RankRLS, AutoRanker or CoRankRLS, or a pipeline of TableEncoder and one of them
+        RankRLS is linear, or has a kernel and a `basis`. AutoRanker learns from a sample of whole queries, its
+        final weights from all rows. Of CoRankRLS the unscored rows, where y is null or NaN, stay
         on the cluster, and the scored ones, which are few, come to the driver.
     frame : pyspark.sql.DataFrame
         Rows in any partitions; those of a query may lie anywhere. A partition must fit into the memory of a Python
@@ -116,20 +117,28 @@ def fit_edges(
 
 
 def predict(
-    model: Predictor, frame: DataFrame, column: str = "score", features: str | Sequence[str] | None = None
+    model: Predictor,
+    frame: DataFrame,
+    column: str = "score",
+    features: str | Sequence[str] | None = None,
+    qid: str | None = None,
 ) -> DataFrame:
     """A Spark data frame with the scores of a fitted model, computed where the rows are.
 
     Parameters
     ----------
     model : fitted estimator or pipeline
-        Anything whose `predict` gives a number for each row, by itself.
+        Anything whose `predict` gives a number for each row; by itself, or of a whole query where `qid` is given.
     frame : pyspark.sql.DataFrame
         Rows.
     column : str, default="score"
         The name of the column that is added.
     features : list of str, default=None
-        Columns in the order of the model's features; by default those the model knows by name, and else all columns.
+        Columns in the order of the model's features; by default those the model knows by name, and else all columns
+        but `qid`.
+    qid : str, default=None
+        Column of query ids, for models whose scores depend on the other rows of the query (AutoRanker): rows are moved
+        so that those of a query come together.
 
     Returns
     -------
@@ -148,7 +157,10 @@ def predict(
 
     if column in frame.columns:
         raise ValueError(f"the frame has a column {column!r} already: name another by column=")
-    names = model_features(model, frame.columns, features)
+    query = check_queries(model, qid, frame.columns)
+    names = model_features(model, [name for name in frame.columns if name != query], features)
+    if query is not None:
+        return _by_query(model, frame, column, names, query)
     vectors = [_is_vector(frame.schema[name].dataType) for name in names]
 
     def scores(rows):
@@ -160,6 +172,23 @@ def predict(
     ]
     rows = F.struct(*(column.alias(str(i)) for i, column in enumerate(columns)))
     return frame.withColumn(column, F.pandas_udf(scores, "double")(rows))
+
+
+def _by_query(model: Predictor, frame: DataFrame, column: str, names: Sequence[str], qid: str) -> DataFrame:
+    """The frame, moved so that the rows of a query come together, and their scores."""
+    from pyspark.sql.types import DoubleType, StructType
+
+    def scored(batches: Iterable[Any]) -> Iterator[Any]:
+        import pandas as pd
+
+        found = [batch for batch in batches if len(batch)]
+        if found:
+            rows = pd.concat(found, ignore_index=True)
+            known = side_by_side(rows[list(names)], list(names)).assign(**{qid: rows[qid]})
+            yield rows.assign(**{column: score_frame(known, model, qid).astype(float)})
+
+    schema = StructType([*frame.schema.fields]).add(column, DoubleType())
+    return frame.repartition(_quoted(qid)).mapInPandas(scored, schema)
 
 
 # ---------------------------------------------------------------- the parts

@@ -53,13 +53,9 @@ def explain(model: BaseEstimator, x_a: Any, x_b: Any) -> Any:
     ranker, before = ranker_of(model), scalers_of(model)
     if before and needs_queries(model):
         raise ValueError("a step scales within queries, so the score of an item depends on others: explain the ranker")
-    a, b = (_as_rows(model, x) for x in (x_a, x_b))
+    a, b = (as_rows(model, x) for x in (x_a, x_b))
     found = ranker.explain(*(_flat(scaled(model, x)) for x in (a, b))) if before else ranker.explain(x_a, x_b)
     names = _names(model, before)
-    if isinstance(found, dict):  # of an AutoRanker: parts by column
-        parts = {part["column"]: part["part"] for part in found["columns"]}
-        names = list(parts) if names is None else names
-        found = np.array([parts[name] for name in names])
     return named(np.asarray(found), x_a, names)
 
 
@@ -107,7 +103,7 @@ def _of_view(view: FittedView, coef: np.ndarray, a: np.ndarray, b: np.ndarray) -
     return contributions(view.kernel, points, coef, a, b)
 
 
-def _as_rows(model: BaseEstimator, x: object) -> Any:
+def as_rows(model: BaseEstimator, x: object) -> Any:
     """An item as a table of one row, by name where it has names."""
     if not hasattr(x, "to_frame"):
         return np.asarray(x, dtype=float).reshape(1, -1)

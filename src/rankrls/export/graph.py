@@ -67,12 +67,16 @@ class OnnxGraph:
         kind = self.onnx.TensorProto.STRING if text else self.onnx.helper.np_dtype_to_tensor_dtype(self.dtype)
         return self.onnx.helper.make_tensor_value_info(name, kind, list(shape))
 
-    def model(self, name: str, taken: dict[str, tuple[Sequence[Any], bool]], given: Sequence[Any]) -> Any:
-        """The whole model."""
+    def model(
+        self, name: str, taken: dict[str, tuple[Sequence[Any], bool]], given: Sequence[Any], *, queries: bool = False
+    ) -> Any:
+        """The whole model; with `queries`, it has an input `qid`, a number for each row or one for all."""
         from rankrls import __version__
 
         helper = self.onnx.helper
         inputs = [self.tensor(name, shape, text) for name, (shape, text) in taken.items()]
+        if queries:
+            inputs.append(helper.make_tensor_value_info("qid", self.onnx.TensorProto.INT64, ["Q"]))
         ends = inputs, [self.tensor("scores", given)]
         domains = [helper.make_opsetid("", OPSET)]
         if any(node.domain == ML for node in self.nodes):

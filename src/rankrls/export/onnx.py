@@ -27,11 +27,12 @@ from sklearn import impute, preprocessing
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 
+from ..auto import AutoRanker
 from ..estimators import ConditionalRankRLS
-from ..estimators.pipelines import ranker_of
+from ..estimators.pipelines import needs_queries, ranker_of
 from ..kernels import Cosine, Gaussian, Laplacian, Polynomial, Scaled
 from ..tables import TableEncoder
-from . import encoders
+from . import auto, encoders
 from .graph import OnnxGraph
 from .relations import relation_model
 from .terms import Term, affine, dense, feature_names, scalers_of, terms_of
@@ -49,12 +50,13 @@ def to_onnx(
     Parameters
     ----------
     model : estimator or Pipeline
-        RankRLS, CoRankRLS, TransductiveRankRLS, RankingPursuit or ConditionalRankRLS, fitted, linear or with kernels of
-        `rankrls.kernels`;
-        before it TableEncoder, StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, Normalizer, SimpleImputer,
-        OneHotEncoder, QuantileTransformer, ColumnTransformer of these, or FunctionTransformer of log1p, log, exp, sqrt
-        or abs. Where the first step takes text, the graph has an input for each column of the table instead of `X`,
-        named like it, of shape (N, 1): text, empty where missing, or numbers, NaN where missing.
+        RankRLS, AutoRanker, CoRankRLS, TransductiveRankRLS, RankingPursuit or ConditionalRankRLS, fitted, linear or
+        with kernels of `rankrls.kernels`; before it TableEncoder, StandardScaler, MinMaxScaler, MaxAbsScaler,
+        RobustScaler, Normalizer, SimpleImputer, OneHotEncoder, QuantileTransformer, ColumnTransformer of these, or
+        FunctionTransformer of log1p, log, exp, sqrt or abs. Where the first step takes text, the graph has an input for
+        each column of the table instead of `X`, named like it, of shape (N, 1): text, empty where missing, or numbers,
+        NaN where missing. An AutoRanker with `relative=True` ranks rows within their query, so it takes whole queries,
+        and has a further input `qid` (N,) of int64, the query of each row; `qid` (1,) says that all rows are one query.
     names : list of str, default=None
         Features in the order of the columns, kept as metadata `features` (JSON); else as in `linear`.
     name : str, default="rankrls"
@@ -92,31 +94,41 @@ def to_onnx(
         if scalers:
             raise ValueError("a relation is exported by itself, without steps before it")
         return relation_model(OnnxGraph(onnx, dtype), ranker, name, _kernel_values)
-    terms, intercept = terms_of(ranker)
-    n = [*scalers, ranker][0].n_features_in_
+    n = getattr([*scalers, ranker][0], "n_features_in_", 0)  # of none that is not fitted, which is said below
     graph = OnnxGraph(onnx, dtype)
-    table = encoders.table_of(scalers[0]) if scalers else None
+    steps = [*scalers, ranker.encoder_] if getattr(ranker, "encoder_", None) is not None else scalers
+    table = encoders.table_of(steps[0]) if steps else None
     x: Any = "X"
     if table is not None:
-        x = table.names if isinstance(scalers[0], ColumnTransformer) else {name: name for name in table.names}
-    for step in scalers:
+        x = table.names if isinstance(steps[0], ColumnTransformer) else {name: name for name in table.names}
+    for step in steps:
         x = _scaled(graph, x, step)
-    parts = [_term(graph, x, term) for term in terms]
-    total = graph.op("Sum", *parts) if len(parts) > 1 else parts[0]
-    total = graph.op("Add", total, graph.constant(intercept))
-    several = [terms[0].coef.shape[1]] if terms[0].coef.ndim > 1 else []
-    if several:
-        graph.op("Identity", total, output="scores")
-    else:
-        graph.op("Squeeze", total, graph.axes(1), output="scores")
+    several = _scores(graph, x, ranker)
     taken: dict[str, tuple[Sequence[Any], bool]] = {"X": ([ROWS, n], False)}
     if table is not None:
         taken = {column: ([ROWS, 1], column in table.text) for column in table.names}
-    made = graph.model(name, taken, [ROWS, *several])
+    made = graph.model(name, taken, [ROWS, *several], queries=needs_queries(ranker))
     features = feature_names(model, n, names) if table is None else table.names
     onnx.helper.set_model_props(made, {"features": json.dumps(features, ensure_ascii=False)})
     onnx.checker.check_model(made, full_check=True)
     return made
+
+
+def _scores(graph: OnnxGraph, x: str, ranker: BaseEstimator) -> list[int]:
+    """The node `scores`, and how many there are of each row if they are several."""
+    if isinstance(ranker, AutoRanker) and getattr(ranker, "columns_", None) is not None:
+        kernel_values = lambda graph, x, points, kernel: KERNELS[type(kernel)](graph, x, points, kernel)
+        graph.op("Squeeze", auto.stacked(graph, x, ranker, kernel_values), graph.axes(1), output="scores")
+        return []
+    terms, intercept = terms_of(ranker)
+    parts = [_term(graph, x, term) for term in terms]
+    total = graph.op("Sum", *parts) if len(parts) > 1 else parts[0]
+    total = graph.op("Add", total, graph.constant(intercept))
+    if terms[0].coef.ndim > 1:
+        graph.op("Identity", total, output="scores")
+        return [terms[0].coef.shape[1]]
+    graph.op("Squeeze", total, graph.axes(1), output="scores")
+    return []
 
 
 def _onnx() -> Any:

@@ -79,10 +79,9 @@ def _linear_part(ranker: AutoRanker) -> BaseEstimator:
     """The linear model that AutoRanker is for sparse rows; others are not sums of kernels of the columns."""
     if getattr(ranker, "columns_", ranker) is None:
         return ranker.parts_[0]
-    why = "ranks within the query" if ranker.relative else "functions and pairs of columns"
     raise ValueError(
-        f"this AutoRanker uses {why}, which the formats here cannot hold: serve it from its model file (rankrls.load), "
-        "or fit RankRLS for an export"
+        "this AutoRanker is a sum of functions, pairs and kernels of columns, and the format holds weights of features "
+        "only: take ONNX (export.to_onnx, --to onnx), or fit RankRLS for this export"
     )
 
 

@@ -16,6 +16,7 @@ Examples
 """
 
 from .comparison import MetricAtKDisplay, WinsLossesDisplay
+from .effects import EffectsDisplay, PairEffectsDisplay
 from .iterations import IterationsDisplay
 from .paths import CoefficientPathDisplay, HoldOutDisplay, PursuitPathDisplay
 from .relations import RelationDisplay
@@ -24,9 +25,11 @@ from .unscored import UnscoredCurveDisplay
 
 __all__ = [
     "CoefficientPathDisplay",
+    "EffectsDisplay",
     "HoldOutDisplay",
     "IterationsDisplay",
     "MetricAtKDisplay",
+    "PairEffectsDisplay",
     "PursuitPathDisplay",
     "RelationDisplay",
     "TradeOffDisplay",

@@ -11,10 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from .display import Display
-from .style import check_matplotlib, plain
+from .style import check_matplotlib, panels, plain
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
 BY = {"score": "score", "rank": "share of the row ranked lower"}
@@ -157,7 +156,7 @@ class RelationDisplay(Display):
         return cls(panels, **kind).plot(ax=ax)
 
     def _place(self, ax: Any) -> None:
-        self.figure_, self.axes_ = _places(ax, len(self.panels))
+        self.figure_, self.axes_ = panels(ax, len(self.panels))
         self.ax_ = self.axes_[0]
 
     def _draw(self) -> None:
@@ -207,28 +206,6 @@ def _places_in_rows(values: np.ndarray) -> np.ndarray:
     known = ~np.isnan(values)
     ranks = stats.rankdata(values, axis=1, nan_policy="omit")
     return np.where(known, (ranks - 1) / np.maximum(1, known.sum(axis=1, keepdims=True) - 1), np.nan)
-
-
-def _places(ax: Axes | list[Axes] | tuple[Axes, ...] | np.ndarray | None, n: int) -> tuple[Any, np.ndarray]:
-    """A figure and n axes: new ones, those given, or parts of the place of one."""
-    if ax is None:
-        from matplotlib import pyplot
-
-        figure, found = pyplot.subplots(1, n, figsize=(4.4 * n, 4.0), layout="constrained", squeeze=False)
-        return figure, found.ravel()
-    if isinstance(ax, list | tuple | np.ndarray):
-        found = np.ravel(np.asarray(ax, dtype=object))
-        if len(found) != n:
-            raise ValueError(f"there are {n} panels to draw, got {len(found)} axes")
-        return found[0].figure, found
-    if n == 1:
-        return ax.figure, np.array([ax], dtype=object)
-    place = ax.get_subplotspec()
-    if place is None:
-        raise ValueError(f"there are {n} panels to draw: give {n} axes, or one made by subplots")
-    ax.set_axis_off()
-    parts = place.subgridspec(1, n)
-    return ax.figure, np.array([ax.figure.add_subplot(parts[0, i]) for i in range(n)], dtype=object)
 
 
 def _mark(

@@ -40,6 +40,39 @@ def axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.0)) -> tuple[Any, 
     return pyplot.subplots(figsize=size, layout="constrained")
 
 
+def panels(
+    ax: Axes | list[Axes] | tuple[Axes, ...] | np.ndarray | None,
+    n: int,
+    size: tuple[float, float] = (4.4, 4.0),
+    across: int | None = None,
+) -> tuple[Any, np.ndarray]:
+    """A figure and n axes: new ones of some size, `across` of them side by side; those given, or parts of one."""
+    check_matplotlib()
+    wide = min(n, across or n)
+    high = -(-n // wide)
+    if ax is None:
+        from matplotlib import pyplot
+
+        about: dict[str, Any] = {"figsize": (size[0] * wide, size[1] * high), "layout": "constrained"}
+        figure, found = pyplot.subplots(high, wide, squeeze=False, **about)
+        for unused in found.ravel()[n:]:
+            unused.remove()
+        return figure, found.ravel()[:n]
+    if isinstance(ax, list | tuple | np.ndarray):
+        found = np.ravel(np.asarray(ax, dtype=object))
+        if len(found) != n:
+            raise ValueError(f"there are {n} panels to draw, got {len(found)} axes")
+        return found[0].figure, found
+    if n == 1:
+        return ax.figure, np.array([ax], dtype=object)
+    place = ax.get_subplotspec()
+    if place is None:
+        raise ValueError(f"there are {n} panels to draw: give {n} axes, or one made by subplots")
+    ax.set_axis_off()
+    parts = place.subgridspec(high, wide)
+    return ax.figure, np.array([ax.figure.add_subplot(parts[divmod(i, wide)]) for i in range(n)], dtype=object)
+
+
 def tidy(ax: Axes, *, x: str, y: str, grid: Literal["both", "x", "y"] = "both") -> None:
     """Labels, a faint grid behind, no frame above and to the right."""
     ax.set_xlabel(x)

@@ -1,0 +1,282 @@
+"""From rows to a model: candidates are judged on a sample of whole queries, and the chosen ones fitted to all rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .. import checks
+from ..core.queries import Queries
+from ..estimators import RankRLS
+from ..metrics import Metric, get_metric
+from ..system.limits import limits
+from ..system.progress import counted, counter
+from ..system.types import Matrix
+from ..system.warnings import warn
+from ..tables import ColumnMaps
+from . import glassbox
+from .candidates import MAKE, NEEDS, Common, Split
+from .crossfit import Blend, CrossFit, CrossFitJudge, Folds, fit_on_all, scores_of
+from .effort import EFFORTS, Effort
+from .rows import AutoRows, Map
+
+SPENT = 0.5  # share of a number of seconds after which no further candidate is tried
+
+
+@dataclass(frozen=True)
+class StackPart:
+    """A candidate in the final model: weight * map(N) @ coef."""
+
+    name: str
+    map: Map
+    coef: np.ndarray
+    weight: float
+
+    def __call__(self, N: np.ndarray) -> np.ndarray:
+        return scores_of(self.map, self.weight * self.coef, N)
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """How a model is to be learned."""
+
+    effort: Effort
+    scoring: Any  # the metric asked for
+    seed: int
+    relative: bool
+    seconds: float | None = None  # None for as long as it takes
+
+    @classmethod
+    def of(cls, effort: object, candidates: object, scoring: object, seed: int, relative: bool) -> FitPlan:
+        """The plan that parameters describe; an error if they describe none."""
+        seconds = None
+        if isinstance(effort, int | float | np.number) and not isinstance(effort, bool):
+            if not 0 < float(effort) < np.inf:
+                raise ValueError(f"effort as a number is the seconds to spend, and positive: got {effort!r}")
+            seconds, effort = float(effort), "normal"
+        checks.check_choice("effort", effort, tuple(EFFORTS))
+        plan = cls(EFFORTS[str(effort)], scoring, seed, bool(relative), seconds)
+        if candidates is None:
+            return plan
+        names = [candidates] if isinstance(candidates, str) else list(candidates)  # type: ignore[call-overload]
+        if not names:
+            raise ValueError("candidates is empty: name at least one, or None for those of the effort")
+        for name in names:
+            checks.check_choice("each of candidates", name, tuple(MAKE))
+        needed = set(names).union(*(NEEDS.get(name, ()) for name in names))
+        return replace(plan, effort=replace(plan.effort, candidates=tuple(name for name in MAKE if name in needed)))
+
+    def usable(self, y: np.ndarray) -> Any:
+        """The metric, or pairwise accuracy where the labels have no such metric."""
+        if not get_metric(self.scoring).name.startswith("ndcg"):
+            return self.scoring
+        return self.scoring if y.min() >= 0 and y.max() < 50 and (y > 0).any() else "pairwise_accuracy"
+
+    def in_time(self, start: float) -> Iterator[str]:
+        """The candidates, until the time is spent; the first one always."""
+        for number, name in enumerate(self.effort.candidates):
+            if number and self.seconds is not None and limits.clock() - start > SPENT * self.seconds:
+                left = ", ".join(self.effort.candidates[number:])
+                warn(f"effort={self.seconds:g} seconds were not enough to try {left}: give more, or leave them out")
+                return
+            yield name
+
+
+@dataclass(frozen=True)
+class AutoFit:
+    """What a fit found: attributes of the model."""
+
+    parts: list[Any]
+    columns: ColumnMaps | None
+    leaderboard: list[dict[str, Any]]
+    scoring: Any
+    cv_score: float
+    cv_error: float
+    cv_scores: np.ndarray
+    interactions: list[dict[str, Any]]
+    feature_effects: list[dict[str, Any]]
+    n_queries: int
+    cv_predictions: np.ndarray | None = None
+    additive: StackPart | None = None  # the model that effects and interactions are of
+
+
+# ---------------------------------------------------------------- rows in memory
+
+
+def fit_dense(
+    X: np.ndarray, y: np.ndarray, queries: Queries, weights: np.ndarray | None, names: Sequence[str], plan: FitPlan
+) -> AutoFit:
+    """Fit to rows in memory."""
+    columns, n_queries = learned_columns(X, queries, plan), len(queries)
+    kept = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
+    N = columns.scores(X, queries, np.float32)
+    if len(kept) < len(X):
+        assert weights is not None
+        N, y, queries, weights = N[kept], y[kept], Queries.of(queries.codes[kept]), weights[kept]
+    rows = AutoRows(N, y, queries, weights)
+    sample = whole_queries(rows, plan)
+    found = fit_rows(rows, rows if sample is None else rows.part(sample), columns, names, plan)
+    held = np.full(len(X), np.nan)
+    held[kept if sample is None else kept[sample]] = found.cv_predictions
+    return replace(found, cv_predictions=held, n_queries=n_queries)
+
+
+def learned_columns(X: np.ndarray, queries: Queries, plan: FitPlan) -> ColumnMaps:
+    """Scores of columns; an error if there are none to learn from."""
+    columns = ColumnMaps(relative=plan.relative).learn(X, queries)
+    if not len(columns.columns_):
+        raise ValueError(f"all {X.shape[1]} columns are constant over the {len(X)} rows: there is nothing to learn")
+    return columns
+
+
+def whole_queries(rows: AutoRows, plan: FitPlan) -> np.ndarray | None:
+    """Rows of whole queries, drawn at random, that everything is chosen on; None for all."""
+    effort = plan.effort
+    if len(rows) <= effort.cv_rows:
+        return None
+    order = np.random.default_rng(plan.seed).permutation(len(rows.queries))
+    used = order[: max(2 * effort.folds, int((np.cumsum(rows.queries.sizes[order]) <= effort.cv_rows).sum()))]
+    chosen = np.zeros(len(rows.queries), dtype=bool)
+    chosen[used] = True
+    found = np.flatnonzero(chosen[rows.queries.codes])
+    if len(found) <= 2 * effort.cv_rows:
+        return found
+    return np.sort(np.random.default_rng(plan.seed).choice(found, effort.cv_rows, replace=False))
+
+
+def fit_sparse(X: Matrix, y: np.ndarray, queries: Queries, weights: np.ndarray | None, plan: FitPlan) -> AutoFit:
+    """A linear model, of rows with many zeros."""
+    start, scoring = time.perf_counter(), plan.usable(y)
+    ids = queries.labels[queries.codes]
+    model = RankRLS(weighting="items", tied_pairs=False, scoring=scoring).fit(X, y, ids, weights)
+    best = int(np.argmin(np.abs(model.alphas_ - model.alpha_)))
+    score, error = float(model.cv_scores_[best]), float(model.cv_errors_[best])
+    entry = {"candidate": "linear", "score": score, "error": error, "weight": 1.0}
+    board = [{**entry, "size": X.shape[1], "seconds": round(time.perf_counter() - start, 3)}]
+    found = AutoFit([model], None, board, scoring, score, error, np.array([score]), [], [], len(queries))
+    return replace(found, cv_predictions=model.cv_predictions_)
+
+
+# ---------------------------------------------------------------- judging and fitting
+
+
+def fit_rows(
+    rows: AutoRows,
+    sample: AutoRows,
+    columns: ColumnMaps,
+    names: Sequence[str],
+    plan: FitPlan,
+    units: np.ndarray | None = None,
+) -> AutoFit:
+    """Judge the candidates on a sample, and fit those of use to all rows.
+
+    `units` (m,) are what is dealt into folds, if not the queries of the sample.
+    """
+    scoring = plan.usable(sample.y)
+    folds = dealt(sample, plan, units)
+    study = judged(sample, folds, columns, get_metric(scoring), plan)
+    blend = Blend.of(study.judged, sample, folds).towards(study.judged, sample, study.judge)
+    final = Split(Common(rows, columns.source_, plan.effort, plan.seed, plan.effort.basis), rows)
+    parts = fitted_parts(final, study, blend)
+    score, error = study.judge.score(blend.held)
+    values = study.judge.metric.per_query(study.judge.y, blend.held, folds.groups)
+    by_fold = np.array([_mean(values[folds.of_group == fold]) for fold in range(len(folds))])
+    additive, interactions, effects = shown(final, columns, names)
+    n_queries = max((made.sums.n_queries for made in final.made.values()), default=len(sample.queries))
+    about = leaderboard(study, blend), scoring, score, error, by_fold, interactions, effects, n_queries
+    return AutoFit(parts, columns, *about, cv_predictions=blend.held, additive=additive)
+
+
+def dealt(sample: AutoRows, plan: FitPlan, units: np.ndarray | None) -> Folds:
+    """The folds of a sample."""
+    rng = np.random.default_rng(plan.seed)
+    if units is None:
+        return Folds.deal(sample.queries, plan.effort.folds, rng)
+    of_row = Folds.deal(Queries.of(units), plan.effort.folds, rng).of_row
+    of_query = np.empty(len(sample.queries), dtype=np.intp)
+    of_query[sample.queries.codes] = of_row
+    return Folds(of_query[sample.queries.codes], sample.queries, of_query)
+
+
+def judged(rows: AutoRows, folds: Folds, columns: ColumnMaps, metric: Metric, plan: FitPlan) -> CrossFit:
+    """The candidates, judged by cross-fitting on some rows; fewer of them if it is interrupted."""
+    parts = [folds.rows(fold) for fold in range(len(folds))]
+    common = Common(rows, columns.source_, plan.effort, plan.seed, plan.effort.cv_basis, parts)
+    study = CrossFit(common, folds, CrossFitJudge(metric, rows.y, folds))
+    progress = counter("candidates", len(plan.effort.candidates))
+    try:
+        study.run(progress.over(plan.in_time(limits.clock())))
+    except KeyboardInterrupt:
+        if not study.judged:
+            raise
+        tried = ", ".join(one.name for one in study.judged)
+        warn(f"interrupted: the model is made of the candidates tried so far ({tried})")
+    progress.close()
+    return study
+
+
+def fitted_parts(final: Split, study: CrossFit, blend: Blend) -> list[Any]:
+    """The candidates with a weight in the stack, and those they build on, fitted to all rows."""
+    weight = {one.name: w / d for one, w, d in zip(study.judged, blend.weights, blend.deviation, strict=True) if w > 0}
+    alpha = {one.name: one.alpha for one in study.judged}
+    needed = set(weight).union(*(NEEDS.get(name, ()) for name in weight))
+    order = [one.name for one in study.judged if one.name in needed]
+    try:
+        for name in counted(order, "final model"):
+            fit_on_all(final, name, alpha[name])
+    except KeyboardInterrupt:
+        if not any(name in weight for name in final.coef):
+            raise
+        left = ", ".join(name for name in weight if name not in final.coef)
+        warn(f"interrupted: the final model is without {left}")
+    return [
+        StackPart(name, *folded(final.made[name].map, final.coef[name]), float(weight[name]))
+        for name in order
+        if name in weight and name in final.coef
+    ]
+
+
+def folded(features: Map, coef: np.ndarray) -> tuple[Map, np.ndarray]:
+    """The same scores in the form that is quickest to predict with."""
+    return features.folded(coef) if hasattr(features, "folded") else (features, coef)
+
+
+# ---------------------------------------------------------------- what there is to see
+
+
+def leaderboard(study: CrossFit, blend: Blend) -> list[dict[str, Any]]:
+    """The candidates, best first."""
+    share = blend.weights / max(blend.weights.sum(), 1e-30)
+    board: list[dict[str, Any]] = []
+    for one, weight in zip(study.judged, share, strict=True):
+        score, error = study.judge.score(one.honest)
+        entry = {"candidate": one.name, "score": score, "error": error, "weight": float(weight)}
+        board.append({**entry, "size": one.size, "seconds": round(one.seconds, 3)})
+    sign = 1 if study.judge.metric.greater_is_better else -1
+    return sorted(board, key=lambda entry: -sign * entry["score"])
+
+
+def shown(
+    final: Split, columns: ColumnMaps, names: Sequence[str]
+) -> tuple[StackPart | None, list[dict[str, Any]], list[dict[str, Any]]]:
+    """The additive model with its pairs and its curves; of the linear model the slopes, where there is no other."""
+    named = columns.get_feature_names_out(names)
+    name = next((name for name in ("fine", "adaptive", "additive") if name in final.coef), None)
+    if name is None:
+        linear = "linear" in final.coef and not final.made["linear"].map.projects
+        coef = final.coef["linear"] if linear else np.empty(0)
+        return None, [], glassbox.linear_effects(coef, columns, named)
+    made, coef, lifts = final.made[name], final.coef[name], {}
+    if "additive" in final.made:
+        lifts = dict(zip(map(tuple, final.made["additive"].map.pairs.tolist()), final.lifts.tolist(), strict=True))
+    effects = glassbox.feature_effects(made, coef, columns, named)
+    return StackPart(name, made.map, coef, 1.0), glassbox.interactions(made, coef, lifts, named), effects
+
+
+def _mean(values: np.ndarray) -> float:
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else float("nan")
