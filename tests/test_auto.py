@@ -175,8 +175,9 @@ def test_linear_signal_stays_linear():
     data, new = make_search(80, random_state=0), make_search(200, random_state=1)
     auto = AutoRanker(effort="fast").fit(data.X, data.y, qid=data.qid)
     plain = RankRLS().fit(data.X, data.y, qid=data.qid)
-    plain.scoring = "ndcg@10"
-    assert auto.score(new.X, new.y, qid=new.qid) > plain.score(new.X, new.y, qid=new.qid) - 0.02
+    quality = get_metric("ndcg@10")
+    expected = quality(new.y, plain.predict(new.X), new.qid)
+    assert quality(new.y, auto.predict(new.X, new.qid), new.qid) > expected - 0.02
 
 
 def test_it_is_deterministic_and_survives_files(fitted, tmp_path):
