@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import lsq_linear
 
 import oracles
+import rankrls
 from cases import problem, weights
 from papers import RankRLS
 from rankrls import RankingPursuit, load, save
@@ -83,6 +84,13 @@ def test_path_pairs_queries_and_files(tmp_path):
     assert np.all(parts.add_pairs(X, [[4, 8]]).coef_ >= 0)
     save(model, tmp_path / "model.rankrls")
     assert_allclose(load(tmp_path / "model.rankrls").coef_, model.coef_)
+
+
+def test_columns_of_any_units():
+    """Raw features reach from 1e-6 to 1e9: no warning of an ill-conditioned matrix, and the same ranking."""
+    units = np.array([1e9, 1e-6, 1.0, 1e6, 1e-3, 1.0])
+    signed = [rankrls.RankRLS(positive=True).fit(Z, y, qid=qid) for Z in (X, X * units)]
+    assert_allclose(signed[1].coef_ * units, signed[0].coef_, rtol=1e-6, atol=1e-9)
 
 
 def test_more_features_than_rows_and_one_query():

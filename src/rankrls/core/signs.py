@@ -17,7 +17,8 @@ PATIENCE = 3  # block exchanges that may fail to help
 
 def signed_solution(M: np.ndarray, c: np.ndarray, signs: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
     """(n,) the solution; `start` says which weights are nonzero at a nearby solution."""
-    s = np.where(signs == 0, 1.0, signs)
+    size = np.sqrt(np.diag(M))
+    s = np.where(signs == 0, 1.0, signs) / np.where(size > 0, size, 1.0)  # columns of any units, each now of length 1
     M, c, free = s[:, None] * M * s, s * c, signs == 0
     P = np.ones(len(c), dtype=bool) if start is None else start | free
     best, patience = len(c) + 1, PATIENCE
