@@ -335,7 +335,7 @@ def test_columns_by_name_in_memory():
     X, y, qid, weights = rows()
     expected = RankRLS().fit(X, y, qid=qid, sample_weight=weights)
     assert_same(RankRLS().fit(frame(X, y, qid, weights), y="y", qid="qid", sample_weight="w"), expected)
-    with pytest.raises(ValueError, match="grade.*names no column.*f0"):
+    with pytest.raises(ValueError, match="grade.*is not a column.*f0"):
         RankRLS().fit(frame(X, y, qid), y="grade")
     with pytest.raises(ValueError, match="in memory"):
         RankRLS().fit(X, y, qid=qid, checkpoint="x")

@@ -136,7 +136,7 @@ def test_rows_in_another_order_are_not_mixed_up(name, argument):
     with pytest.raises(ValueError, match="mixed up"):
         model.score(ALIGNED, **mixed)
     other = labelled | {argument: labelled[argument].rename(lambda label: label + "x")}
-    with pytest.raises(ValueError, match="other labels"):
+    with pytest.raises(ValueError, match="different labels"):
         model.fit(ALIGNED, **other)
     plain = given | {argument: pd.Series(given[argument])}  # numbered rows: by position
     assert_allclose(model.fit(ALIGNED, **plain).predict(ALIGNED), right)

@@ -77,9 +77,9 @@ def test_frames_go_in():
     [
         (lambda: to_trec_run([1, 2], ["a", "a"], ["x", "x"]), "document 'x' occurs twice in query 'a'"),
         (lambda: to_trec_run([1], ["a b"]), "a query id must be one word in a TREC file, got 'a b'"),
-        (lambda: to_trec_run([1], ["a"], ["x y"]), "a document id is one word"),
-        (lambda: to_trec_run([1], ["a"], [""]), "a document id is one word"),
-        (lambda: to_trec_run([1], tag="two words"), "the tag of a run is one word"),
+        (lambda: to_trec_run([1], ["a"], ["x y"]), "a document id must be one word"),
+        (lambda: to_trec_run([1], ["a"], [""]), "a document id must be one word"),
+        (lambda: to_trec_run([1], tag="two words"), "the tag of a run must be one word"),
         (lambda: to_trec_run([1], ["a"], ["x", "y"]), "one name per row: got shape (2,) for 1 rows"),
         (lambda: to_trec_run([1, np.nan], ["a", "b"]), "scores must be finite"),
         (lambda: to_trec_run([[1, 2]], ["a"]), "scores must hold one number per row"),

@@ -22,7 +22,7 @@ OPTIONS = {  # how messages of the library name what is an option here
     r'errors="skip"': "--skip-bad-lines",
     r"zero_based=True": "--zero-based",
     r'missing="minimum" and absent= need sparse=False': "--missing minimum does not go with --sparse",
-    r"pass sparse=True, or read it by iter_letor": "pass --sparse",
+    r"pass sparse=True, or read it with iter_letor": "pass --sparse",
     r"sort the file by query, or use load_letor": "sort the file by query, or pass --rows 0",
     r"use load_letor": "pass --rows 0",
     r"but features were given as at most (\d+): pass a larger n_features than \d+": r"but the model was trained on \1",

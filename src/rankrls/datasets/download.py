@@ -242,7 +242,7 @@ def _blocks(response: HTTPResponse) -> Iterator[bytes]:
         passed = time.monotonic() - since
         if passed > limits.stalled_seconds:
             if arrived < SLOWEST * passed:
-                raise OSError(f"the server sent only {arrived:,} bytes in {passed:.0f} seconds")
+                raise OSError(f"the server sent {arrived:,} bytes in {passed:.0f} seconds, which is too slow")
             since, arrived = time.monotonic(), 0
 
 
