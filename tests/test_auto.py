@@ -25,6 +25,7 @@ from rankrls.cli import main
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
 from rankrls.datasets import RankingData, dump_letor, make_search
+from rankrls.estimators.learned_metric import gradients
 from rankrls.metrics import get_metric
 from rankrls.system.limits import limited
 
@@ -321,6 +322,26 @@ def test_weights_of_a_kernel_scale_columns(kernel):
     assert_allclose(kernel(0.3, weights=w[0])(X, Z), kernel(0.3)(X * w[0], Z * w[0]))
     with pytest.raises(ValueError, match="3 columns, got"):
         kernel(0.3, weights=[1.0])(X, Z)
+
+
+@pytest.mark.parametrize("kernel", [kernels.Gaussian, kernels.Laplacian])
+def test_a_learned_metric_finds_the_columns_that_matter(kernel, tmp_path):
+    rng = np.random.default_rng(0)
+    P, c, Z = rng.normal(size=(7, 3)), rng.normal(size=7), rng.normal(size=(4, 3))
+    k, h = kernel(0.3, weights=[1.0, 0.5, 2.0]), 1e-6
+    slopes = [(k(Z + h * e, P) @ c - k(Z - h * e, P) @ c) / (2 * h) for e in np.eye(3)]
+    assert_allclose(gradients(k, P, c, Z), np.stack(slopes, axis=1), atol=1e-8)
+    X = rng.normal(size=(400, 6))
+    y, qid = np.clip(np.round(X[:, 0] * X[:, 1] + 1), 0, 3), np.repeat(np.arange(20), 20)
+    model = RankRLS(kernel=kernel(metric="learned"), basis=100, random_state=0).fit(X * [1, 9, 1, 1, 1, 1], y, qid=qid)
+    weights = model.kernel_.kernel.weights
+    assert weights[:2].min() > 2 * weights[2:].max() and model.kernel.metric == "learned"
+    save(model, tmp_path / "model.rankrls")
+    assert_array_equal(load(tmp_path / "model.rankrls").predict(X), model.predict(X))
+    with pytest.raises(ValueError, match='metric must be None or "learned"'):
+        RankRLS(kernel=kernel(metric="mahalanobis")).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="dense rows with one target"):
+        RankRLS(kernel=kernel(metric="learned")).fit(sparse.csr_array(X), y, qid=qid)
 
 
 def failures(estimator):

@@ -19,6 +19,7 @@ from .feedback import PairFeedback
 from .from_blocks import fit_rows, fit_source, seen
 from .history import History
 from .intake import training_rows
+from .learned_metric import with_learned_metric
 from .mixing import Mixed
 from .pairs import PairFit
 from .paths import Paths
@@ -240,7 +241,7 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
             X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
             X = as_frame(X)  # a stream can be read only once
             rows = training_rows(self, X, y, qid, sample_weight)
-            self._store(*fit_training(self, rows))
+            self._store(*fit_training(with_learned_metric(self, rows), rows))
             if rows.kept is None:
                 self._trained_queries = rows.queries.labels, rows.queries.sizes
             past = (

@@ -110,6 +110,10 @@ class Linear(Kernel):
 class Gaussian(Kernel):
     """k(x, z) = exp(-gamma ||w * (x - z)||^2), with a weight w for each column where `weights` are given.
 
+    With `metric="learned"` the weights are learned from the labels when a `RankRLS` is fitted to rows in memory: three
+    times, a model is fitted and columns are weighted by the root mean square of its gradient. Labels choose the weights
+    before queries are held out, so that held-out scores are somewhat too good; `AutoRanker` learns them in each fold.
+
     Examples
     --------
     >>> import numpy as np
@@ -121,8 +125,10 @@ class Gaussian(Kernel):
 
     gamma: float | str = "scale"
     weights: Any = field(default=None, repr=False)
+    metric: str | None = field(default=None, repr=False)
 
     def __call__(self, X: Array, Z: Array) -> np.ndarray:
+        _check_metric(self.metric)
         K = _square_distances(_weighted(X, self.weights), _weighted(Z, self.weights))
         K *= -self.gamma  # type: ignore[operator]
         np.exp(K, out=K)
@@ -157,6 +163,8 @@ class Polynomial(Kernel):
 class Laplacian(Kernel):
     """k(x, z) = exp(-gamma ||w * (x - z)||_1), with a weight w for each column where `weights` are given.
 
+    With `metric="learned"` they are learned as those of `Gaussian` are.
+
     Examples
     --------
     >>> import numpy as np
@@ -166,10 +174,12 @@ class Laplacian(Kernel):
 
     gamma: float | str = "scale"
     weights: Any = field(default=None, repr=False)
+    metric: str | None = field(default=None, repr=False)
 
     def __call__(self, X: Array, Z: Array) -> np.ndarray:
         if sparse.issparse(X) or sparse.issparse(Z):
             raise TypeError("the Laplacian kernel needs dense rows: call X.toarray(), or use Gaussian() or Linear()")
+        _check_metric(self.metric)
         X, Z = _weighted(X, self.weights), _weighted(Z, self.weights)
         K = cdist(X, Z, "cityblock").astype(np.result_type(X, Z), copy=False)
         K *= -self.gamma  # type: ignore[operator]
@@ -304,6 +314,15 @@ def as_kernel(kernel: KernelLike) -> Kernel:
 def is_precomputed(kernel: object) -> bool:
     """True if X must hold kernel values: estimators with such a kernel are pairwise."""
     return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
+
+
+def _check_metric(metric: str | None) -> None:
+    """By the time a kernel is called its weights are known."""
+    if metric is not None:
+        raise ValueError(
+            f'metric must be None or "learned", which RankRLS.fit learns from rows in memory; got {metric!r}: '
+            "give weights= instead"
+        )
 
 
 def _weighted(X: Array, weights: ArrayLike | None) -> Array:
