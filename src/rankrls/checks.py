@@ -109,7 +109,7 @@ def check_in_memory(X: object, ranker: str) -> None:
     if isinstance(X, str | os.PathLike) or (stream and not hasattr(X, "__arrow_c_stream__")):
         raise ValueError(
             f"{ranker} learns from rows in memory, got {X!r}: read them first, e.g. with polars.read_parquet or "
-            "rankrls.datasets.load_letor. RankRLS and CoRankRLS can learn from files and streams directly"
+            "rankrls.datasets.load_letor. RankRLS, CoRankRLS and TransductiveRankRLS can learn from files and streams"
         )
 
 

@@ -6,7 +6,9 @@ the rows of queries that a block cuts wait until the end, on disk if they are ma
 
 from __future__ import annotations
 
+import pickle
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -148,6 +150,35 @@ def _after(items: Iterator[Any], n: int) -> Iterator[Any]:
     for number, item in enumerate(items):
         if number >= n:
             yield item
+
+
+class Replayed:
+    """A source that can be read only once, written to disk so that it can be read again."""
+
+    once = False
+
+    def __init__(self, source: Source):
+        self._source = source
+        self._file = tempfile.TemporaryFile(prefix="rankrls-")  # noqa: SIM115  (open as long as this lives)
+        weakref.finalize(self, self._file.close)
+        self._n = 0
+        for batch in source.batches():
+            pickle.dump(batch, self._file, protocol=5)
+            self._n += 1
+
+    def batches(self, *, labels: bool = False) -> Iterator[Any]:
+        self._file.seek(0)
+        for _ in range(self._n):
+            yield pickle.load(self._file)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+
+def rows_of(source: Any) -> SourceRows:
+    """The rows of a source, for a fit that passes over them several times."""
+    again: Any = Replayed(source) if source.once else source
+    return SourceRows(again)
 
 
 class WaitingRows:

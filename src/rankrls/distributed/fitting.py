@@ -7,8 +7,9 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from ..auto import AutoRanker
-from ..estimators import CoRankRLS, RankRLS
+from ..estimators import CoRankRLS, RankRLS, TransductiveRankRLS
 from ..estimators.joint_blocks import JointBlocks
+from ..estimators.transducing_blocks import TransductiveBlocks
 from .partitions import Partitions, is_encoded
 
 
@@ -18,12 +19,14 @@ def fit(estimator: BaseEstimator, parts: Partitions) -> Any:
         (_, encoder), (_, ranker) = estimator.steps
         fit(ranker, encoder.fit_transform(parts))
         return estimator
-    if not isinstance(estimator, (RankRLS, CoRankRLS, AutoRanker)):
-        raise TypeError(
-            f"{type(estimator).__name__} is not fitted on a cluster: RankRLS is, linear or with a kernel and basis=, "
-            "and AutoRanker and CoRankRLS, each alone or after a TableEncoder in a pipeline. Fit others on rows in "
-            "memory; predict works on a cluster for all of them"
-        )
     if isinstance(estimator, (RankRLS, AutoRanker)):
         return estimator.fit(parts)
-    return estimator.fit(JointBlocks(parts), None)
+    if isinstance(estimator, CoRankRLS):
+        return estimator.fit(JointBlocks(parts))
+    if isinstance(estimator, TransductiveRankRLS):
+        return estimator.fit(TransductiveBlocks(parts))
+    raise TypeError(
+        f"{type(estimator).__name__} is not fitted on a cluster: RankRLS and TransductiveRankRLS are, linear or with a "
+        "kernel and basis=, and AutoRanker and CoRankRLS, each alone or after a TableEncoder in a pipeline. Fit others on rows in "
+        "memory; predict works on a cluster for all of them"
+    )

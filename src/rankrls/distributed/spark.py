@@ -49,9 +49,9 @@ def fit(
 
     Parameters
     ----------
-    estimator : RankRLS, AutoRanker or CoRankRLS, or a pipeline of TableEncoder and one of them
-        RankRLS is linear, or has a kernel and a `basis`. AutoRanker learns from a sample of whole queries, its
-        final weights from all rows. Of CoRankRLS the unscored rows, where y is null or NaN, stay
+    estimator : RankRLS, AutoRanker, CoRankRLS or TransductiveRankRLS, or a pipeline of TableEncoder and one of them
+        Linear, or with a kernel and a `basis`. AutoRanker learns from a sample of whole queries, its
+        final weights from all rows. Of the latter two the unscored rows, where y is null or NaN, stay
         on the cluster, and the scored ones, which are few, come to the driver.
     frame : pyspark.sql.DataFrame
         Rows in any partitions; those of a query may lie anywhere. A partition must fit into the memory of a Python

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..bases import BasisLike
-from ..blocks.reading import SourceRows
+from ..blocks.reading import rows_of
 from ..blocks.sources import source_of
 from ..core.queries import BATCH_ROWS
 from ..core.views import as_views
@@ -199,14 +199,15 @@ class CoRankRLS(ViewUpdates):
         Notes
         -----
         Rows that are not in memory are read in blocks as by `RankRLS.fit`: Parquet, LETOR, a polars LazyFrame, a DuckDB
-        relation, or a function that returns an iterator over blocks; missing y are unscored. The scored rows come into
-        memory, the unscored ones are added up; views are linear, or have a number of points or given ones.
+        relation, an iterator over blocks (kept on disk for further passes) or a function that returns one; missing y
+        are unscored. The scored rows come into memory, the unscored ones are added up; views are linear, or have a
+        number of points or given ones.
         """
         self._check_params()
         with self._attempt():
             source = source_of(X, y, qid, sample_weight)
             if source is not None:
-                X = JointBlocks(SourceRows(source))
+                X = JointBlocks(rows_of(source))
             if isinstance(X, JointSource):
                 seen, joint = X.joint_rows(self)
                 return self._store(seen, replace(fit_joint(self, iter([joint])), cv_predictions=None))  # in no order

@@ -51,7 +51,7 @@ def fit_rows(model: RidgeRanker, blocks: BlockedRows) -> RankRLSFit:
     _check_blocked(model, blocks)
     auto = isinstance(model.alpha, str)
     rows = CountedRows(blocks)
-    kernels = _with_kernels(model, blocks)
+    kernels = with_kernels(model, blocks)
     settings = [
         (data, Loss(model.weighting, float(model.regression), tied, gain))
         for gain in gains_of(model.gain)
@@ -156,7 +156,7 @@ def _check_same_features(model: RidgeRanker, source: Source) -> None:
             )
 
 
-def _with_kernels(model: RidgeRanker, blocks: BlockedRows) -> list[Training]:
+def with_kernels(model: RidgeRanker, blocks: BlockedRows) -> list[Training]:
     """The kernels to choose from with their basis points, which are drawn from a sample of the rows."""
     if model.kernel is None:
         if blocks.n_columns > limits.gram_columns:

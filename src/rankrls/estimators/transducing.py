@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
@@ -53,17 +53,17 @@ class Hidden:
     """Scored queries treated as unscored, with the fidelities to choose from."""
 
     fidelities: np.ndarray
-    held_out: Callable[[int, np.ndarray], np.ndarray]
+    held_out: Callable[[Any, np.ndarray], np.ndarray]
     y: np.ndarray
     scored: np.ndarray  # (m,) bool
     queries: Queries
 
-    def judge(self, cv: int, metric: Metric) -> Judged:
+    def judge(self, cv: object, metric: Metric) -> Judged:
         """How well each fidelity ranks the queries that were hidden."""
         held, rows = self.held_out(cv, self.fidelities), np.flatnonzero(self.scored)
         scores = np.asarray(metric(self.y[rows], held[rows], Queries.of(self.queries.codes[rows])))
         settings = [Setting(fidelity=float(value)) for value in self.fidelities]
-        return Judged(settings, scores, np.full(len(scores), np.nan))
+        return Judged(settings, scores, np.full(len(scores), np.nan), held[:, :, None])
 
 
 class TransductiveParameters(Protocol):
@@ -80,27 +80,40 @@ class TransductiveParameters(Protocol):
     alphas: ArrayLike | None
     fidelities: ArrayLike | None
     scoring: str | Callable[..., float]
-    cv: int
+    cv: Any
     random_state: Seed
+    store_path: bool
 
 
 @dataclass(frozen=True)
 class TransductiveFit:
     """What a fit of TransductiveRankRLS found."""
 
-    transduction: np.ndarray  # (m,) scores of all rows
     ranker: RankRLS
     inductive: RankRLS
     alpha: float
     fidelity: float
     n_queries: int
     n_unscored_queries: int
+    transduction: np.ndarray | None = None  # (m,) scores of all rows, where they are in memory
+    multipliers: np.ndarray | None = None  # (2, r) c and mu, and the directions (n, r) and the unit of fidelity that
+    directions: np.ndarray | None = None  # go with them, from which the scores of rows elsewhere follow
+    fidelity_unit: float | None = None
     fidelities: np.ndarray | None = None
     cv_scores: np.ndarray | None = None
+    alphas: np.ndarray | None = None  # the rest on request, of the scored rows
+    cv_predictions: np.ndarray | None = None  # (m,)
+    cv_predictions_path: np.ndarray | None = None  # (m, n_alphas)
+    fidelity_predictions_path: np.ndarray | None = None  # (m, n_fidelities)
 
 
-def fit_transduction(model: TransductiveParameters, rows: PartlyScored) -> TransductiveFit:
-    """Complete the scores and fit a ranker to all of them; `model` has the parameters."""
+def fit_transduction(
+    model: TransductiveParameters, rows: PartlyScored, *, more_to_come: bool = False
+) -> TransductiveFit:
+    """Complete the scores and fit a ranker to all of them; `model` has the parameters.
+
+    `more_to_come` says that unscored rows may still follow.
+    """
     y, queries = rows.y.copy(), rows.queries
     check_several_queries(queries, model.folds)
     unscored = np.isnan(y)
@@ -118,6 +131,10 @@ def fit_transduction(model: TransductiveParameters, rows: PartlyScored) -> Trans
         n_queries=len(queries),
         n_unscored_queries=int(np.sum(queries.sum(unscored) == queries.sizes)),
     )
+    if model.store_path:
+        found = _with_path(found, best.data, ~unscored)
+    if not unscored.any() and more_to_come:
+        return found
     if not unscored.any():
         warn(
             "every row has a score, so there is nothing to transduce and this is "
@@ -125,8 +142,18 @@ def fit_transduction(model: TransductiveParameters, rows: PartlyScored) -> Trans
         )
         return found
     found = transduced(model, found, best.data, y, unscored)
-    ranker = ranker_of_rows(model, best.data, np.arange(len(y)), found.transduction, found.alpha)
+    assert found.transduction is not None
+    every, scores = np.arange(len(y)), found.transduction
+    ranker = ranker_of_rows(model, best.data, every, scores, found.alpha, store_path=model.store_path)
     return replace(found, ranker=ranker)
+
+
+def _with_path(found: TransductiveFit, data: Training, scored: np.ndarray) -> TransductiveFit:
+    """With the held-out scores of the inductive model at every alpha, NaN where a row has no score."""
+    spread = replace(data, kept=np.flatnonzero(scored))
+    model = found.inductive
+    held = {name: spread.all_rows(getattr(model, f"{name}_")) for name in ("cv_predictions", "cv_predictions_path")}
+    return replace(found, alphas=model.alphas_, **held)  # type: ignore[arg-type]
 
 
 def inductive(model: TransductiveParameters, data: Training, y: np.ndarray, scored: np.ndarray) -> Inductive:
@@ -137,9 +164,8 @@ def inductive(model: TransductiveParameters, data: Training, y: np.ndarray, scor
     alpha, alphas = model.alpha, model.alphas
     if len(options) > 1 and not isinstance(alpha, str):
         alpha, alphas = "auto", [alpha]
-    candidates = [
-        Inductive(option, partial(ranker_of_rows, model, option, scored, y, alpha, alphas)) for option in options
-    ]
+    fit = partial(ranker_of_rows, rows=scored, y=y, alpha=alpha, alphas=alphas, store_path=model.store_path)
+    candidates = [Inductive(option, partial(fit, model, option)) for option in options]
     if len(options) == 1:
         return candidates[0]
     return choice.choose(candidates, None, get_metric(model.scoring)).candidate
@@ -151,17 +177,22 @@ def transduced(
     """With completed scores, and the fidelity chosen where none is given."""
     solver, unit = _solver(model, data, y, found.alpha)
     if isinstance(model.fidelity, str):
-        grid = model.fidelities
-        if grid is None:
-            grid = np.logspace(*FIDELITY_RANGE, N_FIDELITIES)
-        grid = checks.check_grid("fidelities", grid)
+        grid = fidelity_grid(model)
         held = partial(held_out, model, found, solver, unit, data, y, unscored)
         trial = Hidden(grid, held, y, ~unscored, data.queries)
         chosen = choice.choose([trial], model.cv, get_metric(model.scoring))
         found = replace(found, fidelity=chosen.setting.fidelity, fidelities=grid, cv_scores=chosen.scores)
+        if model.store_path:
+            found = replace(found, fidelity_predictions_path=chosen.held_out[:, :, 0])
     prior = np.where(unscored, _predict(found.inductive, data, np.flatnonzero(~unscored)), y)
     prior[unscored] = solver.scores(prior, unscored, np.array([unit * found.fidelity]))[:, 0]
     return replace(found, transduction=prior)
+
+
+def fidelity_grid(model: TransductiveParameters) -> np.ndarray:
+    """The fidelities to choose from."""
+    grid = model.fidelities
+    return checks.check_grid("fidelities", np.logspace(*FIDELITY_RANGE, N_FIDELITIES) if grid is None else grid)
 
 
 def _solver(model: TransductiveParameters, data: Training, y: np.ndarray, alpha: float) -> tuple[Completion, float]:
@@ -215,20 +246,14 @@ def held_out(
     data: Training,
     y: np.ndarray,
     unscored: np.ndarray,
-    cv: int,
+    cv: Any,
     fidelities: np.ndarray,
 ) -> np.ndarray:
     """(m, k) scores of the scored queries when they were treated as unscored, for each fidelity."""
     scored = np.flatnonzero(~unscored)
     codes = data.queries.codes[scored]
-    n_scored = found.inductive.n_queries_
-    if not 2 <= cv <= n_scored:
-        raise ValueError(
-            f'fidelity="auto" cannot make cv={cv} parts of {n_scored} scored queries: '
-            f"choose cv between 2 and {n_scored}, or pass fidelity as a number"
-        )
     held = np.full((len(y), len(fidelities)), np.nan)
-    for stay, out in GroupKFold(cv).split(codes, groups=codes):
+    for stay, out in hiding(cv, codes, found.inductive.n_queries_):
         hidden = unscored.copy()
         hidden[scored[out]] = True
         try:
@@ -240,6 +265,22 @@ def held_out(
     return held
 
 
+def hiding(cv: Any, codes: np.ndarray, n_queries: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(rows that stay, rows treated as unscored) among scored rows, by parts of whole queries."""
+    if not isinstance(cv, (int, np.integer)):
+        for stay, out in cv.split(codes, groups=codes) if hasattr(cv, "split") else cv:
+            if len(np.intersect1d(codes[stay], codes[out])):
+                raise ValueError("cv cuts a query: the parts of scored queries that are hidden must be whole ones")
+            yield stay, out
+        return
+    if not 2 <= cv <= n_queries:
+        raise ValueError(
+            f'fidelity="auto" cannot make cv={cv} parts of {n_queries} scored queries: '
+            f"choose cv between 2 and {n_queries}, or pass fidelity as a number"
+        )
+    yield from GroupKFold(int(cv)).split(codes, groups=codes)
+
+
 def ranker_of_rows(
     model: TransductiveParameters,
     data: Training,
@@ -247,6 +288,8 @@ def ranker_of_rows(
     y: np.ndarray,
     alpha: float | str,
     alphas: ArrayLike | None = None,
+    *,
+    store_path: bool = False,
 ) -> RankRLS:
     """RankRLS of some rows."""
     ranker = RankRLS(
@@ -259,6 +302,7 @@ def ranker_of_rows(
         alphas=alphas,
         scoring=model.scoring,
         scale=None,
+        store_path=store_path,
     )
     everything = len(rows) == data.X.shape[0]
     X = data.X if everything else data.X[rows]

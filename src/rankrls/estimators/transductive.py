@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 from ..bases import BasisLike
+from ..blocks.block import Block
+from ..blocks.reading import rows_of
+from ..blocks.sources import source_of
 from ..kernels import KernelLike, is_precomputed
-from ..system.types import ArrayLike, Ids, MatrixLike, Seed
-from .base import Ranker
+from ..system.types import ArrayLike, FitInput, Ids, MatrixLike, Seed
 from .intake import PartlyScored
 from .rankrls import RankRLS
 from .transducing import fit_transduction
+from .transducing_blocks import Completed, TransductiveBlocks
+from .transductive_updates import TransductiveUpdates
 
 
-class TransductiveRankRLS(Ranker):
+class TransductiveRankRLS(TransductiveUpdates):
     """RankRLS that also learns from queries without scores: those you want ranked now.
 
     The unscored queries get the scores v that minimise ::
@@ -57,17 +61,21 @@ class TransductiveRankRLS(Ranker):
         Values for fidelity="auto". None takes 5 values from 0.01 to 100.
     scoring : str or callable, default="pairwise_accuracy"
         A metric as in `RankRLS`: it chooses alpha and fidelity, and is what `score` returns.
-    cv : int, default=5
-        Parts of the scored queries for fidelity="auto".
+    cv : int, scikit-learn group splitter or iterable of splits, default=5
+        Parts of the scored queries for fidelity="auto"; splits are of the scored rows.
     random_state : int, Generator or None, default=None
         Used only to draw a random basis.
+    store_path : bool, default=False
+        Keep the held-out scores of the scored rows, at every alpha and every fidelity that was tried, and hold rows out
+        also where these are numbers.
     verbose : bool, default=False
         Report the progress of passes that take longer than a second, on standard error.
 
     Attributes
     ----------
     transduction_ : ndarray of shape (n_samples,)
-        Scores of every row given to `fit`: y where it was given, else the learned ones.
+        Scores of every row given to `fit`: y where it was given, else the learned ones. For rows read in blocks, which
+        have no order, see `transduce`.
     ranker_ : RankRLS
         The model of all rows with these scores, which `predict` uses.
     inductive_ : RankRLS
@@ -76,6 +84,13 @@ class TransductiveRankRLS(Ranker):
         The values used; `fidelity_` is NaN where "auto" found nothing to transduce.
     fidelities_, cv_scores_ : ndarray of shape (n_fidelities,)
         The grid and the held-out score of each value (only with fidelity="auto").
+    alphas_, cv_predictions_, cv_predictions_path_ : ndarray of shape (n_alphas,), (n_samples,), (n_samples, n_alphas)
+        The alphas tried, and leave-query-out scores of the scored rows by `inductive_`, at `alpha_` and at all of them;
+        NaN for other rows (only with store_path=True).
+    fidelity_predictions_path_ : ndarray of shape (n_samples, n_fidelities)
+        Scores of the scored rows when they were treated as unscored (only with store_path=True and fidelity="auto").
+    directions_, multipliers_, fidelity_unit_ : ndarray of shape (n_features, r), ndarray of shape (2, r), float
+        What `transduce` completes scores from, where rows were read in blocks.
     n_queries_, n_unscored_queries_ : int
         Queries in all, and those without scores.
     n_features_in_ : int
@@ -125,6 +140,7 @@ class TransductiveRankRLS(Ranker):
         scoring: str | Callable[..., float] = "pairwise_accuracy",
         cv: object = 5,
         random_state: Seed = None,
+        store_path: bool = False,
         verbose: bool = False,
     ) -> None:
         self.alpha = alpha
@@ -140,12 +156,13 @@ class TransductiveRankRLS(Ranker):
         self.scoring = scoring
         self.cv = cv
         self.random_state = random_state
+        self.store_path = store_path
         self.verbose = verbose
 
     def fit(
         self,
-        X: MatrixLike,
-        y: ArrayLike | str | None,
+        X: FitInput | TransductiveBlocks,
+        y: ArrayLike | str | None = None,
         qid: Ids | str = None,
         sample_weight: ArrayLike | str | None = None,
     ) -> Self:
@@ -166,10 +183,28 @@ class TransductiveRankRLS(Ranker):
         Returns
         -------
         self
+
+        Notes
+        -----
+        Rows that are not in memory are read in blocks as by `RankRLS.fit`: Parquet, LETOR, a polars LazyFrame, a DuckDB
+        relation, an iterator over blocks (kept on disk for further passes) or a function that returns one; missing y
+        are unscored. The scored rows come into memory. The model is linear or has a kernel and a `basis`; tied pairs
+        are in, and queries are scored as a whole or not at all. `transduce` has the scores.
         """
         self._check_params()
+        source = source_of(X, y, qid, sample_weight)
+        if source is None and not isinstance(X, TransductiveBlocks):
+            return self._fit_rows(X, y, qid, sample_weight)
         with self._attempt():
-            return self._store(fit_transduction(self, PartlyScored.of(self, X, y, qid, sample_weight)))
+            blocks: Any = X if source is None else TransductiveBlocks(rows_of(source))
+            self._kept = None
+            return self._store(*blocks.fit(self))
+
+    def _fit_rows(self, X: Any, y: Any, qid: Any, sample_weight: Any, *, more_to_come: bool = False) -> Self:
+        self._check_params()
+        with self._attempt():
+            rows = PartlyScored.of(self, X, y, qid, sample_weight)
+            return self._keep(fit_transduction(self, rows, more_to_come=more_to_come), rows)
 
     # ---------------------------------------------------------------- using
 
@@ -190,6 +225,41 @@ class TransductiveRankRLS(Ranker):
         X, _ = checks.split_qid_column(X, None)
         X = self._rows(X)
         return self.ranker_.predict(X)
+
+    def transduce(self, X: MatrixLike, qid: Ids | str = None) -> np.ndarray:
+        """The learned scores of unscored queries that the model was fitted to in blocks.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            All rows of some of these queries. A data frame may hold the query ids in a column named "qid".
+        qid : array-like of shape (n_samples,)
+            Query of each row.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            What `transduction_` holds where the rows were in memory.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankrls import TransductiveRankRLS
+        >>> rng = np.random.default_rng(0)
+        >>> X, qid = rng.normal(size=(40, 3)), np.repeat(np.arange(8), 5)
+        >>> y = np.where(qid < 5, X[:, 0] + X[:, 2], np.nan)
+        >>> blocks = [(X[i : i + 10], y[i : i + 10], qid[i : i + 10]) for i in range(0, 40, 10)]
+        >>> streamed, here = TransductiveRankRLS(1.0).fit(iter(blocks)), TransductiveRankRLS(1.0).fit(X, y, qid=qid)
+        >>> bool(np.allclose(streamed.transduce(X[25:], qid[25:]), here.transduction_[25:]))
+        True
+        """
+        check_is_fitted(self, "ranker_")
+        if not hasattr(self, "multipliers_"):
+            raise ValueError("the model was fitted to rows in memory, whose scores are transduction_ in their order")
+        X, qid = checks.split_qid_column(X, qid)
+        X = self._rows(X)
+        queries = checks.check_queries(qid, X.shape[0])
+        return Completed.of(self)(Block(X, np.zeros((X.shape[0], 1)), queries.codes))
 
     def coef_path(self, alphas: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
         """`RankRLS.coef_path` of `ranker_`: the completed scores stay as they are."""
@@ -218,8 +288,9 @@ class TransductiveRankRLS(Ranker):
         """RankRLS checks what it shares with this class."""
         if self.kernel is None and self.basis is not None:
             raise ValueError('basis needs a kernel, e.g. kernel="rbf", basis=500; a linear model has no use for it')
-        if isinstance(self.cv, bool) or not isinstance(self.cv, (int, np.integer)):
-            raise ValueError(f"cv must be a number of parts of the scored queries, got {self.cv!r}")
+        splits = hasattr(self.cv, "split") or hasattr(self.cv, "__iter__")
+        if isinstance(self.cv, bool | str) or not (splits or isinstance(self.cv, (int, np.integer))):
+            raise ValueError(f"cv must be a number of parts of the scored queries, or a splitter, got {self.cv!r}")
         if not isinstance(self.alpha, str):
             checks.check_number("alpha", self.alpha)
         checks.check_choice("tied_pairs", self.tied_pairs, (True, False))

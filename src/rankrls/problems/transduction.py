@@ -132,30 +132,44 @@ class LowRank:
 
     def scores(self, p: np.ndarray, unscored: np.ndarray, gammas: np.ndarray) -> np.ndarray:
         S, V = self._part(p, ~unscored), self._part(p, unscored)
-        given, free = S.sums(np.array([np.inf])), V.sums(gammas)
-        r = self.basis.shape[1]
-        solutions = []
-        for YZX, g in zip(given[0] + free[0], given[1] + free[1], strict=True):
-            Y, Z, X = YZX[0], np.eye(r) - YZX[1], YZX[2]
-            saddle = np.block([[Y, -Z], [-Z, -X]])  # Y, X >= 0 and Z > 0: never singular
-            solutions.append(linalg.solve(saddle, np.concatenate([g[0], -g[1]]), assume_a="sym").reshape(2, r))
-        return V.scores(gammas, np.array(solutions))
+        return V.scores(gammas, (S.sums(np.array([np.inf])) + V.sums(gammas)).solutions())
 
-    def _part(self, p: np.ndarray, mask: np.ndarray) -> _QueryPart:
+    def _part(self, p: np.ndarray, mask: np.ndarray) -> QueryPart:
         rows = np.flatnonzero(mask)
-        return _QueryPart(self.problem.restrict(rows), self.basis, p[rows])
+        return QueryPart(self.problem.restrict(rows), self.basis, p[rows])
 
 
 @dataclass(frozen=True)
-class _QueryPart:
-    """The scored or the unscored queries."""
+class CompletionSums:
+    """For each gamma the sums over queries that make up the system of c and mu; those of two parts add."""
+
+    matrices: np.ndarray  # (k, 3, r, r) of B'(1 - q) e^-1 B, B'q B, B'q e B
+    vectors: np.ndarray  # (k, 2, r) of the right sides
+
+    def __add__(self, other: CompletionSums) -> CompletionSums:
+        return CompletionSums(self.matrices + other.matrices, self.vectors + other.vectors)
+
+    def solutions(self) -> np.ndarray:
+        """(k, 2, r) c and mu, once all queries are in."""
+        r = self.vectors.shape[2]
+        found = []
+        for (Y, BqB, X), g in zip(self.matrices, self.vectors, strict=True):
+            Z = np.eye(r) - BqB
+            saddle = np.block([[Y, -Z], [-Z, -X]])  # Y, X >= 0 and Z > 0: never singular
+            found.append(linalg.solve(saddle, np.concatenate([g[0], -g[1]]), assume_a="sym").reshape(2, r))
+        return np.array(found)
+
+
+@dataclass(frozen=True)
+class QueryPart:
+    """The scored or the unscored queries, all of them or some."""
 
     problem: Primal
     basis: np.ndarray  # (n, r)
     p: np.ndarray  # (rows,)
 
-    def sums(self, gammas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """For each gamma (k, 3, r, r) sums of B'(1 - q) e^-1 B, B'q B, B'q e B and (k, 2, r) of the right sides."""
+    def sums(self, gammas: np.ndarray) -> CompletionSums:
+        """Their part of the system; gamma is infinite for queries whose scores are given."""
         r = self.basis.shape[1]
 
         def work(batches: Sequence[Batch]) -> tuple[np.ndarray, np.ndarray]:
@@ -175,7 +189,7 @@ class _QueryPart:
             return matrices, vectors
 
         parts = self._share(work)
-        return sum(part[0] for part in parts), sum(part[1] for part in parts)
+        return CompletionSums(sum(part[0] for part in parts), sum(part[1] for part in parts))
 
     def scores(self, gammas: np.ndarray, solutions: np.ndarray) -> np.ndarray:
         """(rows, k) v from c and mu, `solutions` (k, 2, r)."""
