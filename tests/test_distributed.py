@@ -291,7 +291,7 @@ def test_dask_scores(client):
 
 def test_what_is_not_fitted_on_a_cluster(client):
     ddf = dask_frame(rows())
-    with pytest.raises(TypeError, match="RankingPursuit is not fitted on a cluster: RankRLS is"):
+    with pytest.raises(TypeError, match="RankingPursuit is not fitted on a cluster: RankRLS"):
         dask_fit(RankingPursuit(), ddf)
     with pytest.raises(ValueError, match="expanded in a few points"):
         dask_fit(RankRLS(kernel="rbf"), ddf)
