@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.model_selection import GroupKFold
 
 import rankrls
-from rankrls import CoRankRLS, RankingPursuit, RankRLS, TransductiveRankRLS, View
+from rankrls import ConditionalRankRLS, CoRankRLS, RankingPursuit, RankRLS, TransductiveRankRLS, View
 from rankrls.kernels import Gaussian, Spectrum
 
 RNG = np.random.default_rng(0)
@@ -205,6 +205,104 @@ def no_qid(case, path):
     case().fit(X, y)
 
 
+# ---------------------------------------------------------------- relations: objects at both ends in place of rows
+
+ENDS = X[:14, :3], X[14:26, :3]
+RELATION = ENDS[0] @ RNG.normal(size=(3, 3)) @ ENDS[1].T
+EDGES = {"source": "user", "target": "item"}
+
+
+def related(rows=ENDS, Y=RELATION, **params):
+    fit = {"sample_weight": params.pop("sample_weight")} if "sample_weight" in params else {}
+    model = ConditionalRankRLS(1.0, **params).fit(rows[0], Y, rows[1], **fit)
+    assert np.isfinite(model.predict(*rows)).all()
+    return model
+
+
+def edge_list():
+    pd = pytest.importorskip("pandas")
+    i, j = np.indices(RELATION.shape)
+    return pd.DataFrame({"user": i.ravel(), "item": j.ravel(), "stars": RELATION.ravel()})
+
+
+def on_file(path):
+    edge_list().to_parquet(path / "edges.parquet")
+    return path / "edges.parquet"
+
+
+def edges_on_dask(path):
+    dd, engine = pytest.importorskip("dask.dataframe"), pytest.importorskip("dask")
+    from rankrls.distributed import dask as on_dask
+
+    with engine.config.set(scheduler="synchronous"):
+        frame = dd.from_pandas(edge_list(), npartitions=2)
+        on_dask.fit_edges(ConditionalRankRLS(1.0), ENDS[0], frame, "stars", ENDS[1], **EDGES)
+
+
+def named_objects(path):
+    pd = pytest.importorskip("pandas")
+    related([pd.DataFrame(rows, columns=NAMES[:3]) for rows in ENDS])
+
+
+def saved(model, path, **how):
+    rankrls.save(model, path / "model.rankrls")
+    loaded = rankrls.load(path / "model.rankrls", **how)
+    np.testing.assert_allclose(loaded.predict(*ENDS), model.predict(*ENDS))
+
+
+def relation_graph(path):
+    pytest.importorskip("onnx")
+    from rankrls.export import to_onnx
+
+    to_onnx(related())
+
+
+RELATIONS = {
+    "kernels": lambda path: related(kernel="rbf"),
+    "precomputed kernels": lambda path: related((K[:14, :14], K[14:26, 14:26]), kernel="precomputed"),
+    "kernel values with a basis alone (m x r)": lambda path: related(
+        (K[:14, :3], K[14:26, 14:17]), kernel="precomputed", basis=[0, 1, 2]
+    ),
+    "strings, graphs, any objects": lambda path: related((WORDS[:14], WORDS[14:26]), kernel=Spectrum(2)),
+    "sparse rows (CSR)": lambda path: related([sparse.csr_array(rows) for rows in ENDS]),
+    "`sample_weight`": lambda path: related(sample_weight=1 + RELATION**2),
+    "`regression`": lambda path: related(loss="regression"),
+    "tied pairs in or out": lambda path: related(tied_pairs=False),
+    "three weightings": lambda path: [related(weighting=w) for w in ("items", "pairs", "queries")],
+    '`gamma="auto"`': lambda path: related(kernel=Gaussian("auto")),
+    "several targets": lambda path: related(Y=np.stack([RELATION, RELATION])),
+    "data frames": named_objects,
+    "`y` and `qid` by name": lambda path: ConditionalRankRLS(1.0).fit_edges(
+        ENDS[0], edge_list(), "stars", ENDS[1], **EDGES
+    ),
+    "files larger than memory": lambda path: ConditionalRankRLS(1.0).fit_edges(
+        ENDS[0], on_file(path), "stars", ENDS[1], **EDGES
+    ),
+    "Dask": edges_on_dask,
+    "`partial_fit`": lambda path: related().partial_fit(ENDS[0], RELATION, ENDS[1]),
+    "`forget`": lambda path: related().forget(ENDS[0], RELATION, ENDS[1]),
+    "paths": lambda path: related().predict_path(*ENDS),
+    "`save` and `load`": lambda path: saved(related(), path),
+    "kernels that are functions, saved": lambda path: saved(
+        related(kernel=products), path, trusted=[f"{products.__module__}.products"]
+    ),
+    "ONNX": relation_graph,
+    "`explain`": lambda path: related().explain(ENDS[0][0], ENDS[1][0]),
+    "scikit-learn's splitters": lambda path: (
+        related().set_params(alpha="auto", cv=GroupKFold(3)).fit(ENDS[0], RELATION, ENDS[1])
+    ),
+    "without `qid`": lambda path: related(),
+}
+
+
+class Relations:
+    """ConditionalRankRLS, which has cells of its own."""
+
+    cls = ConditionalRankRLS
+
+
+RANKERS["ConditionalRankRLS"] = Relations()
+
 CAPABILITIES = {
     "kernels": kernels,
     "precomputed kernels": precomputed,
@@ -236,17 +334,27 @@ _MEMORY = (ValueError, "learns from rows in memory")
 REFUSED |= {
     ("several targets", "TransductiveRankRLS"): (ValueError, "y must hold one number per row"),
     ("several targets", "RankingPursuit"): (ValueError, "y must hold one number per row"),
-    ("files larger than memory", "TransductiveRankRLS"): _MEMORY,
     ("files larger than memory", "RankingPursuit"): _MEMORY,
-    ("Dask", "TransductiveRankRLS"): (TypeError, "is not fitted on a cluster"),
     ("Dask", "RankingPursuit"): (TypeError, "is not fitted on a cluster"),
-    ("`partial_fit`", "TransductiveRankRLS"): (AttributeError, "no attribute 'partial_fit'"),
     ("`partial_fit`", "RankingPursuit"): (AttributeError, "no attribute 'partial_fit'"),
-    ("`forget`", "TransductiveRankRLS"): (AttributeError, "no attribute 'forget'"),
     ("`forget`", "RankingPursuit"): (AttributeError, "no attribute 'forget'"),
-    ("scikit-learn's splitters", "TransductiveRankRLS"): (ValueError, "cv must be a number of parts"),
     ("without `qid`", "TransductiveRankRLS"): (ValueError, "transduction needs qid"),
+    ("kernel values with a basis alone (m x r)", "ConditionalRankRLS"): (ValueError, "basis= needs features"),
+    ("strings, graphs, any objects", "ConditionalRankRLS"): (ValueError, "could not convert string to float"),
+    ("tied pairs in or out", "ConditionalRankRLS"): (TypeError, "unexpected keyword argument 'tied_pairs'"),
+    ("several targets", "ConditionalRankRLS"): (ValueError, "Y must be a matrix"),
+    ("`partial_fit`", "ConditionalRankRLS"): (AttributeError, "no attribute 'partial_fit'"),
+    ("`forget`", "ConditionalRankRLS"): (AttributeError, "no attribute 'forget'"),
+    ("paths", "ConditionalRankRLS"): (AttributeError, "no attribute 'predict_path'"),
+    ("`explain`", "ConditionalRankRLS"): (AttributeError, "no attribute 'explain'"),
+    ("scikit-learn's splitters", "ConditionalRankRLS"): (ValueError, "a number of folds or a RelationKFold"),
 }
+
+
+def try_cell(capability, ranker, path):
+    if ranker == "ConditionalRankRLS":
+        return RELATIONS[capability](path)
+    return CAPABILITIES[capability](RANKERS[ranker], path)
 
 
 @pytest.mark.parametrize("ranker", RANKERS)
@@ -256,10 +364,10 @@ def test_every_cell_works_or_raises_the_documented_error(capability, ranker, tmp
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few queries have much to warn about
         if refused is None:
-            CAPABILITIES[capability](RANKERS[ranker], tmp_path)
+            try_cell(capability, ranker, tmp_path)
             return
         with pytest.raises(refused[0], match=refused[1]):
-            CAPABILITIES[capability](RANKERS[ranker], tmp_path)
+            try_cell(capability, ranker, tmp_path)
 
 
 def table() -> str:

@@ -27,6 +27,6 @@ def fit(estimator: BaseEstimator, parts: Partitions) -> Any:
         return estimator.fit(TransductiveBlocks(parts))
     raise TypeError(
         f"{type(estimator).__name__} is not fitted on a cluster: RankRLS and TransductiveRankRLS are, linear or with a "
-        "kernel and basis=, and AutoRanker and CoRankRLS, each alone or after a TableEncoder in a pipeline. Fit others on rows in "
-        "memory; predict works on a cluster for all of them"
+        "kernel and basis=, and AutoRanker and CoRankRLS, each alone or after a TableEncoder in a pipeline. Fit "
+        "others on rows in memory; predict works on a cluster for all of them"
     )
