@@ -15,10 +15,10 @@ from typing import TextIO
 
 from .options import parser
 
-INTERRUPTED, BROKEN_PIPE, ERROR = 130, 141, 2  # as shells have it
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no room for what is written
+INTERRUPTED, BROKEN_PIPE, ERROR = 130, 141, 2  # the exit codes shells use
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space left
 
-OPTIONS = {  # how messages of the library name what is an option here
+OPTIONS = {  # messages of the library, rewritten in terms of command line options
     r'errors="skip"': "--skip-bad-lines",
     r"zero_based=True": "--zero-based",
     r'missing="minimum" and absent= need sparse=False': "--missing minimum does not go with --sparse",
@@ -58,8 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"\nrankrls: interrupted{_kept(args)}", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read our output has enough of it
-        with contextlib.suppress(OSError, ValueError):  # what is left to be flushed at exit goes nowhere
+    except BrokenPipeError:  # the reader of our output has closed it
+        with contextlib.suppress(OSError, ValueError):  # discard what would be flushed at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:
@@ -99,7 +99,7 @@ def _in_options(text: str) -> str:
 
 
 def _kept(args: Namespace) -> str:
-    """What has become of the file that a command was to write."""
+    """What happened to the file that the command was going to write."""
     path = getattr(args, "output", None)
     if path in (None, "-") or (os.path.exists(path) and not os.path.isfile(path)):
         return ""

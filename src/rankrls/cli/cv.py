@@ -20,7 +20,7 @@ from .text import bars, check_target, number, say, sparkline, table, target
 def run(args: Namespace) -> None:
     check_target(args.plot)
     if args.plot:
-        check_matplotlib()  # say now if that cannot be
+        check_matplotlib()  # fail now if matplotlib is missing
     data = read_to_learn(args)
     mind_groups(data, args)
     with learning.stopwatch() as seconds:

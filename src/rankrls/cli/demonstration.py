@@ -22,7 +22,7 @@ from ..metrics.functions import ndcg
 PICTURE = "demo-digits.png"
 METRICS = ["pairwise_accuracy", "ndcg@10", "average_precision", "reciprocal_rank"]
 TODAY = "bm25_title"  # the feature by which a simple search orders
-WORDS = {  # features as people say them
+WORDS = {  # feature names in plain words
     "bm25_title": "words of the query in the title",
     "bm25_body": "words of the query in the text",
     "title_overlap": "share of the query in the title",

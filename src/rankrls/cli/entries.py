@@ -42,7 +42,7 @@ class JudgedEntry:
 
 
 def entries_of(args: Namespace, paths: list[str], *, features: bool = True) -> tuple[list[Entry], JudgedEntry]:
-    """Models and scores on the rows that have a label; the data are read once for all models of the same columns.
+    """Models and scores on the rows that have a label; the data are read once for all models with the same columns.
 
     Labels and query ids are read as the first model remembers them. Scores alone need no features.
     """
@@ -81,7 +81,7 @@ def entries_of(args: Namespace, paths: list[str], *, features: bool = True) -> t
 
 
 def _after_encoding(model: BaseEstimator, data: RankingData) -> tuple[Any, RankingData]:
-    """What comes after an encoder of tables, and the data as it sees them: with columns of numbers."""
+    """The model after a table encoder, and the encoded data it sees."""
     if model is None or predict.kinds_of(model) is None:
         return model, data
     names = model[0].get_feature_names_out().tolist()
@@ -104,6 +104,6 @@ def _predicted(path: str, model: BaseEstimator, data: RankingData, args: Namespa
 
 
 def _names(paths: list[str]) -> list[str]:
-    """The name of each file without its folder, or with it where names would be the same."""
+    """The name of each file, with its folder only where names would clash."""
     short = [PurePath(path).name.removesuffix(".rankrls") or path for path in paths]
     return [path if short.count(brief) > 1 else brief for path, brief in zip(paths, short, strict=True)]

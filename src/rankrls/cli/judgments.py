@@ -32,7 +32,7 @@ def run(args: Namespace) -> None:
 
 
 def _is_log(args: Namespace) -> bool:
-    """Whether a file is a table with a column of clicks."""
+    """True if a file is a table with a column of clicks."""
     if kind(args.data) == "letor":
         with open(args.data, encoding="utf-8-sig") as file:
             head = file.readline().strip().lower().split(",")

@@ -1,7 +1,7 @@
-"""Pieces of one HTML page that needs nothing else: no scripts, no network, and every text of the data as it is.
+"""Pieces of one self-contained HTML page: no scripts, no network, and all text from the data escaped.
 
-A piece is `Html`; anything else that is put into one is text, which is escaped and cut. The page forbids itself to load
-or run anything (Content-Security-Policy), so that what might slip through does nothing.
+A piece is `Html`; anything else put into one is text, which is escaped and shortened. The Content-Security-Policy
+forbids the page to load or run anything, so whatever might slip through does nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LENGTH = 120  # characters of a text
+LENGTH = 120  # longest text, in characters
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
@@ -76,7 +76,7 @@ class Html(str):
 
 
 def text(value: object) -> Html:
-    """A value as text: escaped, cut, in an element of its own if its script runs from right to left.
+    """A value as text: escaped, shortened, in its own element if its script runs from right to left.
 
     Examples
     --------
@@ -101,19 +101,19 @@ def join(*pieces: Any) -> Html:
 
 
 def name(value: object) -> Html:
-    """A name of the caller's in running text, kept apart from the direction of the text around it."""
+    """A user's name in running text, isolated from the direction of the text around it."""
     return tag("bdi", value)
 
 
 def long(value: str) -> Html:
-    """Our own words, which need no cutting."""
+    """Our own words, which are never shortened."""
     return Html(" ".join(map(text, value.split(" "))))
 
 
 def table(
     head: Sequence[Any], rows: Sequence[Sequence[Any]], *, numbers: Sequence[int] = (), marked: Collection[int] = ()
 ) -> Html:
-    """Rows under a head; columns `numbers` to the right, rows `marked` in colour. It scrolls where it is too wide."""
+    """Rows under a header; columns `numbers` right-aligned, rows `marked` in colour. Scrolls if it is too wide."""
     kind = lambda j: "number" if j in numbers else None
     cells = lambda row, of: join(*(tag(of, cell, class_=kind(j)) for j, cell in enumerate(row)))
     body = (tag("tr", cells(row, "td"), class_="marked" if i in marked else None) for i, row in enumerate(rows))
@@ -126,7 +126,7 @@ def figure(drawn: Figure, caption: str) -> Html:
     import matplotlib
 
     file = io.BytesIO()
-    settings: Any = {"svg.fonttype": "path", "svg.hashsalt": "rankrls"}  # the same figure is the same text
+    settings: Any = {"svg.fonttype": "path", "svg.hashsalt": "rankrls"}  # the same figure gives the same bytes
     with warnings.catch_warnings(), matplotlib.rc_context(settings):
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         drawn.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
@@ -137,7 +137,7 @@ def figure(drawn: Figure, caption: str) -> Html:
 
 
 def blank() -> Any:
-    """A figure to draw on, of a size that a phone shows."""
+    """An empty figure small enough for a phone."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(5.0, 3.4), layout="constrained")

@@ -1,4 +1,4 @@
-"""rankrls report of a relation: how good it is at what is new, a heat map, and lists of the best with their names."""
+"""rankrls report for a relation: how well it predicts what is new, a heat map, and named lists of the best."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LISTS = 6  # conditioning objects whose best are shown
 
 
 def report(model: ConditionalRankRLS, args: Namespace) -> None:
-    """Write the page; DATA, --edges or --matrix is what the relation is judged on, by refits."""
+    """Write the page; the relation is judged by refits on DATA, --edges or --matrix."""
     check_matplotlib()
     if args.data is not None:
         relation_data.check_edges(args.data, args.models[0])
@@ -44,7 +44,7 @@ def report(model: ConditionalRankRLS, args: Namespace) -> None:
 
 
 def _remember(args: Namespace, columns: dict[str, str]) -> None:
-    """Columns that were named in training, where the command names none."""
+    """Use the column names from training where the command gives none."""
     for option in ("source", "target", "y", "date"):
         if getattr(args, option) is None:
             setattr(args, option, columns.get(option))

@@ -82,7 +82,7 @@ def _check(args: Namespace) -> None:
 
 
 def _compared(values: list[np.ndarray], flips: int) -> list[dict[str, Any]]:
-    """Of each model its mean and standard error, and after the first what is to be said of the difference to that."""
+    """The mean and standard error of each model and, for all but the first, the difference from the first."""
     return [summary(values[:1], flips)] + [summary([values[0], other], flips) for other in values[1:]]
 
 
@@ -184,7 +184,7 @@ def _pictures(entries: list[Entry], main: str, found: list[dict[str, Any]], curv
 
 
 def _model_pictures(entry: Entry) -> Html:
-    """How the model came about: the curve it was chosen from, and its path."""
+    """How the model was chosen: the held-out curve, and the path of weights."""
     drawn, model = [], entry.model
     names = {"names": entry.data.feature_names} if entry.data.feature_names is not None else {}
     if hasattr(ranker_of(model), "path_"):
@@ -208,7 +208,7 @@ def _model_pictures(entry: Entry) -> Html:
 
 
 def _card(entry: Entry, main: str, folded: bool) -> Html:
-    """What is known of a model."""
+    """What is known about a model."""
     values = entry.values[main]
     rows: list[list[Any]] = [["file", entry.path]]
     if entry.path != "-":

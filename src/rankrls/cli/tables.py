@@ -1,4 +1,4 @@
-"""CSV and Parquet: which column is what, and rows in and out. CSV needs nothing but the standard library."""
+"""Read and write CSV and Parquet, and find out which column is what. CSV needs only the standard library."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ MISSING = {"", "null", "na", "none", "nan"}
 
 
 class NotNumbersError(ValueError):
-    """A column of features holds something else."""
+    """A feature column holds something other than numbers."""
 
 
 @dataclass(frozen=True)
 class TableColumns:
-    """What the user says about the columns of a table: names, None for the usual ones."""
+    """The column names that the user gives; None for the usual ones."""
 
     label: str | None = None
     qid: str | None = None
@@ -39,7 +39,7 @@ class TableColumns:
     features: list[str] | None = None
     exclude: Sequence[str] = ()
     needs_label: bool = True
-    needs_queries: bool = True  # a named column of queries or documents that is not there is an error
+    needs_queries: bool = True  # a missing query or document column is an error if it was named
     anything: bool = False  # features may hold text, dates and missing values
     mix: dict[str, float] | None = None  # several columns of labels, and their weights
 
@@ -87,7 +87,7 @@ class Layout:
     def data(
         self, column: Callable[[str], Any], floats: Callable[[str], np.ndarray], m: int, skipped: int, *, written: bool
     ) -> Any:
-        """Rows from columns as text and as numbers; `written` if cells are those of a file of text."""
+        """Rows from text columns and number columns; `written` if the cells come from a text file."""
         texts = lambda name: np.array([_text(value) for value in column(name)], dtype=object)
         comments = None if self.comment is None else texts(self.comment)
         documents = None if self.docid is None else texts(self.docid)
@@ -201,7 +201,7 @@ def read_parquet(file: BinaryIO, columns: TableColumns) -> Iterator[RankingData]
 
 
 def read_columns(file: BinaryIO, delimiter: str | None) -> dict[str, list[Any]]:
-    """All cells of a CSV file as text by column, or of a Parquet file where there is no delimiter."""
+    """All cells by column: as text from a CSV file, or from a Parquet file if there is no delimiter."""
     with opened(file) as plain:
         if delimiter is None:
             table = _pyarrow(name_of(file)).parquet.read_table(io.BytesIO(plain.read()))
@@ -226,14 +226,14 @@ def _of_batch(batch: pa.RecordBatch, file: str) -> tuple[Callable[[str], Any], C
 
 
 def _remedy(name: str) -> str:
-    """What to do about a column that should hold numbers and does not."""
+    """What to do about a column that should hold numbers but does not."""
     if is_query_name(name):
         return f"if it names the query, pass --qid {name}"
     return f"--exclude {name} leaves it out; --label, --qid, --docid and --columns say which column is what"
 
 
 def _words(kind: pa.DataType) -> str:
-    """A type of Arrow in plain words."""
+    """An Arrow type in plain words."""
     text = str(kind)
     return (
         "text" if "string" in text else "dates" if text.startswith(("date", "timestamp")) else f"values of type {text}"

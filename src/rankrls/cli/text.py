@@ -21,18 +21,18 @@ SPARKS = "▁▂▃▄▅▆▇█"
 
 
 def say(args: Namespace, record: dict[str, Any], text: str, *, file: TextIO | None = None) -> None:
-    """What a command found: the record as JSON if that was asked for, else the text."""
+    """Print a result: the record if JSON was asked for, else the text."""
     print(as_json(record) if args.json else text, file=file or sys.stdout)
 
 
 def remark(args: Namespace, text: str) -> None:
-    """Something worth knowing that is not a result."""
+    """Print a note that is not part of the result."""
     if not args.quiet:
         print(f"rankrls: {text}", file=sys.stderr)
 
 
 def as_json(value: object) -> str:
-    """JSON, with null for what is not finite.
+    """JSON, with null for numbers that are not finite.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def _plain(value: object) -> Any:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Columns, the first to the left and the others to the right.
+    """Columns, the first left-aligned and the others right-aligned.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def _shares(values: Sequence[float]) -> list[float | None]:
 
 
 def _writes(text: str) -> bool:
-    """Whether standard output can show the characters."""
+    """True if standard output can show the characters."""
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except (LookupError, UnicodeEncodeError):
@@ -166,7 +166,7 @@ def source(path: str, quiet: bool = False) -> Iterator[BinaryIO]:
 
 
 def is_stream(path: str) -> bool:
-    """Whether a path is written through, as a pipe or device is, and not replaced."""
+    """True if a path is written to directly, as a pipe or device is, and not replaced."""
     return path == "-" or (os.path.exists(path) and not os.path.isfile(path))
 
 
@@ -185,7 +185,7 @@ def check_target(path: str | None) -> None:
 
 @contextmanager
 def target(path: str) -> Iterator[BinaryIO]:
-    """A file to write, - for standard output; a regular one takes its place only when it is whole."""
+    """A file to write, - for standard output; a regular file appears only when it is complete."""
     if path == "-":
         sys.stdout.flush()
         yield sys.stdout.buffer

@@ -89,7 +89,7 @@ def _documents(
 
 
 def _journal(args: Namespace) -> Path | None:
-    """Where the session is stored: as asked, beside the data, or else in a folder for what comes and goes."""
+    """Where the changes are stored: as given, beside the data, or else in a temporary folder."""
     if args.journal is not None:
         return Path(args.journal)
     name = "demo" if args.demo else "standard-input" if args.data == "-" else PurePath(args.data).name

@@ -1,4 +1,4 @@
-"""The options of every command, a module for each. Nothing heavy is imported here, so that help comes at once."""
+"""The options of every command, one module each. Nothing heavy is imported here, so help appears at once."""
 
 from .learning import METHODS, PARAMETERS, SCALES
 from .parser import COMMANDS, Parser, parser

@@ -12,5 +12,5 @@ EXAMPLE = (
 
 
 def declare(commands: argparse._SubParsersAction) -> None:
-    made = command(commands, "completion", "print a script by which a shell completes commands and options", EXAMPLE)
+    made = command(commands, "completion", "print a script that lets a shell complete commands and options", EXAMPLE)
     made.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")

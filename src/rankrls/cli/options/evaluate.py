@@ -13,7 +13,9 @@ from .reading import reading
 
 
 def declare(commands: argparse._SubParsersAction) -> None:
-    made = command(commands, "evaluate", "judge scores by the labels of data, and compare several with the first")
+    made = command(
+        commands, "evaluate", "judge scores against the labels in the data, and compare several with the first"
+    )
     made.add_argument(
         "data", nargs="?", metavar="DATA", help="rows with labels, - is standard input; or a relation's model"
     )

@@ -14,11 +14,11 @@ def declare(commands: argparse._SubParsersAction) -> None:
     made.add_argument("model", metavar="MODEL", help="a file written by train or rankrls.save")
     made.add_argument("--to", choices=TARGETS, required=True, help="the format")
     made.add_argument("-o", "--output", default="-", metavar="FILE", help="where to write, - is standard output")
-    made.add_argument("--name", default="rankrls", metavar="NAME", help="of the model in the search engine")
+    made.add_argument("--name", default="rankrls", metavar="NAME", help="name of the model in the search engine")
     made.add_argument(
         "--features",
         type=words,
         metavar="NAMES",
-        help="names of the features there: a,b,c, or @FILE with one a line (default: those of the model)",
+        help="feature names to write: a,b,c, or @FILE with one per line (default: those of the model)",
     )
-    made.add_argument("--dtype", choices=("float64", "float32"), help="numbers of an ONNX model (default float64)")
+    made.add_argument("--dtype", choices=("float64", "float32"), help="number type of an ONNX model (default float64)")

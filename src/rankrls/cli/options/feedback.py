@@ -1,4 +1,4 @@
-"""Files that say what is known of documents: judgments, preferences, clicks."""
+"""Files with feedback about documents: judgments, preferences, clicks."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from .parser import Parser
 from .values import named_numbers, numbers
 
 CLICK_METHODS = ("positions", "propensities", "expected", "naive")
-ABOUT = """tables that name rows of DATA by query and document (without a column of documents by their number from 1)"""
+ABOUT = (
+    """tables that refer to rows of DATA by query and document (or by row number from 1 if there are no documents)"""
+)
 
 
 def judgments(made: Parser) -> None:
-    """Labels from another file than the features."""
+    """Labels from a separate file."""
     made.add_argument(
         "--qrels",
         dest="judgments",

@@ -9,16 +9,18 @@ from .values import words
 
 
 def declare(commands: argparse._SubParsersAction) -> None:
-    made = command(commands, "fuse", "weights of several retrievers, from their TREC runs and judgments")
-    made.add_argument("runs", nargs="+", metavar="RUN", help="TREC run files, one of each retriever")
+    made = command(commands, "fuse", "learn weights for several retrievers from their TREC runs and judgments")
+    made.add_argument("runs", nargs="+", metavar="RUN", help="TREC run files, one per retriever")
     made.add_argument("--qrels", required=True, metavar="FILE", help="judgments: TREC qrels, or CSV query,docid,rating")
-    made.add_argument("--names", type=words, metavar="NAMES", help="of the retrievers: a,b,c (default: of the files)")
+    made.add_argument(
+        "--names", type=words, metavar="NAMES", help="names of the retrievers: a,b,c (default: the file names)"
+    )
     made.add_argument("--normalise", choices=("minmax", "zscore"), default="minmax", help="scores within a query")
-    made.add_argument("--scoring", default="ndcg@10", metavar="METRIC", help="to choose alpha by and to show")
+    made.add_argument("--scoring", default="ndcg@10", metavar="METRIC", help="metric that chooses alpha and is shown")
     made.add_argument(
         "--to",
         choices=("elasticsearch", "opensearch", "vespa", "solr"),
-        help="print the weights for this engine (default: for none)",
+        help="print the weights for this engine (default: no engine)",
     )
-    made.add_argument("-o", "--output", metavar="RUN", help="write the fused run (default: write none)")
+    made.add_argument("-o", "--output", metavar="RUN", help="write the fused run (default: do not write it)")
     made.add_argument("--tag", default="rankrls", metavar="NAME", help="name of the fused run")

@@ -13,5 +13,5 @@ def judging(made: Parser) -> None:
     add("--metrics", type=words, metavar="NAMES", help="such as ndcg@10,map (default: all)")
     add("-k", type=integers, default=[1, 5, 10], metavar="K,...", help="cutoffs of ndcg and precision")
     add("--convention", choices=CONVENTIONS, help="NDCG as another tool computes it (default: our own)")
-    add("--relevant", type=float, default=1.0, metavar="LABEL", help="labels from here on are relevant")
-    add("--flips", type=int, default=10_000, metavar="N", help="of the randomisation test")
+    add("--relevant", type=float, default=1.0, metavar="LABEL", help="labels at or above this are relevant")
+    add("--flips", type=int, default=10_000, metavar="N", help="flips of the randomisation test")

@@ -82,12 +82,12 @@ PARAMETERS = [
     Parameter("fidelity", auto_or(float), "F", "transductive: how close to the inductive scores", "1"),
     Parameter("fidelities", numbers, "F,...", "transductive: values of fidelity to choose from", "from the data"),
     Parameter("n_basis", auto_or(int), "N", "pursuit: basis functions, or features", "auto"),
-    Parameter("max_basis", int, "N", "pursuit: the most that n-basis auto tries", "100"),
+    Parameter("max_basis", int, "N", "pursuit: largest number that --n-basis auto tries", "100"),
     Parameter("shared_basis", yes_or_no, "YES|NO", "pursuit: whether views choose together", "no"),
-    Parameter("backfit", yes_or_no, "YES|NO", "pursuit: whether coefficients are fitted anew in every step", "yes"),
+    Parameter("backfit", yes_or_no, "YES|NO", "pursuit: whether coefficients are refitted at every step", "yes"),
     Parameter("effort", str, "WORK", "auto: fast, normal or best", "normal"),
     Parameter("relative", yes_or_no, "YES|NO", "auto: whether to look at ranks within the query", "yes"),
-    Parameter("random_state", int, "SEED", "seed for what is drawn at random", "none; auto: 0"),
+    Parameter("random_state", int, "SEED", "seed for random draws", "none; auto: 0"),
 ]
 
 
@@ -98,14 +98,14 @@ def learning(made: Parser) -> None:
         "--method",
         choices=list(METHODS),
         default="rankrls",
-        help="RankRLS; the same with a kernel on a few points; co-regularised views; transductive; ranking pursuit, "
-        "which selects; several of them, chosen and stacked; or relations between objects, from --edges or --matrix",
+        help="RankRLS; a kernel on a few points; co-regularised views; transductive; ranking pursuit, which selects "
+        "features; several of these, chosen and stacked; or relations between objects, from --edges or --matrix",
     )
     group.add_argument(
         "--scale",
         choices=SCALES,
         default="auto",
-        help="auto: the penalty in units of each column's spread; none: columns as they are; others scale them first",
+        help="auto: penalty in units of each column's spread; none: columns unchanged; others scale the columns first",
     )
     group.add_argument(
         "--encode",

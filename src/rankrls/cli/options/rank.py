@@ -10,7 +10,7 @@ from .reading import reading
 
 
 def declare(commands: argparse._SubParsersAction) -> None:
-    text = "the best for an object, by a model of relations; without an object, who is best of all"
+    text = "the best matches for an object, by a model of relations; without an object, the best overall"
     made = command(commands, "rank", text, "rankrls rank games.rankrls 'Roger Federer' --top 5")
     made.add_argument("model", metavar="MODEL", help="a file written by train --method conditional")
     made.add_argument("ids", nargs="*", metavar="ID", help="objects to rank others for")

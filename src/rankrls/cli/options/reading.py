@@ -1,4 +1,4 @@
-"""How data files are read: the options of every command that reads some."""
+"""How data files are read: the options of every command that reads data."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from .values import missing, words
 
 FORMATS = ("letor", "csv", "tsv", "parquet")
 ABOUT = """text is LETOR (svmlight) unless a file ends in .csv, .tsv or .parquet, compressed or not; a model remembers
-how the data it learned from were read, and other data are read alike unless these options say otherwise"""
+how its training data were read, and other data are read the same way unless these options say otherwise"""
 
 
 def reading(made: Parser) -> None:
-    """The options of reading; what is not given is None, so that a model can fill it in."""
+    """The options for reading; those not given are None, so a model can fill them in."""
     group = made.add_argument_group("reading", ABOUT)
     add = group.add_argument
-    add("--input-format", choices=FORMATS, help="what the data are, whatever their name; needed for - unless LETOR")
+    add("--input-format", choices=FORMATS, help="format of the data, whatever the file name; needed for - unless LETOR")
     add("--label", metavar="COLUMN", help="column of the label in a table (default label, else y)")
     add("--qid", metavar="COLUMN", help="column of the query id in a table (default qid)")
     add("--docid", metavar="COLUMN", help="column of the document id in a table (default docid, else doc_id)")
@@ -22,12 +22,12 @@ def reading(made: Parser) -> None:
         "--columns", type=words, metavar="NAMES", help="columns that are features: a,b,c or @FILE (default: all others)"
     )
     add("--exclude", type=words, metavar="NAMES", help="columns that are not features: a,b,c or @FILE (default: none)")
-    add("--group", metavar="FILE", help="sizes of queries, one a line, as LightGBM's .query and .group files have them")
+    add("--group", metavar="FILE", help="sizes of queries, one per line, as in LightGBM's .query and .group files")
     add(
         "--feature-names",
         type=words,
         metavar="NAMES",
-        help="names of the features of LETOR text: a,b,c or @FILE with one a line (default: f1, f2, ...)",
+        help="feature names for LETOR text: a,b,c or @FILE with one per line (default: f1, f2, ...)",
     )
     add(
         "--missing",

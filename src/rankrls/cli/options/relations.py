@@ -45,12 +45,14 @@ def data(made: argparse.ArgumentParser) -> None:
     """Where the edges and the objects are."""
     group = made.add_argument_group("relations", "tables with names: CSV, TSV or Parquet, or text with tabs or blanks")
     group.add_argument("--edges", metavar="FILE", help="a row for each edge: a game, a rating, a measured pair")
-    group.add_argument("--matrix", metavar="FILE", help="instead: a table of values with named rows and columns")
+    group.add_argument(
+        "--matrix", metavar="FILE", help="alternative to --edges: a table of values with named rows and columns"
+    )
     group.add_argument(
         "--features", metavar="FILE", help="a row for each object, or their similarities; ids come first"
     )
-    group.add_argument("--target-features", metavar="FILE", help="the same for the other end, if of another kind")
-    group.add_argument("--id", metavar="COLUMN", help="the ids in files of features (the first column)")
+    group.add_argument("--target-features", metavar="FILE", help="the same for the other end, if it is of another kind")
+    group.add_argument("--id", metavar="COLUMN", help="id column in feature files (default: the first)")
     for name, what in (
         ("source", "whose column is the start of an edge (source, winner, home_team, user, ...)"),
         ("target", "and its end (target, loser, away_team, item, ...)"),
@@ -61,9 +63,9 @@ def data(made: argparse.ArgumentParser) -> None:
     ):
         group.add_argument(f"--{name}", metavar="COLUMN", help=what)
     group.add_argument("--half-life", metavar="AGE", help="age at which an edge counts half: 365d, 52w, 2y")
-    group.add_argument("--values", choices=VALUES, default="as-is", help="what is done with the values (logs: base 10)")
-    group.add_argument("--transpose", action="store_true", help="rows and columns of --matrix change places")
-    group.add_argument("--row-names", metavar="FILE", help="of a --matrix without names: JSON, or one a line")
+    group.add_argument("--values", choices=VALUES, default="as-is", help="transformation of the values (logs: base 10)")
+    group.add_argument("--transpose", action="store_true", help="swap rows and columns of --matrix")
+    group.add_argument("--row-names", metavar="FILE", help="names for a --matrix without them: JSON, or one per line")
     group.add_argument("--column-names", metavar="FILE", help="the same for its columns")
     group.add_argument("--normalise", action="store_true", help="divide similarities by the roots of their diagonal")
 
@@ -74,11 +76,11 @@ def learning(made: argparse.ArgumentParser) -> None:
     for one in PARAMETERS:
         option, text = f"--{one.name.replace('_', '-')}", f"{one.text} (default {one.default})"
         group.add_argument(option, type=one.kind, metavar=one.metavar, help=text)
-    group.add_argument("--implicit", action="store_true", help="edges that are not listed are 0, as things not bought")
+    group.add_argument("--implicit", action="store_true", help="edges not listed count as 0, such as items not bought")
     group.add_argument("--intercept", action="store_true", help="a constant without penalty (--loss regression)")
 
 
 def judging(made: argparse.ArgumentParser) -> None:
-    """What is new when a relation is judged."""
+    """How a relation is judged: what is new in each setting."""
     made.add_argument("--settings", type=settings, metavar="S", help="of relations: 1,2,3,4, or time (all that apply)")
     made.add_argument("--folds", type=int, default=5, metavar="N", help="in each setting")

@@ -12,15 +12,15 @@ from .reading import reading
 
 
 def declare(commands: argparse._SubParsersAction) -> None:
-    text = "one HTML page of models on data: comparison, pictures, worst queries and why"
+    text = "one HTML page that compares models on data: metrics, plots, the worst queries and why"
     made = command(commands, "report", text)
     made.add_argument("data", nargs="?", metavar="DATA", help="rows with labels, - is standard input; or edges")
     made.add_argument("models", nargs="+", metavar="MODEL", help="model files, or score files as evaluate takes them")
     made.add_argument("-o", "--output", required=True, metavar="FILE", help="the page, - is standard output")
-    made.add_argument("--title", metavar="TEXT", help="of the page (default: the name of DATA)")
-    made.add_argument("--by", default="ndcg@10", metavar="METRIC", help="by which queries are worst")
-    made.add_argument("--worst", type=int, default=5, metavar="N", help="queries to show of each model")
-    made.add_argument("--top", type=int, default=10, metavar="N", help="places of a query to show")
+    made.add_argument("--title", metavar="TEXT", help="title of the page (default: the name of DATA)")
+    made.add_argument("--by", default="ndcg@10", metavar="METRIC", help="metric that decides which queries are worst")
+    made.add_argument("--worst", type=int, default=5, metavar="N", help="worst queries to show per model")
+    made.add_argument("--top", type=int, default=10, metavar="N", help="ranks to show per query")
     judging(made)
     relations.judging(made)
     relations.data(made)

@@ -18,9 +18,9 @@ def declare(commands: argparse._SubParsersAction) -> None:
     made.add_argument(
         "data", nargs="*", metavar="DATA", help="files of one set, - is standard input; none for --method conditional"
     )
-    made.add_argument("-o", "--output", required=True, metavar="MODEL", help="the model file, by custom *.rankrls")
+    made.add_argument("-o", "--output", required=True, metavar="MODEL", help="the model file, usually *.rankrls")
     made.add_argument("--stream", action="store_true", help="read DATA, a file or a Parquet folder, in blocks")
-    made.add_argument("--checkpoint", metavar="FILE", help="with --stream: where an interrupted run goes on")
+    made.add_argument("--checkpoint", metavar="FILE", help="with --stream: lets an interrupted run resume")
     judgments(made)
     learning(made)
     feedback(made)

@@ -39,7 +39,7 @@ def integers(text: str) -> list[int]:
 
 
 def words(text: str) -> list[str]:
-    """a,b,c; commas in parentheses do not count; @FILE has one a line."""
+    """a,b,c; commas in parentheses do not count; @FILE has one per line."""
     if text.startswith("@"):
         try:
             with open(text[1:], encoding="utf-8") as file:
