@@ -203,6 +203,25 @@ def test_single_precision_chooses_as_double_does():
     )
 
 
+@pytest.mark.parametrize("name", ["pairwise_accuracy", "disagreement_error"])
+def test_a_race_on_a_sample_of_rows_ends_as_the_whole_does(name):
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(600, 4)), rng.normal(size=(30, 4))
+    Y = X @ Z.T + 3 * rng.normal(size=(600, 30))
+    Y[::7] = 1.0  # rows that define nothing
+    problem = CompleteProblem(
+        Domain(Gaussian(0.1)(X, X)), Domain(Gaussian(0.1)(Z, Z)), EdgeSet(Y.shape, Y), RelationLoss()
+    )
+    alphas, metric = problem.mean_eigenvalue * np.logspace(-5, 2, 15), metrics.get_metric(name)
+    whole = problem.scores(alphas, metric, "leave-row-out")
+    raced = replace(problem, raced=1).scores(alphas, metric, "leave-row-out")
+    sign = 1 if metric.greater_is_better else -1
+    exact = np.isclose(raced, whole, rtol=0, atol=1e-12)
+    assert 1 <= exact.sum() < 15  # some are out, the best is not
+    assert np.argmax(sign * raced) == np.argmax(sign * whole) and exact[np.argmax(sign * whole)]
+    assert_allclose(raced, whole, atol=0.02)
+
+
 @pytest.mark.parametrize("setting", [1, 2, 3, 4])
 @pytest.mark.parametrize("complete", [True, False], ids=["complete", "incomplete"])
 @pytest.mark.parametrize("condition", ["source", "target"])

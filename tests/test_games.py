@@ -121,6 +121,32 @@ def test_sums_of_pairwise_kernels(pairwise):
     assert_allclose(scores, -scores.T, atol=1e-10)
 
 
+@pytest.mark.parametrize("relation", [None, "symmetric", "reciprocal"])
+@pytest.mark.parametrize("objects", ["ids", "features"])
+def test_effects_of_ends_are_solved_for_directly(relation, objects):
+    rng = np.random.default_rng(0)
+    first = rng.integers(9, size=80)
+    games = np.column_stack([first, (first + rng.integers(1, 9, size=80)) % 9])
+    X, y, home = None if objects == "ids" else rng.normal(size=(9, 3)), rng.normal(size=80), rng.integers(-1, 2, 80)
+    for params, given in (
+        ({"loss": "ranking", "weighting": "queries"}, {"home": home}),
+        ({"loss": "ranking"}, {"sample_weight": rng.random(80) + 0.1}),
+        ({"loss": "regression", "intercept": True}, {"home": home, "sample_weight": rng.random(80) + 0.1}),
+    ):
+        both = [
+            ConditionalRankRLS(
+                relation=relation, pairwise="sum", alphas=[0.01, 1.0], solver=solver, tol=1e-13, **params
+            ).fit_edges(X, games, y, **given)
+            for solver in ("auto", "cg")
+        ]
+        assert [one.solver_ for one in both] == ["direct", "cg"]
+        for name in ("cv_scores_", "cv_predictions_", "alpha_", "intercept_"):
+            assert_allclose(*(getattr(one, name) for one in both), atol=1e-7, err_msg=name)
+        assert_allclose(*(one.predict() for one in both), atol=1e-7)
+        if "home" in given:
+            assert_allclose(both[0].home_advantage_, both[1].home_advantage_, atol=1e-7)
+
+
 def test_ratings_have_error_bars_that_shrink_with_games(tmp_path):
     teams, games = league(q=60)
     games = games[(games[["winner", "loser"]] != "team 7").all(axis=1)]

@@ -93,7 +93,7 @@ class Kronecker:
         alphas: np.ndarray,
         dtype: DTypeLike = np.float64,
         *,
-        rows: slice = slice(None),
+        rows: Any = slice(None),
         constants: bool = False,
         interpolate: int = INTERPOLATE,
     ) -> np.ndarray:
@@ -135,7 +135,7 @@ class Kronecker:
         share(leave_out, blocks, cost=scores.size, label="objects left out")
         return scores
 
-    def _rows_with_means(self, alpha: float, rows: slice, interpolate: int) -> np.ndarray:
+    def _rows_with_means(self, alpha: float, rows: Any, interpolate: int) -> np.ndarray:
         """(n, r) held-out scores of a ranking with the constants a refit has.
 
         Scores are K times the held-out dual coefficients: about their mean by s, and the mean by K's own. In each

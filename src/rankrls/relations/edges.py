@@ -24,6 +24,7 @@ from scipy import sparse
 from ..core.krylov import Product, Solution, conjugate_residuals, multishift_cg, preconditioned_cg
 from ..system.parallel import share
 from ..system.types import Matrix
+from . import effects
 from .loss import EdgeLoss
 from .pairs import LIMIT, PairFeatures
 from .relation import Domain, EdgeSet, dense, part
@@ -118,12 +119,15 @@ class EdgeKernel:
         """Scores of any edges."""
         if self.swapped:
             rows, columns = columns, rows
+        of_pairs = self.pair_features if self.pairwise.product else None
+        return self._scores(v, rows, columns, None if of_pairs is None else of_pairs.at(v, rows, columns))
+
+    def _scores(self, v: np.ndarray, rows: np.ndarray, columns: np.ndarray, product: np.ndarray | None) -> np.ndarray:
+        """Scores of any edges, whose part from the product of kernels may be known."""
         V, pairwise = self.matrix(v), self.pairwise
         out = np.zeros(len(rows))
-        if pairwise.product and self.pair_features is not None:
-            out += pairwise.product * self.pair_features.at(v, rows, columns)
-        elif pairwise.product:
-            out += pairwise.product * self._product(V, rows, columns)
+        if pairwise.product:
+            out += pairwise.product * (self._product(V, rows, columns) if product is None else product)
         if pairwise.source:
             out += pairwise.source * self.G.dot(np.asarray(V.sum(axis=1)).ravel())[rows]
         if pairwise.target:
@@ -138,9 +142,10 @@ class EdgeKernel:
 
     def __call__(self, v: np.ndarray) -> np.ndarray:
         """Scores of the edges themselves."""
-        if self.pair_features is not None and self.pairwise == Pairwise():
-            return self.pair_features(v)
-        return self.at(v, *((self.columns, self.rows) if self.swapped else (self.rows, self.columns)))
+        of_pairs = self.pair_features if self.pairwise.product else None
+        if of_pairs is not None and self.pairwise == Pairwise():
+            return of_pairs(v)
+        return self._scores(v, self.rows, self.columns, None if of_pairs is None else of_pairs(v))
 
 
 def sampled(A: np.ndarray, B: Matrix, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -177,6 +182,7 @@ class Graph:
     weighting: str = "items"
     tol: float = 1e-6
     max_iter: int = 1000
+    direct: bool = False  # whether effects of the ends may be solved for without iterations
 
     @cached_property
     def kernel(self) -> EdgeKernel:
@@ -185,6 +191,14 @@ class Graph:
     @cached_property
     def loss(self) -> EdgeLoss:
         return EdgeLoss(self.edges.rows, self.ranking, self.edges.weights, self.weighting, self.edges.free)
+
+    @cached_property
+    def effects(self) -> Any:
+        """(q, D) features of the ends of the edges, if a model of nothing else is to be solved for directly."""
+        pairwise = self.pairwise
+        if not self.direct or pairwise.product:
+            return None
+        return effects.features(self.G, self.K, self.edges, self.parity, pairwise.source, pairwise.target)
 
     def product(self, v: np.ndarray) -> np.ndarray:
         """F M F' v."""
@@ -209,7 +223,7 @@ class Graph:
         """Some of the edges among the same objects."""
         return Graph(
             self.G, self.K, self.edges.only(edges), self.ranking, self.parity, self.pairwise, self.weighting,
-            self.tol, self.max_iter,
+            self.tol, self.max_iter, self.direct,
         )  # fmt: skip
 
     @property
@@ -220,6 +234,9 @@ class Graph:
 
     def solve(self, alphas: np.ndarray, *, preconditioned: bool = False) -> Solution:
         """(q, k) the coefficients of the edges for each alpha."""
+        if self.effects is not None and alphas.min() > 0:
+            value = effects.solve(self.effects, self.loss, self.edges.y, alphas)
+            return Solution(value, np.zeros(len(alphas)), 0, True, np.empty(0))
         z = self.loss.forward(self.edges.y)
         if not preconditioned:
             found = multishift_cg(self.product, z, alphas, tol=self.tol, maxiter=self.max_iter)

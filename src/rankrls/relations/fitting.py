@@ -137,7 +137,7 @@ def problem_of(candidate: RelationCandidate, edges: EdgeSet, search: Search) -> 
     if search.solver not in ("cg", "pcg", "cr") and CompleteProblem.solves(edges, loss):
         check_complete(edges, G, K)
         return CompleteProblem(G, K, edges, loss)
-    return EdgeProblem.of(G, K, edges, loss, search.tol, search.limit)
+    return EdgeProblem.of(G, K, edges, loss, search.tol, search.limit, direct=search.solver == "auto")
 
 
 def check_complete(edges: EdgeSet, G: Domain, K: Domain) -> None:
@@ -220,7 +220,9 @@ def _solve(
     solution = problem.graph.solve(np.array([alpha]), preconditioned=preconditioned)
     if alpha > 0:
         warn_if_stopped_early(solution, "conjugate gradients", REMEDY)
-    return _of_edges(candidate, problem, alpha, solution, "pcg" if preconditioned else "cg", held_out=found)
+    iterated = "pcg" if preconditioned else "cg"
+    solver = iterated if problem.graph.effects is None else "direct"
+    return _of_edges(candidate, problem, alpha, solution, solver, held_out=found)
 
 
 def _stopped_early(candidates: Sequence[RelationCandidate], edges: EdgeSet, search: Search) -> Fitted:

@@ -11,11 +11,12 @@ projected out after that: P = I - B B' with B an orthonormal basis of Q D H. So 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from ..core.queries import Queries
 
@@ -74,6 +75,14 @@ class EdgeLoss:
         if self.weights is None:
             return v - (self.queries.sum(v) / self.queries.sizes)[self.queries.codes]
         return v - self._direction * self.queries.sum(self._direction * v)[self.queries.codes]
+
+    def projected_out(self) -> Iterator[np.ndarray | sparse.csr_array]:
+        """Orthonormal columns (q, k) whose span P Q takes out of a vector: first those of Q, then those of P."""
+        if self.ranking:
+            q, codes = len(self.rows), self.queries.codes
+            yield sparse.csr_array((self._direction, (np.arange(q), codes)), shape=(q, len(self.queries)))
+        if self._free is not None:
+            yield self._free[0]
 
     def project(self, v: np.ndarray) -> np.ndarray:
         """P Q v."""

@@ -1,10 +1,13 @@
 """Sparse features of pairs: the products of the nonzero features of both ends, and nothing else.
 
 An iteration over the edges costs one multiplication for each product of two nonzeros, however many columns there are.
+A product that a single edge has tells nothing of the others: it adds to the diagonal, and most products of rare
+features are of that kind.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from ..system.types import Matrix
 
 LIMIT = 60_000_000  # products that are kept in memory
 BLOCK = 1 << 21  # products made at a time
+BUCKETS = 1 << 24  # in which products are counted
 
 
 class PairFeatures:
@@ -23,9 +27,18 @@ class PairFeatures:
         self.X, self.Z, self.parity = sparse.csr_array(X), sparse.csr_array(Z), parity
         if parity:
             rows, columns = np.concatenate([rows, columns]), np.concatenate([columns, rows])
+        self.ends = rows, columns
         keys, values, starts = self._products(rows, columns)
-        self.keys, indices = np.unique(keys, return_inverse=True)
-        self.A = sparse.csr_array((values, indices, starts), shape=(len(rows), len(self.keys)))
+        several = _several(keys)
+        edge = np.repeat(np.arange(len(rows)), np.diff(starts))
+        self.diagonal = np.bincount(edge[~several], values[~several] ** 2, minlength=len(rows))
+        starts = np.concatenate([[0], np.cumsum(np.bincount(edge[several], minlength=len(rows)))])
+        self.shared = _by_key(keys[several], values[several], starts)[1]
+
+    @cached_property
+    def _all(self) -> tuple[np.ndarray, sparse.csr_array]:
+        """The keys of all products, sorted, and A."""
+        return _by_key(*self._products(*self.ends))
 
     @staticmethod
     def count(X: Any, Z: Any, rows: np.ndarray, columns: np.ndarray) -> int:
@@ -44,23 +57,38 @@ class PairFeatures:
         keys = self.X.indices[at].astype(np.int64) * self.Z.shape[1] + self.Z.indices[across]
         return keys, self.X.data[at] * self.Z.data[across], starts
 
-    def weights(self, v: np.ndarray) -> np.ndarray:
-        """(D,) the weights of pairs of features, from coefficients of the edges."""
-        return self.A.T @ (np.concatenate([v, self.parity * v]) / 2 if self.parity else v)
+    def _both_ways(self, v: np.ndarray) -> np.ndarray:
+        return np.concatenate([v, self.parity * v]) / 2 if self.parity else v
 
     def __call__(self, v: np.ndarray) -> np.ndarray:
         """Scores of the edges themselves."""
-        return (self.A @ self.weights(v))[: len(v)]
+        own = self._both_ways(v)
+        return (self.shared @ (self.shared.T @ own) + self.diagonal * own)[: len(v)]
 
     def at(self, v: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Scores of any edges."""
-        w, out = self.weights(v), np.empty(len(rows))
+        known, A = self._all
+        if not len(known):
+            return np.zeros(len(rows))
+        w, out = A.T @ self._both_ways(v), np.empty(len(rows))
         each = max(1, self.count(self.X, self.Z, rows, columns) // max(1, len(rows)))
         for i in range(0, len(rows), max(1, BLOCK // each)):
             some = slice(i, i + max(1, BLOCK // each))
             keys, values, starts = self._products(rows[some], columns[some])
-            place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-            known = self.keys[place] == keys
+            place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
             edge = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-            out[some] = np.bincount(edge, weights=values * known * w[place], minlength=len(starts) - 1)
+            weights = values * (known[place] == keys) * w[place]
+            out[some] = np.bincount(edge, weights=weights, minlength=len(starts) - 1)
         return out
+
+
+def _several(keys: np.ndarray) -> np.ndarray:
+    """Whether a key may occur more than once: all that do, and a few others that share a bucket."""
+    bucket = keys % BUCKETS
+    return np.bincount(bucket, minlength=1)[bucket] > 1
+
+
+def _by_key(keys: np.ndarray, values: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, sparse.csr_array]:
+    """Distinct keys, sorted, and the values of each edge in their columns."""
+    distinct, column = np.unique(keys, return_inverse=True)
+    return distinct, sparse.csr_array((values, column, starts), shape=(len(starts) - 1, len(distinct)))

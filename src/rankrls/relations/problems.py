@@ -23,6 +23,7 @@ from ..core.krylov import Solution, warn_if_stopped_early
 from ..core.queries import Queries
 from ..metrics import Metric
 from ..system.progress import counted, numbered
+from . import race
 from .complete import Kronecker, Mirrored
 from .edges import Graph, Pairwise
 from .folds import Part, RelationKFold
@@ -30,6 +31,7 @@ from .loss import row_factor
 from .relation import Domain, EdgeSet, dense, part
 
 SINGLE_PRECISION = 1_000_000  # edges from which on alphas are compared in single precision
+RACED = 2_000_000  # edges from which on alphas that are far behind on a sample of rows are not judged on all
 BLOCK = 1 << 26  # held-out scores in memory at a time
 JUDGED = 5_000_000  # edges of a sparse relation on which an alpha is judged
 REMEDY = "raise max_iter, tol or alpha"
@@ -62,6 +64,7 @@ class CompleteProblem:
     edges: EdgeSet
     loss: RelationLoss
     single_precision: int = SINGLE_PRECISION
+    raced: int = RACED
 
     @staticmethod
     def solves(edges: EdgeSet, loss: RelationLoss) -> bool:
@@ -103,18 +106,23 @@ class CompleteProblem:
 
     def _scores_of_rows(self, alphas: np.ndarray, metric: Metric) -> np.ndarray:
         p, r = self.edges.shape
-        step = max(1, -(-p * r // JUDGED)) if sparse.issparse(self.edges.Y) else 1
-        rows = slice(0, p, step)
-        Y = dense(self.edges.Y[rows])
-        dtype = np.float32 if Y.size >= self.single_precision else np.float64
-        at_once = max(1, BLOCK // Y.size)
-        y, queries = np.ascontiguousarray(Y).ravel(), Queries(np.arange(len(Y)), np.repeat(np.arange(len(Y)), r))
-        values = []
-        for i in counted(range(0, len(alphas), at_once), "alphas"):
-            some = alphas[i : i + at_once] / self.path.unit
-            block = self.path.closed.leave_rows_out(some, dtype, rows=rows)
-            values.append(metric(y, block.reshape(len(some), -1).T, queries))
-        return np.concatenate(values)
+        rows = np.arange(0, p, max(1, -(-p * r // JUDGED)) if sparse.issparse(self.edges.Y) else 1)
+        dtype = np.float32 if len(rows) * r >= self.single_precision else np.float64
+
+        def judged(some: np.ndarray, which: np.ndarray, judge: Any) -> np.ndarray:
+            y = np.ascontiguousarray(dense(self.edges.Y[some])).ravel()
+            queries = Queries(np.arange(len(some)), np.repeat(np.arange(len(some)), r))
+            at_once, values = max(1, BLOCK // len(y)), []
+            for i in counted(range(0, len(which), at_once), "alphas"):
+                inside = alphas[which[i : i + at_once]] / self.path.unit
+                block = self.path.closed.leave_rows_out(inside, dtype, rows=some)
+                values.append(judge(y, block.reshape(len(inside), -1).T, queries))
+            return np.concatenate(values, axis=-1)
+
+        if len(rows) * r < self.raced or not metric.averages or not race.worthwhile(len(rows)):
+            return judged(rows, np.arange(len(alphas)), metric)
+        values = lambda some, which: judged(rows[some], which, metric.per_query)
+        return race.scores(values, len(rows), len(alphas), greater_is_better=metric.greater_is_better)
 
     def held_out(self, alpha: float, held: HoldOut) -> np.ndarray:
         inside = alpha / self.path.unit
@@ -209,12 +217,15 @@ class EdgeProblem:
     graph: Graph
 
     @classmethod
-    def of(cls, G: Domain, K: Domain, edges: EdgeSet, loss: RelationLoss, tol: float, max_iter: int) -> EdgeProblem:
+    def of(
+        cls, G: Domain, K: Domain, edges: EdgeSet, loss: RelationLoss, tol: float, max_iter: int, *,
+        direct: bool = False,
+    ) -> EdgeProblem:  # fmt: skip
         edges = edges.listed()
         if loss.intercept and not loss.ranking:
             ones = np.ones((len(edges.y), 1))
             edges = replace(edges, free=ones if edges.free is None else np.hstack([edges.free, ones]))
-        return cls(Graph(G, K, edges, loss.ranking, loss.parity, loss.pairwise, loss.weighting, tol, max_iter))
+        return cls(Graph(G, K, edges, loss.ranking, loss.parity, loss.pairwise, loss.weighting, tol, max_iter, direct))
 
     @property
     def mean_eigenvalue(self) -> float:

@@ -1,8 +1,9 @@
 """The best few of many scores, without ever holding all of them.
 
-Scores are inner products of two arrays of rows. A block of them is made by one matrix product. The columns are cut into
-sections; the largest value of each place over all sections gives a threshold that the `top` best of a row are sure to
-reach, and few others do: only those are sorted.
+Scores are inner products of two arrays of rows, made a tile at a time that stays in the cache. The largest value of
+each place over the sections of the first tile gives a threshold that the `top` best of a row are sure to reach; of the
+tiles after it only what reaches the threshold is kept, found by one comparison, and the threshold rises with it. So few
+scores are ever sorted.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..system.parallel import share
+from ..system.parallel import Scratch, share
 from ..system.types import Matrix
 
-CELLS = 1 << 22  # scores in memory at a time, for each thread
+ROWS, COLUMNS = 256, 4096  # of a tile
 SECTIONS = 32
 
 
@@ -28,38 +29,59 @@ def best(
     n, m = len(left), len(right)
     top = min(top, m)
     places, scores = np.full((n, top), -1, dtype=np.intp), np.full((n, top), np.nan, dtype=np.result_type(left, right))
-    step = max(1, CELLS // max(1, m))
     right = np.ascontiguousarray(right.T)
 
     def work(blocks: Any) -> None:
+        scratch = Scratch(scores.dtype)
         for block in blocks:
-            S = left[block] @ right
-            if excluded is not None:
-                some = excluded[block].tocoo()
-                S[some.coords] = -np.inf
-            _best(S, top, places[block], scores[block])
+            out = None if excluded is None else excluded[block].tocsc()
+            places[block], scores[block] = _best(left[block], right, top, out, scratch)
 
-    blocks = [slice(i, i + step) for i in range(0, n, step)]
+    blocks = [slice(i, i + ROWS) for i in range(0, n, ROWS)]
     share(work, blocks, cost=n * m, label="objects ranked")
     return places, scores
 
 
-def _best(S: np.ndarray, top: int, places: np.ndarray, scores: np.ndarray) -> None:
-    """Fill in the places and scores of the best of each row of S."""
+def _best(
+    left: np.ndarray, right: np.ndarray, top: int, excluded: Any, scratch: Scratch
+) -> tuple[np.ndarray, np.ndarray]:
+    """Places and scores of the best of a few rows, tile by tile."""
+    n, m = len(left), right.shape[1]
+    width = max(COLUMNS, 4 * top)
+    found = (np.full((n, top), -1), np.full((n, top), -np.inf, dtype=np.result_type(left, right)))
+    waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    for start in range(0, m, width):
+        tile = slice(start, min(start + width, m))
+        S = np.matmul(left, right[:, tile], out=scratch(n, tile.stop - start))
+        if excluded is not None:
+            S[excluded[:, tile].tocoo().coords] = -np.inf
+        threshold = found[1][:, -1] if start else _first_threshold(S, top)
+        at = np.flatnonzero(threshold[:, None] <= S)
+        rows, columns = np.divmod(at, S.shape[1])
+        waiting.append((rows, columns + start, S.ravel()[at]))
+        if tile.stop == m or sum(len(some) for some, _, _ in waiting) > n * top // 2:
+            found, waiting = _merged(found, *map(np.concatenate, zip(*waiting, strict=True))), []
+    return found[0], np.where(found[0] < 0, np.nan, found[1])
+
+
+def _first_threshold(S: np.ndarray, top: int) -> np.ndarray:
+    """(n,) a value that `top` scores of each row reach."""
     n, m = S.shape
     length = m // SECTIONS
-    if length <= 2 * top:
-        rows, columns = np.divmod(np.arange(n * m), max(m, 1))
-    else:
-        maxima = S[:, : SECTIONS * length].reshape(n, SECTIONS, length).max(axis=1)
-        if SECTIONS * length < m:
-            maxima = np.hstack([maxima, S[:, SECTIONS * length :]])
-        threshold = np.partition(maxima, maxima.shape[1] - top, axis=1)[:, -top]
-        rows, columns = np.divmod(np.flatnonzero(threshold[:, None] <= S), m)
-    values = S[rows, columns]
+    maxima = S if length <= 2 * top else S[:, : SECTIONS * length].reshape(n, SECTIONS, length).max(axis=1)
+    return np.partition(maxima, maxima.shape[1] - top, axis=1)[:, -top]
+
+
+def _merged(
+    found: tuple[np.ndarray, np.ndarray], rows: np.ndarray, columns: np.ndarray, values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best of what was found and of more."""
+    n, top = found[0].shape
+    rows = np.concatenate([np.repeat(np.arange(n), top), rows])
+    columns, values = np.concatenate([found[0].ravel(), columns]), np.concatenate([found[1].ravel(), values])
     order = np.lexsort((columns, -values, rows))
     rows, columns, values = rows[order], columns[order], values[order]
     place = np.arange(len(rows)) - np.searchsorted(rows, np.arange(n))[rows]
-    keep = (place < top) & (values > -np.inf)
-    places[rows[keep], place[keep]] = columns[keep]
-    scores[rows[keep], place[keep]] = values[keep]
+    keep = place < top
+    columns, values = columns[keep].reshape(n, top), values[keep].reshape(n, top)
+    return np.where(values > -np.inf, columns, -1), values
