@@ -1,18 +1,21 @@
-"""MovieLens-1M, the last rating of each user held out: the ten best for each user beside implicit's ALS and popularity.
+"""MovieLens, the last rating of each user held out: the ten best for each user beside implicit's ALS and popularity.
 
     python -m benchmarks.movielens --data DIR
 
-DIR holds movielens-1m/ratings-no-time.dat.xz. That copy has no time stamps: "last" is the last line of a user. Settings
-are chosen by the line before it; models are then fitted on all but the last, and judged once. A rating of any value
-counts as seen. Figures are recall@10 (one item is held out, so it is the share of users that get it) and NDCG@10.
+DIR holds movielens-1m and movielens-100k. The copy of the first has no time stamps: "last" is the last line of a user;
+of the second it is the latest rating. Settings are chosen by the rating before the last; models are then fitted on all
+but the last, and judged once, each in a process of its own. A rating of any value counts as seen. Figures are recall@10
+(one item is held out, so it is the share of users that get it) and NDCG@10.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,97 +24,207 @@ import pandas as pd
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
-from benchmarks.measure import machine
+from benchmarks.measure import StoppedError, alone, machine
 from rankrls import ConditionalRankRLS
 
 TOP = 10
-Recommended = np.ndarray  # (n_users, TOP) item numbers
-Fit = Callable[[sparse.csr_array], Recommended]
+SETS = {"1m": "movielens-1m, last lines", "100k": "movielens-100k, latest ratings"}
 
 
-def read(path: Path) -> tuple[sparse.csr_array, np.ndarray, np.ndarray]:
-    """What each user saw, without its last two; these two."""
-    columns = {0: "user", 2: "item"}
-    table = pd.read_csv(path, sep=":", header=None, usecols=list(columns)).rename(columns=columns)
-    users, items = (pd.factorize(table[name], sort=True)[0] for name in ("user", "item"))
+@dataclass(frozen=True)
+class Shop:
+    """What each user saw, and what is told of users and items."""
+
+    seen: sparse.csr_array  # (n_users, n_items) ones
+    users: np.ndarray  # (n_users, d) gender, age, occupation
+    items: np.ndarray  # (n_items, e) genres, decade
+
+
+Fit = Callable[[Shop], np.ndarray]  # (n_users, TOP) item numbers
+
+
+def read(folder: Path, name: str) -> tuple[Shop, np.ndarray, np.ndarray]:
+    """Without the last two of each user; these two."""
+    table, users, items = (_read_1m if name == "1m" else _read_100k)(folder / f"movielens-{name}")
+    rows, columns = (pd.factorize(table[name], sort=True) for name in ("user", "item"))
     from_last = table.groupby("user").cumcount(ascending=False).to_numpy()
-    shape = (users.max() + 1, items.max() + 1)
     rest = from_last >= 2
-    seen = sparse.csr_array((np.ones(rest.sum()), (users[rest], items[rest])), shape=shape)
-    order = [items[from_last == k][np.argsort(users[from_last == k])] for k in (1, 0)]
-    return seen, order[0], order[1]
+    shape = (len(rows[1]), len(columns[1]))
+    seen = sparse.csr_array((np.ones(rest.sum()), (rows[0][rest], columns[0][rest])), shape=shape)
+    held = [columns[0][from_last == k][np.argsort(rows[0][from_last == k])] for k in (1, 0)]
+    told = [frame.loc[labels].to_numpy(dtype=float) for frame, labels in ((users, rows[1]), (items, columns[1]))]
+    return Shop(seen, told[0], told[1]), held[0], held[1]
 
 
-def with_one_more(seen: sparse.csr_array, item: np.ndarray) -> sparse.csr_array:
-    more = sparse.csr_array((np.ones(len(item)), (np.arange(len(item)), item)), shape=seen.shape)
-    return sparse.csr_array(seen + more)
+def _read_1m(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    part = lambda name, columns: pd.read_csv(
+        folder / name, sep="::", header=None, engine="python", encoding="latin-1", names=columns
+    )
+    table = pd.read_csv(folder / "ratings-no-time.dat.xz", sep=":", header=None, usecols=[0, 2])
+    users = part("users.dat.xz", ["user", "gender", "age", "work", "zip"]).set_index("user")
+    movies = part("movies.dat.xz", ["item", "title", "genres"]).set_index("item")
+    year = movies["title"].str.extract(r"\((\d{4})\)\s*$")[0].astype(float)
+    return table.set_axis(["user", "item"], axis=1), _people(users), _films(movies["genres"].str.get_dummies(), year)
 
 
-def judged(found: Recommended, held: np.ndarray) -> tuple[float, float]:
+def _read_100k(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    table = pd.read_csv(folder / "u.data.xz", sep="\t", header=None, names=["user", "item", "rating", "time"])
+    part = lambda name: pd.read_csv(folder / name, sep="|", header=None, encoding="latin-1", index_col=0)
+    users = part("u.user.xz").set_axis(["age", "gender", "work", "zip"], axis=1)
+    users["age"] = pd.cut(users["age"], [0, 17, 24, 34, 44, 49, 55, 200], labels=False)
+    movies = part("u.item.xz")
+    year = movies[2].str.extract(r"(\d{4})$")[0].astype(float)
+    return table.sort_values("time", kind="stable"), _people(users), _films(movies.iloc[:, 4:], year)
+
+
+def _people(users: pd.DataFrame) -> pd.DataFrame:
+    return pd.get_dummies(users[["gender", "age", "work"]].astype(str))
+
+
+def _films(genres: pd.DataFrame, year: pd.Series) -> pd.DataFrame:
+    decade = pd.get_dummies((year // 10).fillna(0).astype(int).clip(lower=193).astype(str))
+    return pd.concat([genres, decade.set_index(genres.index)], axis=1)
+
+
+def with_one_more(shop: Shop, item: np.ndarray) -> Shop:
+    more = sparse.csr_array((np.ones(len(item)), (np.arange(len(item)), item)), shape=shop.seen.shape)
+    return Shop(sparse.csr_array(shop.seen + more), shop.users, shop.items)
+
+
+def judged(found: np.ndarray, held: np.ndarray) -> tuple[float, float]:
     """recall@10 and NDCG@10."""
     rows, places = np.nonzero(found == held[:, None])
     return len(rows) / len(held), float(np.sum(1 / np.log2(places + 2)) / len(held))
 
 
-def popularity(seen: sparse.csr_array) -> Recommended:
-    scores = np.tile(np.asarray(seen.sum(axis=0)).ravel(), (seen.shape[0], 1))
-    scores[seen.tocoo().coords] = -np.inf
-    return np.argsort(-scores, axis=1, kind="stable")[:, :TOP]
+def popularity(shop: Shop) -> np.ndarray:
+    order = np.argsort(-np.asarray(shop.seen.sum(axis=0)).ravel(), kind="stable")
+    return np.array(
+        [order[~np.isin(order, items)][:TOP] for items in np.split(shop.seen.indices, shop.seen.indptr[1:-1])]
+    )
 
 
-def ours(d: int, alpha: float) -> Fit:
-    """Implicit feedback in closed form; features of users and items are d singular vectors of what was seen."""
+def vectors(seen: sparse.csr_array, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """d singular vectors of what was seen, for users and items."""
+    U, s, V = svds(seen, d, random_state=0)
+    return U * (s / s.max()), V.T * (s / s.max())
 
-    def fit(seen: sparse.csr_array) -> Recommended:
-        U, s, V = svds(seen, d, random_state=0)
-        s = s / s.max()
-        users, items = U * s, V.T * s
-        unit = d * float(np.mean(users**2) * np.mean(items**2))
-        model = ConditionalRankRLS(alpha * unit, loss="regression", missing="zero").fit(users, seen, items)
-        return model.recommend(users, top=TOP, exclude=seen).ids
+
+def told(table: np.ndarray, norm: float) -> np.ndarray:
+    """A table about users or items, its rows as long as `norm` on average."""
+    return table * (norm / np.sqrt(np.mean(np.sum(table**2, axis=1))))
+
+
+def ours(d: int, alpha: float, share: float = 0.0) -> Fit:
+    """Implicit feedback in closed form, on d singular vectors and on what is told of users and items."""
+
+    def fit(shop: Shop) -> np.ndarray:
+        ends = list(vectors(shop.seen, d))
+        if share:
+            for k, table in enumerate((shop.users, shop.items)):
+                norm = float(np.sqrt(np.mean(np.sum(ends[k] ** 2, axis=1))))
+                ends[k] = np.hstack([ends[k], told(table, share * norm)])
+        return _recommended(shop, ends[0], ends[1], alpha)
 
     return fit
 
 
+def only_told(alpha: float) -> Fit:
+    """Users by gender, age and occupation, items by genres, decade and how many saw them: no user has a history."""
+
+    def fit(shop: Shop) -> np.ndarray:
+        seen_by = np.log1p(np.asarray(shop.seen.sum(axis=0)).ravel())
+        popular = np.vstack([np.ones(len(seen_by)), seen_by, seen_by**2]).T
+        people = np.hstack([np.ones((len(shop.users), 1)), shop.users])
+        return _recommended(shop, people, np.hstack([popular / popular.max(axis=0), shop.items]), alpha)
+
+    return fit
+
+
+def history(alpha: float, power: float) -> Fit:
+    """Users by the items that they saw, items by their ids: a ridge regression of each item on all others."""
+
+    def fit(shop: Shop) -> np.ndarray:
+        count = np.asarray(shop.seen.sum(axis=0)).ravel()
+        ids = sparse.diags_array((np.maximum(count, 1) / count.max()) ** (power / 2), format="csr")
+        return _recommended(shop, shop.seen, sparse.csr_array(ids), alpha)
+
+    return fit
+
+
+def _recommended(shop: Shop, users: Any, items: Any, alpha: float) -> np.ndarray:
+    square = lambda A: float((A.multiply(A) if sparse.issparse(A) else A**2).sum()) / A.shape[0]
+    alpha *= square(users) * square(items) / min(users.shape[1], items.shape[1])
+    model = ConditionalRankRLS(alpha, loss="regression", missing="zero").fit(users, shop.seen, items)
+    return model.recommend(users, top=TOP, exclude=shop.seen).ids
+
+
 def als(factors: int, regularization: float, weight: float) -> Fit:
-    def fit(seen: sparse.csr_array) -> Recommended:
+    def fit(shop: Shop) -> np.ndarray:
         from implicit.als import AlternatingLeastSquares
 
         model = AlternatingLeastSquares(
             factors=factors, regularization=regularization, alpha=weight, iterations=15, num_threads=1, random_state=0
         )
-        known = sparse.csr_matrix(seen, dtype=np.float32)
+        known = sparse.csr_matrix(shop.seen, dtype=np.float32)
         model.fit(known, show_progress=False)
-        return model.recommend(np.arange(seen.shape[0]), known, N=TOP, filter_already_liked_items=True)[0]
+        return model.recommend(np.arange(known.shape[0]), known, N=TOP, filter_already_liked_items=True)[0]
 
     return fit
 
 
-def contenders() -> Iterable[tuple[str, list[tuple[str, Fit]]]]:
-    yield "popularity", [("", popularity)]
-    grid = [(d, alpha) for d in (30, 60, 100, 150) for alpha in (1.0, 1000.0, 10_000.0)]
-    yield "ConditionalRankRLS", [(f"{d} singular vectors, alpha {a:g}", ours(d, a)) for d, a in grid]
-    grid_als = [(f, r, w) for f in (32, 64) for r, w in ((0.01, 1.0), (1.0, 5.0), (10.0, 10.0))]
-    yield "implicit ALS", [(f"{f} factors, regularization {r:g}, alpha {w:g}", als(f, r, w)) for f, r, w in grid_als]
+def contenders() -> dict[str, list[tuple[str, Fit]]]:
+    """Everybody, with the settings that are tried."""
+    of_vectors = [(d, alpha) for d in (20, 40, 60, 100) for alpha in (1.0, 1000.0)]
+    mixed = [(d, alpha, share) for d in (40, 60) for alpha in (1.0, 1000.0) for share in (0.1, 0.3, 1.0)]
+    of_als = [(f, r, w) for f in (32, 64) for r, w in ((0.01, 1.0), (1.0, 5.0), (10.0, 10.0))]
+    return {
+        "popularity": [("", popularity)],
+        "ConditionalRankRLS, tables": [(f"alpha {a:g}", only_told(a)) for a in (1e-2, 1.0, 1e2, 1e4)],
+        "ConditionalRankRLS, vectors": [(f"{d} vectors, alpha {a:g}", ours(d, a)) for d, a in of_vectors],
+        "ConditionalRankRLS, both": [(f"{d} vectors, alpha {a:g}, share {s:g}", ours(d, a, s)) for d, a, s in mixed],
+        "ConditionalRankRLS, history": [
+            (f"alpha {a:g}, power {p:g}", history(a, p)) for a, p in ((300.0, 0.0), (1e3, 0.0), (3e3, 0.0), (1e3, -0.5))
+        ],
+        "implicit ALS": [(f"{f} factors, regularization {r:g}, alpha {w:g}", als(f, r, w)) for f, r, w in of_als],
+    }
+
+
+def run(data: Path, name: str, who: str) -> dict[str, Any]:
+    """One contender: its settings by the rating before the last, its figures by the last."""
+    shop, second, last = read(data, name)
+    settings = contenders()[who]
+    what, fit = max(settings, key=lambda one: judged(one[1](shop), second)[1]) if len(settings) > 1 else settings[0]
+    all_but_last = with_one_more(shop, second)
+    start = time.process_time()
+    recall, ndcg = judged(fit(all_but_last), last)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"recall": recall, "ndcg": ndcg, "cpu": time.process_time() - start, "peak": peak, "settings": what}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
+    parser.add_argument("--who", nargs="+", default=list(contenders()), choices=list(contenders()))
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # in a process of its own
     args = parser.parse_args()
-    seen, second, last = read(args.data / "movielens-1m" / "ratings-no-time.dat.xz")
-    print(f"{machine()}\n\n| | recall@10 | NDCG@10 | CPU s | peak memory, MB | settings |\n|---|---|---|---|---|---|")
-    for name, settings in contenders():
-        try:
-            tried: list[tuple[float, str, Any]] = [(judged(fit(seen), second)[1], what, fit) for what, fit in settings]
-        except ImportError:
-            print(f"| {name} | not installed | | | | |")
-            continue
-        _, what, fit = max(tried, key=lambda one: one[0])
-        start = time.process_time()
-        recall, ndcg = judged(fit(with_one_more(seen, second)), last)
-        cpu, peak = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"| {name} | {recall:.4f} | {ndcg:.4f} | {cpu:.1f} | {peak:.0f} | {what} |", flush=True)
+    if args.one:
+        print(json.dumps(run(args.data, args.sets[0], args.who[0])))
+        return
+    head = "| | recall@10 | NDCG@10 | CPU s | peak memory, MB | settings |\n|---|---|---|---|---|---|"
+    print(machine())
+    for name in args.sets:
+        print(f"\n{SETS[name]}\n\n{head}")
+        for who in args.who:
+            given = ["--data", str(args.data.resolve()), "--sets", name, "--who", who, "--one"]
+            try:
+                one = alone("benchmarks.movielens", *given, limit=1200)
+            except StoppedError as error:
+                print(f"| {who} | {error} | | | | |", flush=True)
+                continue
+            figures = f"{one['recall']:.4f} | {one['ndcg']:.4f} | {one['cpu']:.1f} | {one['peak']:.0f}"
+            print(f"| {who} | {figures} | {one['settings']} |", flush=True)
 
 
 if __name__ == "__main__":

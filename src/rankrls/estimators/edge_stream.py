@@ -73,7 +73,8 @@ def refuse_in_streams(model: BaseEstimator, X: object, columns: dict[str, Any], 
             raise ValueError(f"{name} of edges from a file or iterator is the name of a column")
     for name, value in others.items():
         if value is not None:
-            raise ValueError(f"{name}= needs all edges in memory: put weights into a column, sample_weight=")
+            remedy = "" if name == "home" else ": put the weights into a column, sample_weight="
+            raise ValueError(f"{name}= needs all edges in memory{remedy}")
     if X is None or isinstance(X, str):
         raise ValueError(
             "edges from a file or iterator need the objects: pass X, one-hot features if there are no others"

@@ -80,6 +80,14 @@ class Domain:
             else np.einsum("ij,ij->i", self.array, self.array)
         )
 
+    @property
+    def diagonal_only(self) -> bool:
+        """Whether no two objects have anything in common, such as those with a sparse factor of ids."""
+        if not self.sparse:
+            return False
+        A = sparse.csr_array(self.array)
+        return A.nnz <= len(self) and max(np.diff(A.indptr).max(initial=0), np.bincount(A.indices).max(initial=0)) <= 1
+
     @cached_property
     def mean(self) -> np.ndarray:
         """(n,) the mean of each row."""
@@ -87,6 +95,11 @@ class Domain:
 
     def eigen(self, *, centred: bool = False) -> Eigen:
         """Eigenvectors (n, rank) and positive eigenvalues, of the kernel or of C kernel C; always dense."""
+        if self.diagonal_only and not centred:
+            own = np.flatnonzero(self.diagonal > 0)
+            V = np.zeros((len(self), len(own)))
+            V[own, np.arange(len(own))] = 1
+            return V, self.diagonal[own]
         A = dense(self.array)
         if self.factored:
             R, triangle = linalg.qr(A - A.mean(axis=0) if centred else A, mode="economic", check_finite=False)
