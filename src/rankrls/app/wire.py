@@ -34,7 +34,7 @@ class FormPart:
 
 def as_json(value: object, status: int = 200) -> Answer:
     """A JSON answer; what is not finite becomes null."""
-    return Answer(status, "application/json", json.dumps(_plain(value), ensure_ascii=False).encode())
+    return Answer(status, "application/json", _text(value).encode())
 
 
 def bundle(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Answer:
@@ -49,7 +49,7 @@ def bundle(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Answe
         content = array.tobytes()
         parts.append(content + b"\0" * (-len(content) % 8))
         offset += len(parts[-1])
-    text = json.dumps({**_plain(header), "arrays": listed}, ensure_ascii=False).encode()
+    text = _text({**header, "arrays": listed}).encode()
     text += b" " * (-(len(text) + 4) % 8)
     return Answer(200, "application/octet-stream", struct.pack("<I", len(text)) + text + b"".join(parts))
 
@@ -57,6 +57,14 @@ def bundle(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Answe
 def cut(text: str) -> str:
     """Text short enough to be sent."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _text(value: object) -> str:
+    """JSON; values are looked at one by one only where some are not finite."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+    except ValueError:
+        return json.dumps(_plain(value), ensure_ascii=False)
 
 
 def _plain(value: object) -> Any:

@@ -340,9 +340,8 @@ export class ModelPanel {
     const { weights } = this.app;
     const value = weights.coef[j] * weights.unit[j];
     const bar = element.querySelector(".wb-weight i");
-    const share = Math.min(50, (50 * Math.abs(value)) / this.featureMost);
-    bar.style.width = `${share}%`;
-    bar.style.left = value < 0 ? `${50 - share}%` : "50%";
+    const share = Math.min(1, Math.abs(value) / this.featureMost);
+    bar.style.transform = `scaleX(${value < 0 ? -share : share})`; // a transform needs no layout
     bar.className = value < 0 ? "wb-minus" : "wb-plus";
     setText(element.lastChild, this.off.has(j) ? "off" : signed(value, Math.abs(value) < 0.0995 ? 3 : 2));
     element.lastChild.title = `weight ${weights.coef[j]}`;
