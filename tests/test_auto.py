@@ -506,3 +506,8 @@ def test_command_line(tmp_path, capsys):
     assert_allclose(np.loadtxt(scores), load(model).predict(X, qid), atol=1e-4)
     assert main(["cv", str(tmp_path / "data.txt"), "--method", "auto", "--effort", "fast", "--quiet"]) == 0
     assert "the stack" in capsys.readouterr().out
+    onnx = str(tmp_path / "model.onnx")
+    assert main(["export", model, "--to", "onnx", "-o", onnx]) == 0
+    words = ["--method", "auto", "--effort", "1e-9", "--quiet"]
+    assert main(["train", str(tmp_path / "data.txt"), "-o", model, *words]) == 0
+    assert "not enough to try additive" in capsys.readouterr().err

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .parser import Parser
-from .values import auto_or, basis, folds, numbers, signs, views, yes_or_no
+from .values import auto_or, basis, folds, numbers, signs, views, word_or_number, yes_or_no
 
 METHODS = {  # the estimator of each --method
     "rankrls": "RankRLS",
@@ -85,7 +85,7 @@ PARAMETERS = [
     Parameter("max_basis", int, "N", "pursuit: largest number that --n-basis auto tries", "100"),
     Parameter("shared_basis", yes_or_no, "YES|NO", "pursuit: whether views choose together", "no"),
     Parameter("backfit", yes_or_no, "YES|NO", "pursuit: whether coefficients are refitted at every step", "yes"),
-    Parameter("effort", str, "WORK", "auto: fast, normal or best", "normal"),
+    Parameter("effort", word_or_number, "WORK", "auto: fast, normal, best, or seconds to spend", "normal"),
     Parameter("relative", yes_or_no, "YES|NO", "auto: whether to look at ranks within the query", "yes"),
     Parameter("random_state", int, "SEED", "seed for random draws", "none; auto: 0"),
 ]

@@ -19,6 +19,14 @@ def auto_or(kind: Callable[[str], Any]) -> Callable[[str], Any]:
     return value
 
 
+def word_or_number(text: str) -> str | float:
+    """A number where the text is one, else the text."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def numbers(text: str) -> list[float]:
     """1,10,100 or 0.001:1000:7, seven values evenly spaced in the logarithm."""
     if ":" not in text:
