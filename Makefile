@@ -11,7 +11,7 @@ LOWEST_TESTS ?= $(filter-out $(addprefix tests/test_,accuracy.py attack.py distr
 # Tests that read files beside them, run from the unpacked source distribution.
 SDIST_TESTS ?= tests/test_docs.py tests/test_cli.py tests/test_persistence.py tests/test_architecture.py tests/test_habits.py
 
-.PHONY: demo test test-lowest test-sdist lint attack bench docs clean
+.PHONY: demo test test-lowest test-sdist lint attack bench papers docs clean
 
 .venv/.base: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -76,6 +76,10 @@ docs: .venv/.docs  ## build/docs/index.html; runs the examples; a warning or a b
 
 bench: .venv/.bench  ## time, memory and quality beside bare BLAS, scikit-learn and other rankers, in one run
 	$(BIN)/python -m benchmarks.run
+
+DATA ?= ../shared/data
+papers: .venv/.bench  ## every table of the papers from the data sets in DATA; goes on where it was interrupted
+	$(BIN)/python -m benchmarks.papers --data $(DATA)
 
 clean:
 	rm -rf .venv $(LOWEST) build dist docs/gallery docs/reference .mypy_cache .ruff_cache
