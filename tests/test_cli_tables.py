@@ -73,6 +73,23 @@ def test_parquet_and_columns(shop, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["held_out"] > 0.6
 
 
+def test_parquet_in_blocks_is_encoded(shop, tmp_path, capsys):
+    """--stream encodes text and dates in a pass of its own: the same model as of rows in memory."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow", reason="needs rankrls[arrow]")
+    frame = pd.read_csv(shop, dtype={"code": str}, parse_dates=["listed"])
+    frame[::-1].to_parquet(tmp_path / "shop.parquet")  # the numbers of rows, in another order, are kept as a column
+    common = [tmp_path / "shop.parquet", "--docid", "docid", "--exclude", "stock"]
+    for name, more in (("whole", []), ("blocks", ["--stream", "--label", "label", "--qid", "qid"])):
+        assert run("train", *common, "-o", tmp_path / name, *more) == 0
+    whole, blocks = (rankrls.load(tmp_path / name) for name in ("whole", "blocks"))
+    assert blocks[0].kinds_ == whole[0].kinds_
+    assert_allclose(blocks[-1].coef_, whole[-1].coef_, rtol=1e-8, atol=1e-10)
+    assert "in blocks\nencoded  4 columns as" in capsys.readouterr().out
+    assert run("train", *common, "--stream", "--checkpoint", tmp_path / "c", "-o", tmp_path / "m") == 2
+    assert "columns that have to be encoded" in capsys.readouterr().err
+
+
 def test_numbers_stay_as_they_are(shop, tmp_path, capsys):
     assert run("train", shop, "-o", tmp_path / "m", "--encode", "no") != 0
     assert "'brand' is not a number" in capsys.readouterr().err

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 10_000
 LABELS, QIDS, DOCIDS, COMMENT = ("label", "y"), ("qid",), ("docid", "doc_id"), "comment"
+INDEX = "__index_level_"  # what pandas calls an index without a name: the numbers of rows
 MISSING = {"", "null", "na", "none", "nan"}
 
 
@@ -191,13 +192,24 @@ def read_parquet(file: BinaryIO, columns: TableColumns) -> Iterator[RankingData]
     parquet = _pyarrow(name_of(file)).parquet
     with opened(file) as plain:
         table = parquet.ParquetFile(io.BytesIO(plain.read()))
-        names = list(table.schema_arrow.names)
+        names = [name for name in table.schema_arrow.names if not name.startswith(INDEX)]
         layout = Layout.of(names, columns, name_of(file))
         wanted = [name for name in (layout.label, layout.qid, layout.docid, layout.comment) if name is not None]
         wanted += [name for name in layout.mix or () if name not in wanted]
         for batch in table.iter_batches(batch_size=BLOCK_ROWS, columns=[*wanted, *layout.features]):
             if batch.num_rows:
                 yield layout.data(*_of_batch(batch, name_of(file)), batch.num_rows, 0, written=False)
+
+
+def parquet_columns(path: str) -> tuple[list[str], set[str]]:
+    """The columns of a Parquet file or folder, and those that do not hold numbers."""
+    _pyarrow(path)  # or say how to get it
+    import pyarrow.dataset
+
+    schema = pyarrow.dataset.dataset(path, format="parquet").schema
+    number = lambda kind: pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind)
+    names = [name for name in schema.names if not name.startswith(INDEX)]
+    return names, {field.name for field in schema if not number(field.type)}
 
 
 def read_columns(file: BinaryIO, delimiter: str | None) -> dict[str, list[Any]]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import make_pipeline
 
 from ..estimators.curve import Curve, curve_of
-from ..estimators.pipelines import ranker_of, scalers_of
+from ..estimators.pipelines import learned, ranker_of, scalers_of
 from ..tables import TableEncoder
 from . import feedback, learning, relations
-from .data import mind_groups, read_to_learn
+from .data import kind, mind_groups, read_to_learn
 from .memory import remember
+from .tables import LABELS, QIDS, parquet_columns
 from .text import check_target, plural, say
 
 NOT_STREAMED = (
@@ -74,9 +77,9 @@ def _encoded(model: BaseEstimator) -> list[str]:
     if not isinstance(first, TableEncoder):
         return []
     by_kind: dict[str, list[str]] = {}
-    for name, kind in first.kinds_.items():
-        by_kind.setdefault(kind, []).append(name)
-    words = [f"{kind} {', '.join(names[:5])}{' ...' if len(names) > 5 else ''}" for kind, names in by_kind.items()]
+    for name, held in first.kinds_.items():
+        by_kind.setdefault(held, []).append(name)
+    words = [f"{held} {', '.join(names[:5])}{' ...' if len(names) > 5 else ''}" for held, names in by_kind.items()]
     return [f"encoded  {len(first.kinds_)} columns as {len(first.get_feature_names_out())}: {'; '.join(words)}"]
 
 
@@ -109,15 +112,37 @@ def _streamed(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
     """The same from rows in blocks, which need not fit in memory."""
     if len(args.data) > 1 or args.data[0] == "-":
         raise ValueError("--stream reads one file or folder, as often as it needs to: put several into a folder")
+    encoder = _encoder(args)
     for name in NOT_STREAMED:
-        if getattr(args, name):
+        if getattr(args, name) and not (encoder and name in ("columns", "exclude", "docid")):
             name = {"judgments": "qrels"}.get(name, name)
             raise ValueError(f"--{name.replace('_', '-')} does not go with --stream: convert the file before")
     if args.method not in ("rankrls", "sparse") or args.scale not in ("auto", "none"):
         raise ValueError("--stream is for --method rankrls or sparse with --scale auto or none: others need all rows")
-    model = learning.make(args, learning.STREAMED)
+    model = ranker = learning.make(args, learning.STREAMED)
     with learning.stopwatch() as fitting:
-        model.fit(args.data[0], y=args.label, qid=args.qid, checkpoint=args.checkpoint)
-    model.verbose = False
-    size = {"rows": model.statistics_.n_rows, "queries": model.n_queries_, "features": model.n_features_in_}
+        if encoder is None:
+            model.fit(args.data[0], y=args.label, qid=args.qid, checkpoint=args.checkpoint)
+        else:
+            model = learned(make_pipeline(encoder, ranker), args.data[0], args.label, args.qid)
+    ranker.verbose = False
+    features = ranker.n_features_in_ if encoder is None else len(encoder.kinds_)
+    size = {"rows": ranker.statistics_.n_rows, "queries": ranker.n_queries_, "features": features}
     return model, size, {"fitting": fitting[0]}
+
+
+def _encoder(args: Namespace) -> TableEncoder | None:
+    """For a Parquet file or folder in which some columns of features are not numbers, or if it is asked for."""
+    path = args.data[0]
+    if args.encode == "no" or not (os.path.isdir(path) or kind(path, args.input_format) == "parquet"):
+        if args.encode == "yes":
+            raise ValueError("--encode yes with --stream is for Parquet files and folders")
+        return None
+    names, others = parquet_columns(path)
+    left = {args.label, args.qid, args.docid, *LABELS, *QIDS, *(args.exclude or ())}
+    columns = args.columns or [name for name in names if name not in left]
+    if args.encode == "auto" and not others.intersection(columns):
+        return None
+    if args.checkpoint:
+        raise ValueError("--checkpoint does not go with columns that have to be encoded: convert the file before")
+    return TableEncoder(columns=columns)
