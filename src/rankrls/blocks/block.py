@@ -9,29 +9,29 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-WIDEST = 64  # characters of query ids in an array whose rows all have room for the longest
+WIDEST = 64  # longer query ids are stored as objects, not in a fixed-width array
 
 
 @dataclass(frozen=True)
 class Block:
     """Some rows; those of a query may be in several blocks."""
 
-    X: Any  # (k, n); None where only labels were asked for
+    X: Any  # (k, n); None where only labels are read
     y: np.ndarray  # (k, t)
     qid: np.ndarray  # (k,)
     weights: np.ndarray | None = None  # (k,)
-    where: str = ""  # starts the messages of errors
+    where: str = ""  # prefix of error messages
 
     @property
     def unscored(self) -> np.ndarray:
-        """(k,) which rows have no score."""
+        """(k,) True where a row has no score."""
         return np.isnan(self.y).any(axis=1)
 
     def __len__(self) -> int:
         return len(self.y)
 
     def take(self, rows: np.ndarray) -> Block:
-        """Some of the rows, without a copy where they lie together."""
+        """Some of the rows, without a copy where they are adjacent."""
         if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
             rows = slice(int(rows[0]), int(rows[-1]) + 1)  # type: ignore[assignment]
         X = None if self.X is None else self.X[rows]

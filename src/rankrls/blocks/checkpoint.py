@@ -48,7 +48,7 @@ class Checkpoint:
             self._read()
 
     def begin(self, label: str) -> Pass:
-        """The next pass, at the state in which it was interrupted."""
+        """The next pass, in the state in which it was interrupted."""
         self._number += 1
         if self._number >= len(self.passes):
             self.passes.append(Pass(label))

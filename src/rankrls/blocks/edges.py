@@ -20,7 +20,7 @@ COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 def is_stream(edges: object) -> bool:
-    """Whether edges come from a file, a query or an iterator rather than from memory."""
+    """True if edges come from a file, a query or an iterator rather than from memory."""
     kind = type(edges).__module__.partition(".")[0], type(edges).__name__
     if isinstance(edges, str | os.PathLike) or kind in TABLES or kind == ("pyarrow", "RecordBatchReader"):
         return True
@@ -32,7 +32,7 @@ def is_stream(edges: object) -> bool:
 
 
 def sum_blocks(edges: ArrayLike, columns: list[str], function: Callable[[dict[str, np.ndarray]], list[T]]) -> list[T]:
-    """The sums of a function over all blocks of edges; a cluster has its own way to do so."""
+    """The sums of a function over all blocks of edges; on a cluster, by the cluster."""
     if hasattr(edges, "sum_blocks"):
         return edges.sum_blocks(columns, function)
     total: list[T] | None = None

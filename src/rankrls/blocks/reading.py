@@ -1,7 +1,7 @@
 """Sums over the blocks of a source, in threads and in bounded memory; an interrupted sum can be resumed.
 
 Blocks are read one after the other, processed in threads and added in order. Where a function needs complete queries,
-the rows of queries that a block cuts wait until the end, on disk if they are many.
+the rows of queries split between blocks wait until the end, on disk if there are many.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SourceRows:
     """The rows of a source, summed block by block."""
 
     def __init__(self, source: Source, checkpoint: Checkpoint | None = None, rows: str = "labelled"):
-        """`rows` says that every one must have a label, or which ones are read: "scored", "unscored", or "any"."""
+        """`rows` says which rows to read: "scored", "unscored" or "any"; "labelled" requires a label for every row."""
         if source.n_columns == 0:
             raise ValueError(f"the rows that were read have 0 feature(s). {NO_FEATURES}")
         self.source, self.checkpoint, self.rows = source, checkpoint or Checkpoint(), rows
@@ -61,7 +61,7 @@ class SourceRows:
             return self._sum(function, self._batches(), label, waiting)
 
     def sample(self, draw: Draw) -> Sample:
-        """Rows drawn by their content in one pass, all of them if there are fewer."""
+        """Rows drawn by their content in one pass, or all of them if there are fewer."""
         sums = TreeSum[Sample]()
         for batch in self._batches():
             block = self._block(batch)
@@ -70,11 +70,11 @@ class SourceRows:
         return sums.total()
 
     def only(self, rows: str) -> SourceRows:
-        """The same source with some of its rows."""
+        """The same source, restricted to some of its rows."""
         return SourceRows(self.source, rows=rows)
 
     def n_rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return sum(len(self._block(batch)) for batch in self._batches(labels=True))
 
     def collect(self) -> Block | None:
@@ -182,7 +182,7 @@ def rows_of(source: Any) -> SourceRows:
 
 
 class WaitingRows:
-    """Rows of queries that blocks have cut, sorted by ranges of queries, until all of them have arrived."""
+    """Rows of queries split between blocks, sorted by ranges of queries, until all of them have arrived."""
 
     def __init__(self, totals: QueryTotals, n_columns: int, n_targets: int, dtype: DTypeLike):
         self.totals, self.dtype, self.shape = totals, np.dtype(dtype), (n_targets, n_columns)
@@ -210,7 +210,7 @@ class WaitingRows:
 
     @property
     def spilled(self) -> bool:
-        """Whether some rows are on disk."""
+        """True if some rows are on disk."""
         return self._folder is not None
 
     def joined(self) -> Block | None:
@@ -219,7 +219,7 @@ class WaitingRows:
         return self.rows[0] if self.rows else None
 
     def blocks(self) -> Iterator[Block]:
-        """All rows that wait, in blocks of complete queries."""
+        """All waiting rows, in blocks of complete queries."""
         held = self.joined()
         for number in range(self.n_ranges):
             found = self._read(number) if self.spilled else []

@@ -23,7 +23,7 @@ from .totals import Loss
 
 @dataclass(frozen=True)
 class HeldOutScores:
-    """A metric of each of k models, added up over the held-out queries that define it."""
+    """A metric of each of k models, added up over the held-out queries where it is defined."""
 
     total: np.ndarray  # (k,)
     square: np.ndarray  # (k,)
@@ -34,7 +34,7 @@ class HeldOutScores:
 
     @classmethod
     def of(cls, values: np.ndarray) -> HeldOutScores:
-        """From the values (q, k) of each query, NaN where a query does not define the metric."""
+        """From the values (q, k) of each query, NaN where the metric is undefined."""
         known = values[~np.isnan(values[:, 0])]
         return cls(known.sum(axis=0), (known**2).sum(axis=0), len(known))
 

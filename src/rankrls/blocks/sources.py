@@ -1,7 +1,7 @@
-"""Where rows that do not fit in memory come from: Parquet, Arrow, polars, DuckDB, text, or blocks one after the other.
+"""Where rows that do not fit in memory come from: Parquet, Arrow, polars, DuckDB, text, or an iterator of blocks.
 
-A source knows which columns mean what and gives its rows in batches, as often as asked where it can; a batch becomes a
-`Block` of plain arrays in whichever thread works on it. `source_of` tells whether something is a source at all.
+A source knows which columns mean what and returns its rows in batches, repeatedly where it can; a batch becomes a
+`Block` of plain arrays in the thread that works on it. `source_of` tells whether something is a source at all.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from .open_tables import TABLES, OpenTable, feature_types, pandas_index, parquet
 
 
 def source_of(X: Matrix, y: object, qid: object, sample_weight: object, kinds: Kinds | None = None) -> Any:
-    """The source that X is, or None if it is rows in memory.
+    """The source for X, or None if X is rows in memory.
 
-    Paths and iterators always are; tables that need not be in memory are when `y` names a column. `kinds` are what
-    becomes of a table and of blocks one after the other, if not sources of numbers.
+    Paths and iterators always are sources; tables that need not be in memory are if `y` names a column. `kinds` are the
+    classes for tables and for iterators of blocks, if not sources of numbers.
     """
     columns, kinds = LabelColumns(y, qid, sample_weight), kinds or Kinds(TableSource, Batches)
     if isinstance(X, Source):
@@ -78,7 +78,7 @@ class LabelColumns:
                 )
 
     def found_in(self, have: Sequence[str], what: str) -> LabelColumns:
-        """With the usual names where none were given; those given must be there."""
+        """With the usual names where none were given; given names must exist."""
         usual = "label" if "label" in have and "y" not in have else "y"
         found = LabelColumns(self.y or usual, self.qid or (QID if QID in have else None), self.weight)
         for argument, name in (("y", found.y), ("qid", found.qid), ("sample_weight", found.weight)):
@@ -116,14 +116,14 @@ class Source:
         """Checked arrays of a batch; rows of weight zero are not in it."""
         raise TypeError("abstract")
 
-    version: str = ""  # what changes when the rows do, if that can be told
+    version: str = ""  # changes when the rows do, if known
 
     def describe(self) -> str:
-        """What tells this source from another."""
+        """A description that distinguishes this source from others."""
         return f"{type(self).__name__} of {self.n_columns} columns {self.version}"
 
     def fingerprint(self) -> str:
-        """What tells these rows from others: the version of files, else the number of rows and a sample of them."""
+        """What distinguishes these rows from others: the version of files, else the row count and a sample of rows."""
         if self.version:
             return self.version
         if self.once:
@@ -161,7 +161,7 @@ class TableSource(Source):
         self._set_features()
 
     def _set_features(self) -> None:
-        """What is known of the features before any are read."""
+        """Set what is known about the features before any are read."""
         self.names = self.fields
         self._widths, self.dtype = feature_types(self.table.schema, self.names, self.table.what)
         if any(width > 1 for width in self._widths):  # vectors: their entries are the features
@@ -212,13 +212,13 @@ def _of_path(path: Path, columns: LabelColumns, kinds: Kinds) -> Any:
     return source
 
 
-# ---------------------------------------------------------------- blocks one after the other
+# ---------------------------------------------------------------- iterators of blocks
 
 
 class Batches(Source):
     """Blocks from an iterator: (X, y, qid), (X, y, qid, weights), `RankingData`, or frames whose columns are named.
 
-    Rows of a query stand together, though a block may end within it.
+    Rows of a query must be adjacent, though a block may end within a query.
     """
 
     whole = True
@@ -236,7 +236,7 @@ class Batches(Source):
         self.dtype = np.float32 if first.X.dtype == np.float32 else np.float64
 
     def batches(self, *, labels: bool = False) -> Iterator[Block]:
-        """Blocks cut where queries end."""
+        """Blocks split where queries end."""
         held: list[Block] = []
         seen: set[Any] = set()
         for block in self._blocks():
@@ -246,7 +246,7 @@ class Batches(Source):
             if held and held[-1].qid[-1] != first:
                 yield self._whole(held, seen)
                 held = []
-            if last > 0:  # a query ends in this block: all before its last query is whole
+            if last > 0:  # a query ends in this block: everything before its last query is complete
                 held.append(block.take(np.arange(last)))
                 yield self._whole(held, seen)
                 held = []
@@ -272,7 +272,7 @@ class Batches(Source):
         return batch
 
     def _blocks(self, *, peek: bool = False) -> Iterator[Block]:
-        """Blocks as they come, checked; the one that was looked at first is not lost."""
+        """Checked blocks as they come, including the first one, which was read ahead."""
         iterator = iter(self.open()) if self._iterator is None else self._iterator
         if self.once:
             self._iterator = iterator

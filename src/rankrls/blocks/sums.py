@@ -38,7 +38,7 @@ FRAGMENT_ROWS = 8192  # rows whose features are held at once
 
 @runtime_checkable
 class BlockedRows(Protocol):
-    """Rows in blocks, wherever they are; functions of a block return something that adds."""
+    """Rows in blocks, wherever they are stored; functions of a block return something that can be added."""
 
     n_columns: int
     names: list[str] | None
@@ -62,7 +62,7 @@ class BlockedRows(Protocol):
 
 
 class TreeSum(Generic[T]):
-    """A sum of terms that grow as they are added: large ones are added to large ones only."""
+    """A sum of terms that grow as they are added: large terms are only added to large ones."""
 
     def __init__(self) -> None:
         self._stack: list[Any] = []
@@ -131,7 +131,7 @@ class SumRows:
     totals: QueryTotals | None  # None where every query is complete in its block
     loss: Loss
     dtype: Any
-    model: Model | None = None  # if there is one, its residuals take the place of y
+    model: Model | None = None  # if given, its residuals replace y
 
     def __call__(self, block: Block) -> PartialSums:
         block = self.loss.recoded(block)
@@ -193,7 +193,7 @@ def _join(parts: Sequence[PartialSums]) -> PartialSums:
 def _merged(
     closed: Statistics, group: np.ndarray, weight: np.ndarray, within2: np.ndarray, V: np.ndarray
 ) -> PartialSums:
-    """One fragment for each group of rows or fragments; what these deviate from its mean goes into the sums."""
+    """One fragment for each group of rows or fragments; deviations from its mean go into the sums."""
     label, first, place = np.unique(group, return_index=True, return_inverse=True)
     if len(label) == len(group):
         return PartialSums(closed, label, weight[first], within2[first], V[first].astype(np.float64))

@@ -1,4 +1,4 @@
-"""Queries whose rows lie in several parts, and what a part must know of the others.
+"""Queries whose rows lie in several parts, and what a part must know about the others.
 
 One pass over the labels counts rows and weights (`Counts`); from these come the totals of each query and tie level
 (`QueryTotals`), with which every part can work by itself.
@@ -28,7 +28,7 @@ class Loss:
     gain: Gain = LINEAR
 
     def recoded(self, block: Block) -> Block:
-        """A block with the gain of its labels in their place."""
+        """A block with its labels replaced by their gains."""
         return block if self.gain == LINEAR else replace(block, y=recoded(block.y, self.gain))
 
     def preferences(self, queries: Queries, y: np.ndarray, weights: np.ndarray | None) -> QueryPreferences:
@@ -59,7 +59,7 @@ class Counts:
         weights = np.ones(len(block)) if block.weights is None else block.weights
         grade = grades(y)
         n = int(grade.max(initial=0)) + 1
-        if len(queries) * n <= 4 * len(block):  # few labels: a table of all queries and labels is small
+        if len(queries) * n <= 4 * len(block):  # few labels: a table of queries by labels is small
             cell, value = queries.codes * n + grade, np.empty(len(queries) * n)
             size, value[cell] = np.bincount(cell, minlength=len(value)), y
             at = np.flatnonzero(size)
