@@ -83,9 +83,12 @@ class PairFeatures:
 
 
 def _several(keys: np.ndarray) -> np.ndarray:
-    """Whether a key may occur more than once: all that do, and a few others that share a bucket."""
+    """Whether a key occurs more than once."""
     bucket = keys % BUCKETS
-    return np.bincount(bucket, minlength=1)[bucket] > 1
+    several = np.bincount(bucket, minlength=1)[bucket] > 1  # and a few others that share a bucket
+    _, which, count = np.unique(keys[several], return_inverse=True, return_counts=True)
+    several[several] = count[which] > 1
+    return several
 
 
 def _by_key(keys: np.ndarray, values: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, sparse.csr_array]:
