@@ -12,7 +12,7 @@ from scipy.stats import norm, rankdata
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankrls import AutoRanker, ColumnMaps, PairScreen, RankRLS, export, kernels, load, save
+from rankrls import AutoRanker, ColumnMaps, PairScreen, RankRLS, cross_fit, export, kernels, load, save, stack_weights
 from rankrls.auto.candidates import MAKE, Common, linear
 from rankrls.auto.crossfit import CrossFit, CrossFitJudge, Folds, fit_on_all
 from rankrls.auto.effort import EFFORTS
@@ -342,6 +342,18 @@ def test_a_learned_metric_finds_the_columns_that_matter(kernel, tmp_path):
         RankRLS(kernel=kernel(metric="mahalanobis")).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="dense rows with one target"):
         RankRLS(kernel=kernel(metric="learned")).fit(sparse.csr_array(X), y, qid=qid)
+
+
+def test_cross_fitting_is_a_fit_for_each_fold_and_its_scores_stack():
+    X, y, qid = interactions(12, documents=8)
+    held = cross_fit(RankRLS(1.0), X, y, qid)
+    folds = Folds.deal(Queries.of(qid), 3, np.random.default_rng(0))
+    rest, fold = folds.others(1), folds.rows(1)
+    assert_allclose(held[fold], RankRLS(1.0).fit(X[rest], y[rest], qid=qid[rest]).predict(X[fold]))
+    weights = stack_weights(np.column_stack([held, 100 * y]), y, qid)
+    assert weights[0] == 0 and 0.009 < weights[1] < 0.01
+    with pytest.raises(ValueError, match="a column for each ranker"):
+        stack_weights(held, y, qid)
 
 
 def failures(estimator):

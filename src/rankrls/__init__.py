@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import bases, clicks, datasets, distributed, export, fusion, kernels, metrics, plotting, selection
     from .app import workbench
-    from .auto import AutoRanker, PairScreen
+    from .auto import AutoRanker, PairScreen, cross_fit, stack_weights
     from .checks import qid_from_group
     from .core.krylov import ConvergenceWarning
     from .core.views import View
@@ -56,6 +56,7 @@ __all__ = [
     "View",
     "bases",
     "clicks",
+    "cross_fit",
     "datasets",
     "distributed",
     "explain",
@@ -68,12 +69,15 @@ __all__ = [
     "qid_from_group",
     "save",
     "selection",
+    "stack_weights",
     "workbench",
 ]
 
 _HOME = {  # the module that defines each name; names not listed are modules
     "AutoRanker": "auto",
     "PairScreen": "auto",
+    "cross_fit": "auto",
+    "stack_weights": "auto",
     "ColumnMaps": "tables",
     "CoRankRLS": "estimators",
     "ConditionalRankRLS": "estimators",

@@ -1,6 +1,7 @@
 """AutoRanker: linear, additive and kernel models in closed form, judged on queries they never saw, and stacked."""
 
 from .additive import AdditiveMap
+from .alone import cross_fit, stack_weights
 from .candidates import Contributions, EffectKernel
 from .fitting import StackPart
 from .functions import Curves, Ramps
@@ -9,7 +10,7 @@ from .pairs import PairScreen
 from .ranker import AutoRanker
 from .rows import Scores
 
-__all__ = ["AutoRanker", "PairScreen"]
+__all__ = ["AutoRanker", "PairScreen", "cross_fit", "stack_weights"]
 STORED = (
     AdditiveMap,
     Contributions,
