@@ -146,6 +146,8 @@ def test_folds_that_split_queries(frame, data):
         keep = np.isin(data.qid, np.unique(data.qid)[:5])
         model.score(X[keep], data.y[keep])
         pickle.loads(pickle.dumps(model)).score(X[: len(X) // 2], data.y[: len(X) // 2])
+        half = len(X) // 2 + 3  # another file, whose queries are numbered from 0 as well
+        RankRLS(1.0).fit(X[:half], data.y[:half]).score(X[half:].assign(qid=0).reset_index(drop=True), data.y[half:])
 
 
 def test_scaling_within_queries_without_queries(data):

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import checks
 from ..kernels import Function, Kernel, ObjectKernel
 from ..metrics import get_metric
-from ..system.frames import as_column
+from ..system.frames import as_column, index_of
 from ..system.items import Items, is_list_of_objects
 from ..system.progress import reporting
 from ..system.types import ArrayLike, Ids, Matrix, MatrixLike
@@ -94,6 +94,7 @@ class Ranker(BaseEstimator):
         check_is_fitted(self, self._learned)
         checks.check_aligned(X=X, y=y, qid=qid, sample_weight=sample_weight)
         X, qid = checks.split_qid_column(X, qid)
+        index = index_of(X)
         if qid is None and self.n_queries_ > 1:
             raise ValueError(
                 f"the model was fitted on {self.n_queries_} queries, but score got no qid and would pool them into "
@@ -108,7 +109,7 @@ class Ranker(BaseEstimator):
         if truth.size != scores.size:
             raise ValueError(f"y has shape {truth.shape}, predictions have {scores.shape}")
         queries = checks.check_queries(qid, len(scores))
-        mind_split_queries(vars(self).get("_trained_queries"), queries)
+        mind_split_queries(vars(self).get("_trained_queries"), queries, index)
         metric = get_metric(vars(self).get("scoring_", self.scoring))
         m = len(truth)
         columns = list(zip(truth.reshape(m, -1).T, scores.reshape(m, -1).T, strict=True))

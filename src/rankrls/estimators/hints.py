@@ -35,13 +35,15 @@ def mind_one_query(y: np.ndarray, qid: object) -> None:
         )
 
 
-def mind_split_queries(trained: tuple[np.ndarray, np.ndarray] | None, queries: Queries) -> None:
-    """Warn if queries are scored of which other rows were trained on; `trained` has their ids and numbers of rows."""
-    if trained is None or len(trained[0]) == 1:
+def mind_split_queries(trained: tuple[np.ndarray, Any] | None, queries: Queries, index: Any) -> None:
+    """Warn if a frame holds further rows of queries that were trained on, as KFold on one frame leaves them.
+
+    `trained` has the ids of the queries and the row labels of the frame that was trained on. Frames that share row
+    labels come from different files, whose query ids may be the same by chance.
+    """
+    if trained is None or index is None or len(trained[0]) == 1 or index.isin(trained[1]).any():
         return
-    known = dict(zip(*(part.tolist() for part in trained), strict=True))
-    sizes = zip(queries.labels.tolist(), queries.sizes.tolist(), strict=True)
-    split = sum(known.get(query, size) != size for query, size in sizes)
+    split = len(set(trained[0].tolist()).intersection(queries.labels.tolist()))
     if split > SPLIT * len(queries):
         warn(
             f"{split} of the {len(queries)} scored queries were trained on with other rows of theirs: if KFold split "

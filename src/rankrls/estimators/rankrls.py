@@ -11,7 +11,7 @@ from ..blocks.sources import source_of
 from ..blocks.sums import BlockedRows
 from ..core.gains import Gain
 from ..kernels import KernelLike
-from ..system.frames import as_frame, in_memory
+from ..system.frames import as_frame, in_memory, index_of
 from ..system.types import ArrayLike, FitInput, Ids, Path, Seed
 from .confidence import Confidence
 from .explaining import Explained
@@ -242,8 +242,8 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
             X = as_frame(X)  # a stream can be read only once
             rows = training_rows(self, X, y, qid, sample_weight)
             self._store(*fit_training(with_learned_metric(self, rows), rows))
-            if rows.kept is None:
-                self._trained_queries = rows.queries.labels, rows.queries.sizes
+            if rows.kept is None and (index := index_of(X)) is not None:
+                self._trained_queries = rows.queries.labels, index
             past = (
                 History().with_rows(rows.recoded(self.gain_)) if self.statistics_ is not None and self._auto else None
             )

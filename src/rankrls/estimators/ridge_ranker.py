@@ -67,7 +67,7 @@ class RidgeRanker(Ranker):
     n_pairs_: int
     n_features_in_: int
     _history: History
-    _trained_queries: tuple[np.ndarray, np.ndarray]  # ids and numbers of rows
+    _trained_queries: tuple[np.ndarray, Any]  # their ids, and the index of the frame
     feature_names_in_: np.ndarray
 
     @overload

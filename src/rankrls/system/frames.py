@@ -43,6 +43,11 @@ def as_frame(X: Any) -> Any:
     return polars.DataFrame(X)
 
 
+def index_of(X: object) -> Any:
+    """The row labels of a pandas frame, None for anything else."""
+    return getattr(X, "index", None) if hasattr(X, "iloc") else None
+
+
 def as_column(values: Any) -> Any:
     """The only column of a table, as an array; anything else unchanged."""
     table = values if hasattr(values, "__array__") else as_frame(values)
