@@ -3,8 +3,8 @@
     python -m benchmarks.quality [--quick] [--sets NAME ...] [--models NAME ...] [--folds N] [--report]
 
 No peeking: a ranker is given training rows (`judged` is the one place that fits); what chooses anything, in ours and in
-tuned peers, chooses by training queries. Test queries are predicted once. The constants of AutoRanker were settled by
-`benchmarks.development`, on other rows. Paired randomisation tests compare AutoRanker with each peer query by query.
+tuned peers, chooses by training queries. Test queries are predicted once. How the constants of AutoRanker were settled
+is in docs/decisions/0021-auto.md. Paired randomisation tests compare AutoRanker with each peer query by query.
 Everything runs on one thread, so seconds are CPU seconds.
 
 Each run is a line of benchmarks/results/quality.jsonl; what is there is not run again. --report writes the tables to

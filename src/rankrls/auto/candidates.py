@@ -18,7 +18,7 @@ import numpy as np
 from ..core.statistics import Statistics
 from .additive import PAIR_CURVES, AdditiveMap, adapted, column_effects, deviations, products
 from .effort import Effort
-from .functions import Curves, Ramps
+from .functions import Curves, Ramps, step, with_steps
 from .kernelmap import KernelMap
 from .rows import AutoRows, Map, Scores, in_blocks, solve
 from .screen import MOST_COLUMNS, best_pairs, pair_lift
@@ -57,10 +57,6 @@ class Common:
     def curves(self) -> Curves:
         n = min(self.rows.N.shape[1], MOST_COLUMNS)
         return Curves.of(self.sample, int(np.clip(800 // max(n, 1), 2, 6)))
-
-    @cached_property
-    def ramps(self) -> Ramps:
-        return Ramps.of(self.sample)
 
     @cached_property
     def sample(self) -> np.ndarray:
@@ -128,7 +124,8 @@ def additive(split: Split) -> CandidateFeatures:
     common, rows = split.common, split.rows
     columns = strongest(rows)
     pairs, split.lifts = found_pairs(common, rows.sampled(SCREEN_ROWS), columns)
-    features = AdditiveMap.of(scattered_rows(rows.N), common.curves, common.ramps, columns, pairs)
+    sample = scattered_rows(rows.N)
+    features = AdditiveMap.of(sample, common.curves, Ramps.of(sample, {}), columns, pairs)
     return CandidateFeatures(features, rows.sums(features))
 
 
@@ -187,12 +184,26 @@ def fine(split: Split) -> CandidateFeatures:
     fine_columns |= {members[b][0] for b in [b for b in strong if len(members[b]) == 1][:FINE_COLUMNS]}
     columns = [members[b][0] for b in strong if len(members[b]) == 1 and members[b][0] not in fine_columns]
     pairs = [members[b] for b in strong if len(members[b]) == 2 and members[b] not in fine_pairs]
-    features = AdditiveMap.of(
-        scattered_rows(rows.N), common.curves, common.ramps, columns, pairs, sorted(fine_columns), fine_pairs
-    )
+    ramps = Ramps.of(common.sample, found_knots(split, fine_columns, fine_pairs))
+    sample = scattered_rows(rows.N)
+    features = AdditiveMap.of(sample, common.curves, ramps, columns, pairs, sorted(fine_columns), fine_pairs)
     share = dict(zip(members, deviation, strict=True))
     scale = np.array([max(share.get(block, 0.0), FINE_SHARE) for block in features.members])[features.block]
     return CandidateFeatures(features, rows.sums(features), scale)
+
+
+def found_knots(split: Split, columns: set[int], pairs: list[tuple[int, ...]]) -> dict[int, np.ndarray]:
+    """Knots of columns: where what the adaptive model leaves has a step, alone or together with the other column."""
+    made, rows = split.made["adaptive"], split.rows.sampled(SCREEN_ROWS)
+    left = rows.y - in_blocks(lambda N: made.map(N) @ split.coef["adaptive"].astype(N.dtype), rows.N)
+    g = rows.gradient(left)
+    steps: dict[int, list[float]] = {i: [] for i in columns}
+    for i, j in [*pairs, *((j, i) for i, j in pairs)]:
+        others = split.common.curves(rows.N, np.array([j]))[:, 0, :SCREEN_CURVES]
+        steps[i].append(step(rows.N[:, i], g[:, None] * others))
+    for i in columns:
+        steps[i].append(step(rows.N[:, i], g[:, None]))
+    return {i: with_steps(found) for i, found in steps.items()}
 
 
 @dataclass(frozen=True)

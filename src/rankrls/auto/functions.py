@@ -47,20 +47,24 @@ class Curves:
 
 @dataclass(frozen=True)
 class Ramps:
-    """x, (x - t)+ and 1(x > t) for seven knots t, centred, of unit variance each."""
+    """x, (x - t)+ and 1(x > t) for seven knots t of each column, centred, of unit variance each."""
 
+    knots: np.ndarray  # (n, 7)
     mean: np.ndarray  # (n, 15)
-    scale: np.ndarray  # (n, 15), zero where a function is constant
+    scale: np.ndarray  # (n, 15), zero where a function is constant or the column is not used
 
     @classmethod
-    def of(cls, N: np.ndarray) -> Ramps:
-        mean, scale = [], []
-        for column in N.T:
-            A = _ramps(column[:, None])[:, 0]
+    def of(cls, N: np.ndarray, knots: dict[int, np.ndarray]) -> Ramps:
+        """Functions of the columns that have knots."""
+        n = N.shape[1]
+        made = cls(np.tile(KNOTS.astype(np.float32), (n, 1)), *(np.zeros((n, SIZE), np.float32) for _ in range(2)))
+        for i, own in knots.items():
+            made.knots[i] = own
+            A = _ramps(N[:, i], made.knots[i])
             deviation = A.std(axis=0, dtype=np.float64)
-            mean.append(A.mean(axis=0, dtype=np.float64))
-            scale.append(np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 1e-4))
-        return cls(np.array(mean, np.float32).reshape(-1, SIZE), np.array(scale, np.float32).reshape(-1, SIZE))
+            made.mean[i] = A.mean(axis=0, dtype=np.float64)
+            made.scale[i] = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 1e-4)
+        return made
 
     @property
     def size(self) -> int:
@@ -68,7 +72,7 @@ class Ramps:
 
     def __call__(self, N: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """(m, c, 15) the functions of some columns."""
-        A = _ramps(N[:, columns])
+        A = _ramps(N[:, columns], self.knots[columns])
         A -= self.mean[columns]
         A *= self.scale[columns]
         return A
@@ -77,6 +81,36 @@ class Ramps:
 SIZE = 1 + 2 * len(KNOTS)
 
 
-def _ramps(N: np.ndarray) -> np.ndarray:
-    above = N[..., None] - KNOTS.astype(N.dtype)
+def _ramps(N: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    above = N[..., None] - knots.astype(N.dtype)
     return np.concatenate([N[..., None], np.maximum(above, 0), above > 0], axis=-1, dtype=N.dtype)
+
+
+def step(x: np.ndarray, G: np.ndarray) -> float:
+    """The threshold t at which rows G (m, k) differ most between x <= t and x > t.
+
+    With S(t) the sum of the rows with x <= t and p(t) their share, |S(t) - p(t) S|^2 / (p (1 - p)) is largest there,
+    among the quantiles of x in steps of 1/64.
+    """
+    edges = np.unique(np.quantile(x, np.arange(3, 62) / 64, method="lower"))
+    edges = edges[edges < x.max()]
+    if not len(edges):
+        return float(x.max())
+    place = np.searchsorted(edges, x)  # edges below x
+    sums = np.stack([np.bincount(place, weights=g, minlength=len(edges) + 1) for g in G.T], axis=1)
+    share = np.cumsum(np.bincount(place, minlength=len(edges) + 1))[:-1] / len(x)
+    below = np.cumsum(sums, axis=0)[:-1] - share[:, None] * sums.sum(axis=0)
+    energy = (below**2).sum(axis=1) / np.maximum(share * (1 - share), 1e-9)
+    edge = edges[np.argmax(energy)]
+    return float((edge + x[x > edge].min()) / 2)  # halfway to the next value: no row lies on it
+
+
+def with_steps(steps: list[float]) -> np.ndarray:
+    """(7,) the quantiles of a normal score, each step in place of the nearest of them; the first steps count first."""
+    knots, free = KNOTS.copy(), np.ones(len(KNOTS), dtype=bool)
+    for t in steps:
+        nearest = int(np.argmin(np.where(free, np.abs(KNOTS - t), np.inf)))
+        knots[nearest], free[nearest] = t, False
+        if not free.any():
+            break
+    return np.sort(knots)

@@ -14,6 +14,7 @@ from ..tables.columns import ColumnMaps
 from .additive import AdditiveMap
 from .candidates import Common, found_pairs, scattered_rows, strongest
 from .effort import EFFORTS
+from .functions import Ramps
 from .rows import AutoRows, in_blocks
 
 
@@ -90,7 +91,8 @@ class PairScreen(TransformerMixin, BaseEstimator):
         common = Common(rows, source, replace(EFFORTS["normal"], pairs=int(self.n_pairs)), 0, 0)
         chosen = strongest(rows)
         pairs, strengths = found_pairs(common, rows, chosen)
-        self.map_ = AdditiveMap.of(scattered_rows(rows.N), common.curves, common.ramps, chosen, pairs)
+        sample = scattered_rows(rows.N)
+        self.map_ = AdditiveMap.of(sample, common.curves, Ramps.of(sample, {}), chosen, pairs)
         order = np.argsort(-strengths, kind="stable")
         self.pairs_, self.strengths_ = source[pairs][order], strengths[order]
         return self

@@ -14,7 +14,7 @@ import numpy as np
 from ..auto import AutoRanker
 from ..auto.additive import PAIR_CURVES, AdditiveMap
 from ..auto.candidates import EffectKernel
-from ..auto.functions import CENTRES, KNOTS, WIDTH
+from ..auto.functions import CENTRES, WIDTH
 from ..auto.kernelmap import KernelMap
 from ..auto.rows import Scores
 from ..kernels import Gaussian, Laplacian
@@ -195,7 +195,7 @@ class ScoreNodes:
         ramps, key = features.ramps, ("ramps", id(features.ramps), column)
         if key not in self._made:
             x = _column(self.graph, self.N, column)
-            above = self.graph.op("Sub", x, self.graph.constant(KNOTS[None]))
+            above = self.graph.op("Sub", x, self.graph.constant(ramps.knots[column][None].astype(np.float64)))
             step = self.graph.cast(self.graph.op("Greater", above, self.graph.constant([0.0])))
             A = self.graph.op("Concat", x, self.graph.op("Relu", above), step, axis=1)
             A = self.graph.op("Sub", A, self.graph.constant(ramps.mean[column][None]))
