@@ -148,6 +148,7 @@ class PivotedCholesky(Basis):
     def choose(self, X: Matrix, kernel: Kernel, rng: np.random.Generator, weights: np.ndarray | None = None) -> Any:
         candidates = DistinctRows.of(X, weights, max(CANDIDATES, self.size), _key_seed(rng))
         rows, u, c = candidates.X, candidates.weights / candidates.weights.max(), len(candidates)
+        rows = rows.astype(np.float64) if rows.dtype == np.float32 else rows  # kernel values in full precision
         size = min(self.size, c)
         memory.check_memory(8.0 * size * c, f"pivoted Cholesky of {size} of {c} rows", "take a smaller basis")
         diagonal = _diagonal(kernel, rows)
@@ -173,7 +174,8 @@ class PivotedCholesky(Basis):
             residual[residual <= floor] = 0
             residual[pivots] = 0
             chosen = np.append(chosen, pivots)
-        return rows[np.sort(chosen)] if len(chosen) else rows[:1]  # one point where the kernel is zero
+        found = np.sort(chosen) if len(chosen) else np.arange(1)  # one point where the kernel is zero
+        return candidates.X[found]
 
 
 DEFAULT = PivotedCholesky  # docs/decisions/0003-basis.md
@@ -215,20 +217,27 @@ def points(
     if isinstance(basis, Basis):
         if basis.size < 1:
             raise ValueError(f"{where}basis={basis.size} must be at least one point")
-        r = min(basis.size, X.shape[0])
-        memory.check_memory(4 * 8.0 * r**2, f"{where}a basis of {r} points", "take a smaller one, e.g. basis=1000")
+        _check_room(min(basis.size, X.shape[0]), where)
         arguments = [weights] if basis._weighted else []
         return basis.choose(X, kernel, np.random.default_rng(seed), *arguments)
     array: Any = basis if sparse.issparse(basis) else np.asarray(basis)
     if array.ndim == 1 and array.dtype.kind in "iu":
         rows = X if numbered is None else numbered
-        return rows[row_numbers(array, rows.shape[0], where)]
+        numbers = row_numbers(array, rows.shape[0], where)
+        _check_room(len(numbers), where)
+        return rows[numbers]
     if array.ndim == 2 and array.shape[0] and array.shape[1] == X.shape[1]:
+        _check_room(array.shape[0], where)
         return _given(array, X.dtype, where)
     raise ValueError(
         f"{where}basis must be None, a number, row numbers, or points with {X.shape[1]} features; "
         f"got shape {array.shape}" + (" of True and False: use np.flatnonzero" if array.dtype == bool else "")
     )
+
+
+def _check_room(r: int, where: str) -> None:
+    """The kernel matrix of the points, and what is computed from it, must fit in memory."""
+    memory.check_memory(4 * 8.0 * r**2, f"{where}a basis of {r} points", "take a smaller one, e.g. basis=1000")
 
 
 def _items_by_number(

@@ -32,7 +32,8 @@ def kernels_held_out(t):
         more = {"u": part.u, "intercept": theirs["beta"] > 0, "whole": D}
         truth = oracles.Kernel(K[np.ix_(rest, rest)], part.y, d, alpha, rows.eps, error, **more)
         to = K[np.ix_(fold, rest)]
-        full[alive[fold]], wide[alive[fold]] = truth.scores(to)[:, 0], truth.held_out_bounds(to)
+        level = oracles.item_means(K[:, rest] @ truth.a, kept.u)[0] if theirs["beta"] > 0 else 0
+        full[alive[fold]], wide[alive[fold]] = truth.scores(to)[:, 0], truth.held_out_bounds(to, level)
     t.close("held-out scores", model.cv_predictions_, full, wide)
 
 

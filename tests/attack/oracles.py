@@ -23,9 +23,15 @@ That is for one rounding in every number. Sums of m products carry m of them, a 
 of size n and two triangular solves 3 n [Higham, Accuracy and Stability of Numerical Algorithms, chapters 3 and 10], and
 weights, means and square roots some ten more: `roundings(m, n)` = m + 3 n + 10 multiplies every bound.
 
-Held-out scores have two errors more, both stated by the library: their equations are solved to a relative residual of
-`RESIDUAL`, and scores of a query are rounded to `BITS` bits of the largest of them, so that equal rows tie.
+Near the least numbers there are, rounding is absolute: a product is off by up to `LEAST`, the smallest double [Higham,
+chapter 2]. So A'z is, which G^-1 magnifies, and so are weights and scores themselves.
+
+Held-out scores have three errors more, which the library states: their equations are solved to a relative residual of
+`RESIDUAL`, scores of a query are taken about the mean of its rows, and they are rounded to `BITS` bits of the largest
+of them, so that equal rows tie.
 """
+
+import math
 
 import numpy as np
 
@@ -33,6 +39,11 @@ LD = np.longdouble
 EXTENDED = np.finfo(LD).nmant >= 63  # where it is no more than double precision, fewer cases can be decided
 RESIDUAL = {"double": 1e-10, "single": 1e-5}  # of held-out equations
 BITS = {"double": 38, "single": 17}  # of held-out scores
+LEAST = LD(2) ** -1074
+
+
+class OutOfReachError(ZeroDivisionError):
+    """A problem so ill-conditioned that extended precision has no digit of the answer."""
 
 
 def roundings(m, n):
@@ -54,13 +65,13 @@ def solve(A, b):
     b = b[:, None] if flat else b
     scale = np.abs(A).max(axis=1)
     if not np.all(scale > 0):
-        raise ZeroDivisionError("the oracle's matrix has a zero row")
+        raise OutOfReachError("the oracle's matrix has a zero row")
     A, b = A / scale[:, None], b / scale[:, None]
     n = len(A)
     for k in range(n):
         p = k + int(np.argmax(np.abs(A[k:, k])))
         if A[p, k] == 0:
-            raise ZeroDivisionError("the oracle's matrix is singular")
+            raise OutOfReachError("the oracle's matrix is singular")
         if p != k:
             A[[k, p]], b[[k, p]] = A[[p, k]], b[[p, k]]
         f = A[k + 1 :, k] / A[k, k]
@@ -77,7 +88,7 @@ def cholesky(S):
     R = np.zeros_like(S)
     for k in range(len(S)):
         if S[k, k] <= 0:
-            raise ZeroDivisionError("the oracle's matrix is not positive definite")
+            raise OutOfReachError("the oracle's matrix is not positive definite")
         R[k, k:] = S[k, k:] / np.sqrt(S[k, k])
         S[k:, k:] -= np.outer(R[k, k:], R[k, k:])
     return R
@@ -120,7 +131,8 @@ def differences(y, qid, *, tied=True, weighting="items", beta=0.0, u=None):
         S = sum(u[i] for i in items)
         if S == 0:
             continue
-        mass = S * (S - 1) / 2 if tied else sum((u[i] * u[j] for i, j in pairs), LD(0))
+        others = LD(math.fsum([-1.0, *(float(u[i]) for i in items)]))  # S - 1, exactly also where S is near 1
+        mass = S * others / 2 if tied else sum((u[i] * u[j] for i, j in pairs), LD(0))
         c = {"pairs": LD(1), "items": 1 / S, "queries": 1 / mass if mass > 0 else LD(0)}[weighting]
         for i, j in pairs:
             row = np.zeros(m, dtype=LD)
@@ -173,6 +185,7 @@ class Linear:
         r = norm(z - A @ self.w)
         self.roundings = roundings(len(Xs), X.shape[1])
         self.dw = self.roundings * self.inverse * (e_A * r + 2 * a * e_A * norm(self.w) + a * e_z)
+        self.dw += self.roundings * LEAST * (1 + self.inverse * (1 + norm(self.w)))
         self.db, self.means = LD(0), item_means(np.abs(X), u) if intercept else None
         if intercept:
             self.db = norm(self.means) * self.dw
@@ -187,7 +200,7 @@ class Linear:
     def bounds(self, X):
         """(k, 1) how far the scores of rows may be off."""
         X = np.abs(ld(X))
-        rounding = self.roundings * self.eps * (X @ np.abs(self.w) + np.abs(self.b)).max(axis=1)
+        rounding = self.roundings * (self.eps * (X @ np.abs(self.w) + np.abs(self.b)).max(axis=1) + LEAST)
         return (np.sqrt(np.sum(X * X, axis=1)) * self.dw + self.db + rounding)[:, None]
 
     def held_out_bounds(self, X, y, D):
@@ -201,8 +214,10 @@ class Linear:
         scores, size = self.scores(X)[:, 0], spectral(D @ ld(X))
         rho = LD(RESIDUAL[precision]) * norm(D @ (ld(y) - scores))
         far = rho * (size * self.inverse + (np.sqrt(self.inverse * self.top) / size if size > 0 else 0))
-        reach = np.sqrt(np.sum(ld(X) ** 2, axis=1)) + (0 if self.means is None else norm(self.means))
-        return self.bounds(X)[:, 0] + reach * far + last_bits(scores - self.b[0], precision)
+        lengths = np.sqrt(np.sum(ld(X) ** 2, axis=1))
+        reach = lengths + (0 if self.means is None else norm(self.means))
+        about = lengths.max(initial=0) * self.roundings * self.eps * norm(self.w)  # the mean, in turned coordinates
+        return self.bounds(X)[:, 0] + reach * far + about + last_bits(scores - self.b[0], precision)
 
 
 class Kernel:
@@ -244,10 +259,13 @@ class Kernel:
     def bounds(self, K):
         return (self._bound(K) + self.db + self.roundings * self.eps * np.abs(self.b).max())[:, None]
 
-    def held_out_bounds(self, K):
-        """(k,) of rows that were left out of a larger fit, whose equations are solved directly."""
+    def held_out_bounds(self, K, level=0):
+        """(k,) of rows that were left out of a larger fit, whose equations are solved directly.
+
+        With an intercept functions are kept about their mean over all rows, `level`: bits are those of the difference.
+        """
         precision = "single" if self.eps > 1e-10 else "double"
-        return self.bounds(K)[:, 0] + last_bits((self.scores(K) - self.b)[:, 0], precision)
+        return self.bounds(K)[:, 0] + last_bits(np.abs(self.scores(K) - self.b)[:, 0] + np.abs(level), precision)
 
 
 def last_bits(scores, precision):

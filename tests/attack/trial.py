@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .oracles import LD
+from .oracles import LD, OutOfReachError
 from .refusals import is_documented
 
 EQUAL, REFUSED, UNDECIDED, DEVIATES = "equal", "refused", "undecided", "DEVIATES"
@@ -192,6 +192,8 @@ def run_trial(run, category, case, seed):
         return end(DEVIATES, f"took more than {SECONDS} s")
     except DeviationError as error:
         return end(DEVIATES, str(error))
+    except OutOfReachError as error:
+        return end(UNDECIDED, str(error))
     except Exception as error:
         where = "".join(traceback.format_exception(error)[-3:])
         return end(DEVIATES, f"{type(error).__name__}: {error}\n{where}")

@@ -168,7 +168,7 @@ BAD = {
     "regression": [-0.1, 1.5, np.nan, "some"],
     "scoring": ["accuracy@", "ndcg@x", 3, "ndgc"],
     "cv": ["leave", [], 1, 0, 10**6, 2.5],
-    "basis": [0, -3, 10**6, "all", np.zeros((2, 99)), np.array([10**6]), 1.5],
+    "basis": [0, -3, "all", np.zeros((2, 99)), np.array([10**6]), 1.5],
     "alphas": [[], [-1.0], [1.0, np.nan], "many"],
 }
 NEEDS = {"cv": {"alpha": "auto"}, "alphas": {"alpha": "auto"}, "basis": {"kernel": "rbf"}}

@@ -21,6 +21,7 @@ from ..estimators.hints import mind_columns, mind_one_query
 from ..estimators.reasons import as_rows, named
 from ..system import frames
 from ..system.frames import as_frame
+from ..system.memory import check_memory
 from ..system.seeds import seed_of
 from ..system.types import ArrayLike, FitInput, Ids, Matrix, MatrixLike, Seed
 from ..tables import TableEncoder
@@ -251,7 +252,10 @@ class AutoRanker(Ranker):
         self.encoder_ = TableEncoder() if _has_text(X) else None
         if self.encoder_ is not None:
             X = self.encoder_.fit_transform(X, None if y is NO_LABELS else y, qid=qid)
-            X = X.toarray() if sparse.issparse(X) else X
+            if sparse.issparse(X):
+                cells = X.shape[0] * X.shape[1]
+                check_memory(2 * 8 * cells, f"an encoded table of {X.shape} cells", "use RankRLS after a TableEncoder")
+                X = X.toarray()
             self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         labels = {} if y is NO_LABELS else {"y_numeric": True}
         found = validate_data(self, X, y, ensure_min_samples=2, **labels, **_INPUT)

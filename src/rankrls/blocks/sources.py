@@ -352,9 +352,10 @@ def _check_finite(X: Any, where: str, columns: Sequence[str] | None) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):  # one pass, no mask; a sum that is not finite may have overflowed
             return
-    bad = ~np.isfinite(X.toarray() if sparse.issparse(X) else X)
+    bad = ~np.isfinite(values)
     if bad.any():
-        i, j = np.argwhere(bad)[0]
+        first = int(np.argmax(bad))
+        i, j = (X.tocoo().row[first], X.tocoo().col[first]) if sparse.issparse(X) else divmod(first, X.shape[1])
         name = repr(columns[j]) if columns else j
         raise ValueError(
             f"{where}: feature {name} is {X[i, j]} at row {i} of these ({bad.sum()} such values): "

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -16,6 +17,7 @@ from ..core.penalty import per_deviation
 from ..estimators import RankRLS
 from ..estimators.pipelines import ranker_of, scaled, scalers_of
 from ..system import frames
+from ..system.memory import check_memory
 from ..system.types import Matrix
 from .judgments import rows_of
 from .log import ClickLog
@@ -257,7 +259,10 @@ def _in_deviations(ranker: RankRLS, shown: _Shown, fit: dict[str, np.ndarray]) -
 
 
 def _matrix(X: Matrix) -> np.ndarray:
-    return X.toarray() if hasattr(X, "toarray") else np.asarray(X, dtype=np.float64)
+    if sparse.issparse(X):
+        check_memory(2 * 8 * X.shape[0] * X.shape[1], f"{X.shape[1]} features beside positions", "use fewer features")
+        return X.toarray()
+    return np.asarray(X, dtype=np.float64)
 
 
 def _from_effects(effects: np.ndarray, log: ClickLog) -> np.ndarray:

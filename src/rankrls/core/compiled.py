@@ -8,7 +8,7 @@ from numba import njit
 
 @njit(nogil=True, cache=True)
 def loss_rows(
-    X, T, order, starts, sizes, first, last, scale, u, S, between, root, shift, level, tie_start, tie_scale,
+    X, T, order, starts, sizes, first, last, scale, u, S, noise, root, shift, level, tie_start, tie_scale,
     out, out_T, top,
 ):  # fmt: skip
     """Write the loss rows of queries first to last - 1 to `out` and those of targets to `out_T`; return how many."""
@@ -27,7 +27,7 @@ def loss_rows(
             for j in range(t):
                 mean_T[j] += w * T[row, j]
         for j in range(n):
-            top[j] = max(top[j], abs(mean[j]) * between[q])
+            top[j] = max(top[j], abs(mean[j]) * noise[q])
         k0, k = tie_start[q], tie_start[q + 1] - tie_start[q]
         out[r : r + k] = 0
         out_T[r : r + k] = 0

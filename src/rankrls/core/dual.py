@@ -37,6 +37,11 @@ class DualSystem:
         noise = len(FKF) * np.finfo(np.float64).eps * np.max(np.abs(k), initial=0.0) * largest
         return cls(KF, FKF, z, v, float(np.trace(FKF)), float(noise * largest), float(noise))
 
+    @property
+    def in_range(self) -> bool:
+        """Whether no product was too large for a number."""
+        return bool(np.isfinite(self.trace) and np.isfinite(self.KF).all() and np.isfinite(self.z).all())
+
     def path(self) -> RidgePath:
         """F K F' = U diag(d) U'; O(m^3). Overwrites FKF."""
         M, top = self.FKF, 0.0
@@ -68,6 +73,7 @@ class DualSystem:
             ) from None
 
 
+@np.errstate(over="ignore", invalid="ignore")  # callers check that the sums are finite
 def dual_system(F: QueryPreferences | PairPreferences, K: np.ndarray, y: np.ndarray) -> DualSystem:
     """The dual of a kernel matrix K (m, m); y (m, t)."""
     v = _free_direction(F)
@@ -75,6 +81,7 @@ def dual_system(F: QueryPreferences | PairPreferences, K: np.ndarray, y: np.ndar
     return DualSystem.of(F, np.diag(K), KF, _project(F @ KF, v), _project(F @ y, v), v)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def linear_dual_system(F: QueryPreferences, X: Matrix, y: np.ndarray) -> DualSystem:
     """The dual of K = X X', accumulated over columns of X so that per-query shifts of X never enter F K F'."""
     v, m = _free_direction(F), F.shape[0]

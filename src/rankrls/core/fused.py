@@ -72,7 +72,7 @@ def accumulated(
         level, tie_start, tie_scale = F.ties.level, F.ties.start, F.level_scale / F.ties.weight
     root = np.sqrt(F.beta * F.S)
     rows = queries.sizes + np.diff(tie_start) + (F.beta > 0)
-    arrays = [cast(a) for a in (np.sqrt(u) * within, u, F.S, F.between, root, shift)]
+    arrays = [cast(a) for a in (np.sqrt(u) * within, u, F.S, F.level, root, shift)]
     scale = cast(tie_scale)
     T = cast(T)
 

@@ -165,6 +165,7 @@ def conjugate_residuals(product: Product, b: np.ndarray, shift: float = 0.0) -> 
             v += along
 
 
+@np.errstate(all="ignore")  # where it diverges it has not converged
 def fold_residuals(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """D B'T with (I - B D B') T = R, for all folds and columns at once; fast because the folds' leverage is small.
 

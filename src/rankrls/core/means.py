@@ -28,9 +28,9 @@ class Piece:
     level_mean: np.ndarray | None  # (levels, n)
     last: bool = True  # no other piece of these queries follows
 
-    def raise_level(self, level: np.ndarray, between: np.ndarray) -> None:
-        """Raise `level` (n,) to the largest of the query means times `between` (q,)."""
-        np.maximum(level, np.max(np.abs(self.mean) * between[self.batch.queries, None], axis=0), out=level)
+    def raise_level(self, level: np.ndarray, scale: np.ndarray) -> None:
+        """Raise `level` (n,) to the largest of the query means times `scale` (q,)."""
+        np.maximum(level, np.max(np.abs(self.mean) * scale[self.batch.queries, None], axis=0), out=level)
 
 
 @dataclass(frozen=True)

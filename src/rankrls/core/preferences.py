@@ -20,6 +20,7 @@ means.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -34,6 +35,7 @@ from .queries import Batch, Queries
 from .weighting import Weighting
 
 BATCH_CELLS = 1 << 20  # cells of a batch that two threads can hold in the cache
+ONE_COPY = 1e-3  # nearer to one than this, the weight of a query less one has lost digits
 
 
 class QueryPreferences(LinearOperator):
@@ -76,7 +78,7 @@ class QueryPreferences(LinearOperator):
         self.ties: Ties | None = None
         self.within: np.ndarray | None = None  # (m,) needed only if some items tie
         if y is None:
-            self.weighting = Weighting.ties_included(weighting, self.beta, self.S)
+            self.weighting = Weighting.ties_included(weighting, self.beta, self.S, self._others(weighting))
         else:
             levels = Levels.of(queries, y, weights)
             self.weighting = Weighting(weighting, self.beta, levels.query, levels.weight, q)
@@ -89,10 +91,29 @@ class QueryPreferences(LinearOperator):
             self.n_pairs -= int((levels.size * (levels.size - 1) // 2).sum())
         self.means = GroupMeans(queries, weights, self.S, self.ties)
 
+    def _others(self, weighting: str) -> np.ndarray | None:
+        """(q,) S - 1 with all its digits, where weights of about one copy together are to count as one query."""
+        if self.u is None or weighting != "queries":
+            return None
+        others = self.S - 1
+        for q in np.flatnonzero(np.abs(others) < ONE_COPY):
+            others[q] = math.fsum([-1.0, *self.u[self.queries.rows(int(q))]])
+        return others
+
     @property
     def weight(self) -> float:
         """The total weight of all items."""
         return float(self.S.sum())
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """(q,) what a spread of 1 in a query adds to the mean square of F V over all items."""
+        return self.S / self.weight * self.between**2
+
+    @cached_property
+    def level(self) -> np.ndarray:
+        """(q,) how much of a query's rounding the root mean square of F V may have, were all queries like it."""
+        return np.sqrt(len(self.queries) * self.shares)
 
     def restrict(self, rows: np.ndarray) -> QueryPreferences:
         """The preferences among some of the items."""
@@ -121,7 +142,7 @@ class QueryPreferences(LinearOperator):
         """
         for piece in self.means.pieces(batch, read):
             if piece.last and level is not None:
-                piece.raise_level(level, self.between)
+                piece.raise_level(level, self.level)
             if piece.last and piece.level_mean is not None:
                 ties = self.ties.of_queries(piece.batch.queries)  # type: ignore[union-attr]
                 yield self.level_scale[ties, None].astype(piece.V.dtype) * piece.level_mean

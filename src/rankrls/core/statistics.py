@@ -28,8 +28,9 @@ from .queries import BATCH_ROWS
 Preferences = QueryPreferences | PairPreferences
 
 SPREAD_COLUMNS = 256
-CANCELLED = 1e3  # terms this many times larger than their sum lose more digits than taking differences of rows does
+CANCELLED = 100.0  # terms this many times larger than their sum have ten times the rounding of differences of rows
 SINGLE = (1e-12, 1e15)  # the range of values whose squares, and sums of them, fit in single precision
+FAINT = 1e-9  # single precision holds rows whose weight has at least this share of the root of the largest sum
 CLEAR = 32.0  # a column varies if its spread is this many times what rounding makes of a constant column
 
 
@@ -69,6 +70,7 @@ class Statistics:
     def __sub__(self, other: Statistics) -> Statistics:
         return self._combine(other, -1)
 
+    @np.errstate(over="ignore", invalid="ignore")  # callers check that the sums are finite
     def _combine(self, other: Statistics, sign: int) -> Statistics:
         weight = self.weight + sign * other.weight
         share = sign * other.weight / weight if weight > 0 else 0.0
@@ -138,7 +140,7 @@ def statistics(
     total = sum((part for part, _ in parts), start=np.zeros((width, width)))
     level = np.max([level[:n_columns] for _, level in parts], axis=0, initial=0.0)
     if early.any():
-        level = level + np.abs(centre) * np.max(F.between)
+        level = level + np.abs(centre) * np.sqrt(np.sum(F.shares))
     return _of_products(F, total, y.shape[1], centre, target_mean, np.finfo(dtype).eps * level)
 
 
@@ -172,29 +174,49 @@ def fits_single(F: Preferences, X: Matrix, y: np.ndarray, gram: np.ndarray) -> b
 
     Only columns whose squares look suspicious are checked.
     """
-    root = np.max(F.s, initial=0.0) if isinstance(F, PairPreferences) else np.sqrt(np.max(F.S * F.between**2))
+    if isinstance(F, PairPreferences):
+        root, least = np.max(F.s, initial=0.0), np.min(F.s, initial=np.inf)
+    else:
+        root = np.sqrt(np.max(F.S * F.between**2))
+        least = F.between.min() if F.s is None else np.min(F.s * F.between[F.queries.codes])
+    if least < FAINT * root:  # rows that weigh little would vanish
+        return False
     d = np.diag(gram)
     odd = np.flatnonzero(~((d > SINGLE[0] ** 2) & (d < SINGLE[1] ** 2)))
     tops = [np.abs(y).max(initial=0) * root]
     if len(odd):
-        V = abs(X[:, odd])
-        tops += list(np.ravel((V.toarray() if sparse.issparse(V) else V).max(axis=0)) * root)
+        top = abs(X[:, odd]).max(axis=0)
+        tops += list(np.ravel(top.toarray() if sparse.issparse(top) else top) * root)
     return all(top == 0 or SINGLE[0] < top < SINGLE[1] for top in tops)
 
 
 def column_deviation(F: QueryPreferences, X: Any) -> np.ndarray:
     """(n,) the spread of each column, as in `Statistics`, a few columns at a time and without their products."""
     u = np.ones(F.shape[0]) if F.u is None else F.u
+    share, heaviest, eps = u / F.weight * F.between[F.queries.codes] ** 2, np.argmax(u), np.finfo(X.dtype).eps
     parts = []
     for i in range(0, X.shape[1], SPREAD_COLUMNS):
         V = X[:, i : i + SPREAD_COLUMNS]
-        V = np.asarray(V.toarray() if sparse.issparse(V) else V, dtype=np.float64)
+        V = np.array(V.toarray() if sparse.issparse(V) else V, dtype=np.float64)
+        V /= (unit := _largest_or_one(V))  # squares of very large or very small values are no numbers
+        rounding = eps * np.abs(V)
+        if F.means.uneven:  # a row that outweighs all others is nearly the mean: about it nothing cancels
+            V -= V[heaviest].copy()
+            rounding += rounding[heaviest].copy()
+            rounding[heaviest] = 0.0
         if F.beta > 0:
-            V = V - u @ V / F.weight
-        rounding = np.finfo(X.dtype).eps * np.abs(V).max(axis=0) * F.between.max()
-        deviation = np.sqrt(np.sum((F @ V) ** 2, axis=0) / F.weight)
-        parts.append(np.where(deviation > CLEAR * rounding, deviation, 0.0))
+            V -= u / F.weight @ V
+        A = F @ V
+        A /= (top := _largest_or_one(A))
+        deviation = np.sqrt(np.sum(A**2, axis=0) / F.weight) * top
+        parts.append(np.where(deviation > CLEAR * np.sqrt(share @ rounding**2), deviation * unit, 0.0))
     return np.concatenate(parts)
+
+
+def _largest_or_one(V: np.ndarray) -> np.ndarray:
+    """(n,) the largest size in each column, 1 where it is zero."""
+    top = np.abs(V).max(axis=0, initial=0.0)
+    return np.where(top > 0, top, 1.0)
 
 
 def sparse_terms(F: QueryPreferences, X: sparse.csr_array) -> list[tuple[sparse.csr_array, np.ndarray]]:
@@ -225,6 +247,7 @@ def sparse_sums_cancel(F: QueryPreferences, X: sparse.csr_array, *, scaled: bool
     This happens for columns far from zero in every row, which are not sparse. If columns are `scaled`, each is judged
     on its own, except those that do not vary.
     """
+    X = X.astype(np.float64, copy=False)
     terms = sparse_terms(F, X)
     squares = [M.multiply(M).T @ w for M, w in terms]
     if F.beta > 0:
@@ -232,15 +255,15 @@ def sparse_sums_cancel(F: QueryPreferences, X: sparse.csr_array, *, scaled: bool
     sums, largest = np.sum(squares, axis=0), np.max(np.abs(squares), axis=0)
     if not scaled:
         return bool(np.any(largest > CANCELLED * np.max(sums, initial=0.0)))
-    varies = sums > CLEAR * np.finfo(np.float64).eps * largest
-    return bool(np.any(varies & (largest > CANCELLED * sums)))
+    doubtful = np.flatnonzero(largest > CANCELLED * sums)
+    return bool(len(doubtful) and np.any(column_deviation(F, X[:, doubtful]) > 0))
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def sparse_statistics(F: QueryPreferences, X: sparse.csr_array, y: np.ndarray) -> Statistics:
     """The same sums for sparse X, without forming F X."""
     z, target_mean = targets(F, y)
-    terms = sparse_terms(F, X)
+    terms = sparse_terms(F, X.astype(np.float64, copy=False))
     grams = [_weighted_gram(M, w) for M, w in terms]
     rounding = np.sqrt(np.finfo(np.float64).eps * np.diag(grams[0]) / F.weight)  # of a difference, not of a square
     gram = sum(grams, start=np.zeros((X.shape[1],) * 2))

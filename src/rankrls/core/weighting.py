@@ -37,11 +37,15 @@ class Weighting:
     weight: np.ndarray  # (k,) S_j
     n_queries: int
     tied: bool = False  # pairs inside a level count too, and levels do not matter
+    others: np.ndarray | None = None  # (q,) S - 1, which is what each copy is compared with
 
     @classmethod
-    def ties_included(cls, kind: str, beta: float, S: np.ndarray) -> Weighting:
-        """The weights of queries whose tied pairs count like all others; S (q,) is the weight of each query."""
-        return cls(kind, beta, np.arange(len(S)), S, len(S), tied=True)
+    def ties_included(cls, kind: str, beta: float, S: np.ndarray, others: np.ndarray | None = None) -> Weighting:
+        """The weights of queries whose tied pairs count like all others; S (q,) is the weight of each query.
+
+        `others` (q,) is S - 1, where it is known better than by subtracting.
+        """
+        return cls(kind, beta, np.arange(len(S)), S, len(S), tied=True, others=others)
 
     @cached_property
     def S(self) -> np.ndarray:
@@ -61,7 +65,7 @@ class Weighting:
     def mass_share(self) -> np.ndarray:
         """(q,) mass / S^2, which neither overflows nor underflows."""
         if self.tied:
-            return np.maximum(0.0, 1 - 1 / self.S) / 2
+            return np.maximum(0.0, (self.S - 1 if self.others is None else self.others) / self.S) / 2
         S = self.S[self.query]
         return self._by_query((self.weight / S) * (self.outside / S)) / 2
 

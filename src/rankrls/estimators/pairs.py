@@ -44,7 +44,9 @@ class PairSetup:
             m = data.X.shape[0]
             memory.check_memory(4 * 8 * m**2, f"a model expanded in all {m} rows", "pass basis=")
             data = replace(data, points=data.X)
-        return cls(data, data.primal(F, margins[:, None]), given)
+        problem = data.primal(F, margins[:, None])
+        checks.check_no_overflow(problem.sums)
+        return cls(data, problem, given)
 
     @cached_property
     def alphas(self) -> np.ndarray:

@@ -46,8 +46,9 @@ class Weights:
     @classmethod
     def of(cls, model: Model, data: Training, regression: float) -> Weights:
         """The solution in the precision and the shape of the caller's data."""
-        coef = rounded(model.coef, data.dtype)
-        free = rounded(model.intercept, data.dtype) if regression > 0 else np.zeros_like(model.intercept)
+        free = model.intercept if regression > 0 else np.zeros_like(model.intercept)
+        fits = holds(data.dtype, model.coef) and holds(data.dtype, free)
+        coef, free = (values.astype(data.dtype if fits else np.float64) for values in (model.coef, free))
         intercept = float(free[0]) if data.flat else free
         if data.kernel is None:
             return cls(intercept, coef=coef[:, 0] if data.flat else coef.T)
@@ -58,12 +59,15 @@ class Weights:
         return cls(intercept, dual_coef=coef[:, 0] if data.flat else coef, X_fit=points, kernel=data.kernel)
 
 
-@np.errstate(over="ignore")
 def rounded(values: np.ndarray, dtype: DTypeLike) -> np.ndarray:
-    """Weights or scores in the precision of the data, unless its range does not hold the largest of them."""
-    small = values.astype(dtype, copy=False)
+    """Scores in the precision of the data, unless its range does not hold the largest of them."""
+    return values.astype(dtype, copy=False) if holds(dtype, values) else values
+
+
+def holds(dtype: DTypeLike, values: np.ndarray) -> bool:
+    """Whether a precision has room for the largest of some values."""
     top = np.nanmax(np.abs(values), initial=0.0)
-    return small if top == 0 or np.finfo(dtype).bits == 64 or 1e-30 < top < 1e30 else values
+    return bool(np.finfo(dtype).bits == 64 or top == 0 or 1e-30 < top < 1e30)
 
 
 @dataclass(frozen=True)

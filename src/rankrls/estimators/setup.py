@@ -104,7 +104,9 @@ class Setup:
     def _check_range(self) -> None:
         if isinstance(self.problem, Primal):
             checks.check_no_overflow(self.problem.sums)
-        elif not np.isfinite(self.problem.mean_eigenvalue):
+        elif not (isinstance(self.problem, Iterative) or self.problem.system.in_range) or not np.isfinite(
+            self.problem.mean_eigenvalue
+        ):
             raise ValueError("kernel values overflow: X or sample_weight has very large values; divide by a constant")
 
     def model(self, alpha: float) -> Model:
@@ -128,11 +130,11 @@ class Setup:
         if not self.items:
             return sums
         free = self.F.beta > 0
-        return replace(
+        with np.errstate(over="ignore"):
+            squares = {name: getattr(sums, name) * self.unit for name in ("gram", "cross", "square")}
+        found = replace(
             sums,
-            gram=sums.gram * self.unit,
-            cross=sums.cross * self.unit,
-            square=sums.square * self.unit,
+            **squares,
             rounding=None if sums.rounding is None else sums.rounding * np.sqrt(self.unit),
             mean=sums.mean * free,
             target_mean=sums.target_mean * free,
@@ -140,6 +142,8 @@ class Setup:
             n_queries=1,
             n_pairs=self.F.n_pairs,
         )
+        checks.check_no_overflow(found)
+        return found
 
 
 def fit_training(model: RidgeRanker, rows: Training) -> RankRLSFit:
@@ -156,21 +160,20 @@ def fit_training(model: RidgeRanker, rows: Training) -> RankRLSFit:
     else:
         chosen = Choice.only(next(candidates), Setting(alpha=float(model.alpha)))
     setup, alpha = chosen.candidate, chosen.setting.alpha
-    data = setup.data
+    data, weights, sums = setup.data, setup.model(alpha), setup.statistics()
     learned = Learned(
         alpha,
         setup.tied,
         n_queries=len(data.queries),
         n_pairs=setup.F.n_pairs,
-        statistics=setup.statistics(),
+        statistics=sums,
         weighting=model.weighting,
         scale=setup.scale,
-        trained_on=None if setup.statistics() is not None else TrainedOn.of(data, with_rows=model.store_path),
+        trained_on=None if sums is not None else TrainedOn.of(data, with_rows=model.store_path),
         gain=data.gain,
     )
-    weights = Weights.of(setup.model(alpha), data, model.regression)
     return (
-        weights,
+        Weights.of(weights, data, model.regression),
         learned,
         Selected.of(chosen, data, path=model.store_path) if auto or model.store_path else Selected(),
     )

@@ -143,7 +143,8 @@ class Training:
             f"a kernel model of all {m} training rows",
             "use a sparse one, e.g. RankRLS(kernel=..., basis=1000), or fewer rows",
         )
-        K = np.asarray(self.kernel(self.X, self.X), dtype=np.float64)
+        X = self.X.astype(np.float64) if self.dtype == np.float32 else self.X  # squares cancel in differences
+        K = np.asarray(self.kernel(X, X), dtype=np.float64)
         if isinstance(self.kernel, Function):
             checks.check_kernel_matrix(K)
         return K
@@ -174,6 +175,9 @@ class Training:
     def primal(self, F: Preferences, y: np.ndarray) -> Primal:
         """The problem in the space of the features: columns, or kernels to the basis points."""
         if self.kernel is None:
+            n = self.X.shape[1]
+            if n > limits.gram_columns:
+                memory.check_memory(4 * 8 * n**2, f"a linear model of {n} features", "take fewer of them")
             problem = Primal(F, Identity(self.X.shape[1]), self.X, y, self.dtype, scaled=float(self.scaled))
             return problem if problem.in_range else replace(problem, dtype=np.float64)
         return Primal(F, Nystroem(self.kernel, self.points), self.X, y, np.float64)
@@ -235,7 +239,7 @@ def is_scalable(kernel: Kernel) -> bool:
 
 
 def multiplied(X: Matrix, W: np.ndarray) -> Any:
-    """The columns of X times W, in the precision of X."""
-    if sparse.issparse(X):
-        return sparse.csr_array(X @ sparse.diags_array(W.astype(X.dtype)))
-    return X * W.astype(X.dtype)
+    """The columns of X times W, in the precision of X if that has room for them."""
+    V = sparse.csr_array(X @ sparse.diags_array(W)) if sparse.issparse(X) else X * W
+    top = float(np.abs(V.data if sparse.issparse(V) else V).max(initial=0.0))
+    return V.astype(X.dtype, copy=False) if top < float(np.finfo(X.dtype).max) else V

@@ -12,13 +12,14 @@ A fold is a union of whole queries; `folds=None` leaves out each query in turn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
 from ..core.preferences import QueryPreferences
-from ..core.queries import Queries
+from ..core.queries import BATCH_ROWS, Queries
 from ..core.statistics import Statistics
 from ..system.types import Matrix
 
@@ -141,7 +142,13 @@ def _differ(X: Matrix, rows: np.ndarray) -> bool:
     rows = np.arange(X.shape[0])[rows]
     for i in range(1, len(rows), 1024):
         part = X[np.append(rows[0], rows[i : i + 1024])]
-        part = part.toarray() if hasattr(part, "toarray") else part
+        if sparse.issparse(part):  # never filled in: rows may be very wide
+            part.eliminate_zeros()
+            part.sort_indices()
+            counts = np.diff(part.indptr)
+            if np.any(counts != counts[0]):
+                return True
+            part = np.hstack([v.reshape(len(counts), -1) for v in (part.indices, part.data)])
         if np.any(part[1:] != part[0]):
             return True
     return False
@@ -149,13 +156,39 @@ def _differ(X: Matrix, rows: np.ndarray) -> bool:
 
 def tied_where_equal(scores: np.ndarray) -> np.ndarray:
     """Scores (g, l, k) of g queries without their last bits, in which rows that are equal may differ by rounding."""
-    bits = 38 if scores.dtype == np.float64 else 17
     top = np.abs(scores)
     while top.shape[1] > 1:  # by halves, because NumPy is slow at maxima along a middle axis
         half, odd = top.shape[1] // 2, top[:, -1:] if top.shape[1] % 2 else top[:, :1]
         top = np.maximum(top[:, :half], top[:, half : 2 * half])
         np.maximum(top[:, :1], odd, out=top[:, :1])
-    step = np.ldexp(np.ones_like(top), np.frexp(top)[1] - bits)
+    return _in_steps(scores, top)
+
+
+def scores_by_query(
+    read: Callable[[np.ndarray], np.ndarray], rows: np.ndarray, codes: np.ndarray, coef: np.ndarray
+) -> np.ndarray:
+    """(l, k) read(rows) @ coef, rounded as in `tied_where_equal`; codes (l,) are the queries of the rows.
+
+    Each query is read about one of its rows, so that scores far from zero keep their differences.
+    """
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    group = np.empty(len(rows), dtype=np.intp)
+    group[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(rows)))
+    origin = read(rows[order[starts]])
+    origin = 0 * origin if sparse.issparse(origin) else np.array(origin)
+    scores = np.empty((len(rows), coef.shape[1]), dtype=np.result_type(origin, coef))
+    for i in range(0, len(rows), BATCH_ROWS):
+        part = slice(i, i + BATCH_ROWS)
+        scores[part] = (read(rows[part]) - origin[group[part]]) @ coef
+    top = np.maximum.reduceat(np.abs(scores[order]), starts, axis=0)
+    return _in_steps(scores, top[group]) + (origin @ coef)[group]
+
+
+def _in_steps(scores: np.ndarray, top: np.ndarray) -> np.ndarray:
+    """Scores as multiples of the last bit but some of the largest, `top`; in place."""
+    bits = 38 if scores.dtype == np.float64 else 17
+    step = np.ldexp(np.ones_like(top), np.maximum(np.frexp(top)[1] - bits, np.finfo(top.dtype).minexp))
     scores /= step
     np.rint(scores, out=scores)
     scores *= step

@@ -16,7 +16,7 @@ from ..core.preferences import QueryPreferences
 from ..core.queries import Batch
 from ..core.ridge import RidgePath, held_out
 from ..core.statistics import sparse_sums_cancel, target_mean_of
-from .base import HeldOutFold, Model, careful, heavy_queries, tied_where_equal, without_rounding
+from .base import HeldOutFold, Model, careful, heavy_queries, scores_by_query, tied_where_equal, without_rounding
 
 
 @dataclass(frozen=True)
@@ -121,16 +121,20 @@ class Dual:
             if F.beta > 0:  # the mean of y - f over the rows that stay; over all rows both have mean zero
                 u = np.ones(B.shape[:2]) if F.u is None else batch.stack(F.u)
                 left = np.einsum("gl,glkt->gkt", u, held - batch.stack(centred)[:, :, None])
-                held += (left / (F.weight - u.sum(axis=1))[:, None, None])[:, None] + self.target_mean
+                rest = (F.weight - u.sum(axis=1))[:, None, None]  # nothing, to rounding, beside a query to solve anew
+                left = np.divide(left, rest, out=np.zeros_like(left), where=rest > 0)
+                held += left[:, None] + self.target_mean
             scores[batch.rows] = held.reshape(-1, *scores.shape[1:])
         return scores
 
     def _refit(self, fold: HeldOutFold, alphas: np.ndarray) -> np.ndarray:
         """(l, k, t) scores of a fold that cuts a query, or outweighs the rest: one more factorisation."""
         stay = fold.rest(self.F.shape[0])
-        K = self.K[fold.rows] if self.linear else self.K[np.ix_(fold.rows, stay)]
+        read = (lambda rows: self.K[rows]) if self.linear else (lambda rows: self.K[np.ix_(rows, stay)])
         models = self.restrict(stay).models(alphas * fold.factor)
-        return np.stack([K @ model.coef + model.intercept for model in models], axis=1)
+        coef, codes = np.concatenate([model.coef for model in models], axis=1), self.F.queries.codes[fold.rows]
+        scores = scores_by_query(read, fold.rows, codes, coef).reshape(len(codes), len(models), -1)
+        return scores + np.stack([model.intercept for model in models])
 
     def restrict(self, rows: np.ndarray) -> Dual:
         K = self.K[rows] if self.linear else self.K[np.ix_(rows, rows)]

@@ -31,9 +31,9 @@ from ..core.statistics import (
 from ..system.parallel import Scratch, share
 from ..system.progress import numbered
 from ..system.types import ArrayLike, DTypeLike, MatrixLike
-from .base import HeldOutFold, Model, careful, heavy_queries, tied_where_equal, without_rounding
+from .base import HeldOutFold, Model, careful, heavy_queries, scores_by_query, tied_where_equal, without_rounding
 from .cut_query import CutQuery
-from .solved import Solved, check_determined, cholesky_solution, mean_eigenvalue, needs_rows
+from .solved import Solved, check_determined, cholesky_solution, heard_above, mean_eigenvalue, needs_rows
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,8 @@ class Primal:
     def leave_queries_out(self, solved: Solved, alphas: np.ndarray) -> np.ndarray:
         """(m, k, t) scores of these rows by models that never saw their query; `solved` may be of more rows."""
         assert isinstance(self.F, QueryPreferences)
+        if self.dtype == np.float32 and not _fits_single(solved.path, alphas):
+            return replace(self, dtype=np.float64).leave_queries_out(solved, alphas)
         batches, long_rows = self.F.batches(self.features.n_columns), 2 * self.F.queries.batch_rows
         scores = self._leave_short_queries_out([b for b in batches if b.length <= long_rows], solved, alphas)
         long = [HeldOutFold(np.arange(self.F.shape[0])[b.rows]) for b in batches if b.length > long_rows]
@@ -185,7 +187,8 @@ class Primal:
                 if F.beta > 0:  # the mean of y - f over the rows that stay; over all rows both have mean zero
                     own = F.S[batch.queries][:, None, None]
                     gap = np.tile(ybar[batch.queries], len(alphas))[:, None] - level
-                    held -= (own / (sums.weight - own) * gap).astype(self.dtype)
+                    rest = sums.weight - own  # nothing, to rounding, beside a query that is then solved for anew
+                    held -= (np.divide(own, rest, out=np.zeros_like(own), where=rest > 0) * gap).astype(self.dtype)
                 scores[batch.rows] = held.reshape(-1, *scores.shape[1:])
 
         share(work, batches, cost=float(F.shape[0]) * basis.size, label="held-out queries")
@@ -241,7 +244,7 @@ class Primal:
                 sums = self.restrict(fold.rest(self.F.shape[0])).sums
             if alphas.min() == 0:
                 check_determined(0.0, sums, W, self.dtype)
-            solved = Solved.of(sums, W, self.dtype)
+            solved = Solved.of(heard_above(total, sums, self.dtype), W, self.dtype)
             models = [solved.model(alpha * fold.factor) for alpha in alphas]
             scores[fold.rows] = self.scores(fold.rows, models)
         return scores
@@ -269,7 +272,10 @@ class Primal:
             unit, read = PairPreferences(self.F.pair[rows], self.F.shape[1]), self.features.reader(self.X)()
             blocks = [A @ coef for pairs in unit.batches() for A in unit.factor(pairs, read)]
             return np.concatenate(blocks).reshape(len(rows), len(models), -1)
-        return scores_of(models, self.features, self.X, rows, self.dtype)
+        coef = np.concatenate([model.coef for model in models], axis=1).astype(self.dtype)
+        intercept = np.concatenate([model.intercept for model in models]).astype(self.dtype)
+        scores = scores_by_query(self.features.reader(self.X)(), rows, self.F.queries.codes[rows], coef)
+        return (scores + intercept).reshape(len(rows), len(models), -1)
 
     def restrict(self, rows: np.ndarray) -> Primal:
         """The problem of some rows (of some pairs, for explicit pairs); X is not copied."""
@@ -308,6 +314,12 @@ class _Selected:
             return read_rows
 
         return selected
+
+
+def _fits_single(path: RidgePath, alphas: np.ndarray) -> bool:
+    """Whether single precision has room for all that hold-out needs of a path."""
+    values = path.basis, path.d, path.inverse(alphas[alphas + path.d.min(initial=np.inf) > 0]), path.z
+    return all(np.abs(part).max(initial=0.0) < 1e30 for part in values)
 
 
 def _check_determined_without(B: np.ndarray, D: np.ndarray, labels: np.ndarray) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from scipy import linalg
 
 from .. import checks
 from ..core.penalty import gentle, steep, unwhitened, whitened
@@ -87,7 +88,10 @@ def cholesky_solution(sums: Statistics, alpha: float, W: np.ndarray | None = Non
     gram, cross = whitened(sums, W)
     if ill_conditioned(gram, alpha):
         return None
-    return unwhitened(W, solve_shifted(gram, alpha, cross))
+    try:
+        return unwhitened(W, solve_shifted(gram, alpha, cross))
+    except linalg.LinAlgError:  # rounding of the sums is larger than alpha
+        return None
 
 
 def check_determined(alpha: float, sums: Statistics, W: np.ndarray | None, dtype: DTypeLike) -> None:
@@ -95,6 +99,18 @@ def check_determined(alpha: float, sums: Statistics, W: np.ndarray | None, dtype
     if alpha == 0:
         directions = len(sums.gram) if W is None else int(np.count_nonzero(W)) if W.ndim == 1 else W.shape[1]
         checks.check_determined(len(primal(sums, W, dtype).d), directions)
+
+
+def heard_above(total: Statistics, sums: Statistics, dtype: DTypeLike) -> Statistics:
+    """The sums of a part of the rows, without an A'z that is rounding: such a part has no opinion, not a random one."""
+    eps = float(np.finfo(np.dtype(dtype)).eps)
+    limit = 100 * eps * _sizes(sums) + (4 * eps * _sizes(total) if total is not sums else 0.0)
+    return replace(sums, cross=sums.cross * np.any(np.abs(sums.cross) > limit, axis=0))
+
+
+def _sizes(sums: Statistics) -> np.ndarray:
+    """(n, t) ||A|| ||z|| of each column and target, the most that A'z can be."""
+    return np.sqrt(np.maximum(0.0, np.diag(sums.gram)))[:, None] * np.sqrt(np.maximum(0.0, sums.square))
 
 
 def mean_eigenvalue(sums: Statistics, W: np.ndarray | None) -> float:

@@ -156,7 +156,10 @@ class CompletionSums:
         for (Y, BqB, X), g in zip(self.matrices, self.vectors, strict=True):
             Z = np.eye(r) - BqB
             saddle = np.block([[Y, -Z], [-Z, -X]])  # Y, X >= 0 and Z > 0: never singular
-            found.append(linalg.solve(saddle, np.concatenate([g[0], -g[1]]), assume_a="sym").reshape(2, r))
+            unit = 1 / np.sqrt(np.abs(saddle).max(axis=1))  # Y may be large beside X
+            rhs = unit * np.concatenate([g[0], -g[1]])
+            solution = unit * linalg.solve(unit[:, None] * saddle * unit, rhs, assume_a="sym")
+            found.append(solution.reshape(2, r))
         return np.array(found)
 
 

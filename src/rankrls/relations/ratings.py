@@ -7,7 +7,7 @@ An error bar takes what ratings do not explain as noise of variance s^2. Under t
 have the covariance s^2 / alpha times the mean of the pairwise kernel over opponents, P (n, n). The edges, of which L is
 the weighted Laplacian, then leave
 
-    cov(r) = s^2 (alpha P^-1 + L)^-1 = s^2 P (alpha I + L P)^-1,
+    cov(r) = s^2 (alpha P^-1 + L)^-1 = s^2 R (alpha I + R'L R)^-1 R'     with P = R R',
 
 of which ratings, being zero on average, have C cov(r) C with C the projection that takes out the mean.
 """
@@ -17,8 +17,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
+from ..core.symmetric import eigh
 from .edges import Pairwise
 from .relation import Domain
 
@@ -46,7 +47,11 @@ def rating_errors(
     L = (B.T @ sparse.diags_array(u) @ B).toarray()
     residual = y - B @ rating
     noise = float(np.sum(u * residual**2) / np.sum(u))
-    cov = linalg.solve((alpha * np.eye(n) + L @ P).T, P.T, check_finite=False).T
+    d, V = eigh(P)
+    R = V * np.sqrt(np.maximum(d, 0.0))
+    e, U = eigh(R.T @ L @ R)
+    known = np.maximum(e, 0.0) + alpha
+    cov = R @ (U * np.divide(1.0, known, out=np.zeros(n), where=known > 0)) @ (R @ U).T
     cov = cov - cov.mean(axis=0)  # ratings are zero on average: what all share is not uncertain
     cov = cov - cov.mean(axis=1, keepdims=True)
     return np.sqrt(noise * np.maximum(np.diagonal(cov), 0))
