@@ -54,6 +54,13 @@ class Server:
                 if isinstance(fault, int):
                     self.send_error(fault)
                     return
+                if fault == "drip headers":
+                    with suppress(OSError):  # the client hangs up
+                        self.wfile.write(b"HTTP/1.0 200 OK\r\nX-Endless: ")
+                        for _ in range(1000):
+                            self.wfile.write(b"x")
+                            time.sleep(0.01)
+                    return
                 if fault == "corrupt":
                     content = content[:1000] + b"?" + content[1001:]
                 if fault == "ignore range":
@@ -248,6 +255,17 @@ def test_a_server_that_drips_is_given_up(tmp_path, limit):
         with pytest.raises(DownloadError, match=r"sent only \d+ bytes in \d+ seconds"):
             fetched(server.remote(), tmp_path)
         assert len(server.requests) == downloads.RETRIES and time.monotonic() - start < 20
+        server.faults = []
+        assert fetched(server.remote(), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_server_that_drips_headers_is_given_up(tmp_path, limit):
+    limit(stalled_seconds=0.1)
+    with Server(faults=["drip headers"] * 20) as server:
+        start = time.monotonic()
+        with pytest.raises(DownloadError, match=r"had not sent its headers after 0\.2 seconds.*yourself and put it"):
+            fetched(server.remote(), tmp_path)
+        assert len(server.requests) == downloads.RETRIES and time.monotonic() - start < 10
         server.faults = []
         assert fetched(server.remote(), tmp_path).read_bytes() == CONTENT
 

@@ -12,9 +12,11 @@ import http.client
 import json
 import os
 import shutil
+import socket
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -188,9 +190,9 @@ class _response:  # noqa: N801
     def __enter__(self) -> Any:
         headers = {"User-Agent": "rankrls"} | ({"Range": f"bytes={self.start}-"} if self.start else {})
         try:
-            self.response = urllib.request.urlopen(
-                urllib.request.Request(self.url, headers=headers), timeout=limits.stalled_seconds
-            )
+            opener = urllib.request.build_opener(_PromptHTTP, _PromptHTTPS)
+            request = urllib.request.Request(self.url, headers=headers)
+            self.response = opener.open(request, timeout=limits.stalled_seconds)
         except urllib.error.HTTPError as error:
             error.close()
             if error.code == 416 and self.start:  # there is nothing after what we have
@@ -203,6 +205,46 @@ class _response:  # noqa: N801
     def __exit__(self, *_: Any) -> None:
         if self.response is not None:
             self.response.close()
+
+
+class _Prompt(http.client.HTTPConnection):
+    """A connection whose headers must all have come in time: a timeout for each byte would let them drip for ever."""
+
+    def getresponse(self) -> http.client.HTTPResponse:
+        late, sock, seconds = threading.Event(), self.sock, 2 * limits.stalled_seconds
+
+        def hang_up() -> None:
+            late.set()
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(seconds, hang_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            response = super().getresponse()
+        except (OSError, http.client.HTTPException):
+            if not late.is_set():
+                raise
+        finally:
+            timer.cancel()
+        if late.is_set():  # headers that end with the connection look complete
+            raise OSError(f"the server had not sent its headers after {seconds:.3g} seconds")
+        return response
+
+
+class _PromptSecurely(_Prompt, http.client.HTTPSConnection):
+    """The same over TLS."""
+
+
+class _PromptHTTP(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_Prompt, req)
+
+
+class _PromptHTTPS(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_PromptSecurely, req)
 
 
 def _receive(response: HTTPResponse, file: BinaryIO, start: int, label: str) -> None:
