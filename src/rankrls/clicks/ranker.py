@@ -261,7 +261,7 @@ def _in_deviations(ranker: RankRLS, shown: _Shown, fit: dict[str, np.ndarray]) -
 def _matrix(X: Matrix) -> np.ndarray:
     if sparse.issparse(X):
         check_memory(2 * 8 * X.shape[0] * X.shape[1], f"{X.shape[1]} features beside positions", "use fewer features")
-        return X.toarray()
+        return np.asarray(X.toarray())  # type: ignore[union-attr]
     return np.asarray(X, dtype=np.float64)
 
 
