@@ -13,11 +13,11 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 
 from .core.queries import Queries
 from .core.statistics import Statistics
-from .system.frames import as_column, as_frame, is_missing, names, without
+from .system.frames import as_column, as_frame, gaps_and_text, is_missing, names, without
 from .system.types import ArrayLike, Ids, Matrix, MatrixLike
 
 NO_FEATURES = "Judgments without features cannot be learned from: join the features of their documents to them"
@@ -331,7 +331,7 @@ def unreadable(error: ValueError, X: Matrix) -> ValueError:
         return ValueError(f"{text} {NO_FEATURES}")
     if "NaN" not in text and "could not convert" not in text:
         return error
-    found = _gaps_and_text(X)
+    found = gaps_and_text(X)
     if not found:
         return error
     more = f" and {len(found) - 5} more" if len(found) > 5 else ""
@@ -339,23 +339,6 @@ def unreadable(error: ValueError, X: Matrix) -> ValueError:
         f"{text.splitlines()[0].rstrip('.')}. Columns {', '.join(found[:5])}{more} hold missing values or text: put "
         "rankrls.TableEncoder() before the ranker in a pipeline, which turns them into numbers"
     )
-
-
-def _gaps_and_text(X: Any) -> list[str]:
-    """The columns of X that have missing values, and how many, or text."""
-    if sparse.issparse(X):  # without filling it in
-        X = X.tocoo()
-        columns, counts = np.unique(X.col[is_missing(X.data)], return_counts=True)
-        return [f"{j} ({n} missing)" for j, n in zip(columns.tolist(), counts.tolist(), strict=True)]
-    labels = names(X) or list(range(np.shape(X)[1] if np.ndim(X) == 2 else 0))
-    column = lambda j: X.iloc[:, j] if hasattr(X, "iloc") else X[labels[j]] if names(X) else np.asarray(X)[:, j]
-    found = []
-    for j, label in enumerate(labels):
-        values = np.asarray(column(j))
-        n = int(is_missing(values).sum())
-        if n or values.dtype.kind in "OUS":
-            found.append(f"{label!r} ({n} missing)" if n else f"{label!r} (text)")
-    return found
 
 
 def check_signs(positive: Any, n: int, names: Sequence[str] | None) -> np.ndarray | None:

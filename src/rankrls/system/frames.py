@@ -99,3 +99,20 @@ def is_missing(values: np.ndarray) -> np.ndarray:
 
 def _is_na(value: object) -> bool:
     return type(value).__name__ == "NAType"  # comparing pandas' NA with anything gives NA again
+
+
+def gaps_and_text(X: Any) -> list[str]:
+    """The columns of X that have missing values, and how many, or text."""
+    if sparse.issparse(X):  # without filling it in
+        X = X.tocoo()
+        columns, counts = np.unique(X.col[is_missing(X.data)], return_counts=True)
+        return [f"{j} ({n} missing)" for j, n in zip(columns.tolist(), counts.tolist(), strict=True)]
+    labels = names(X) or list(range(np.shape(X)[1] if np.ndim(X) == 2 else 0))
+    column = lambda j: X.iloc[:, j] if hasattr(X, "iloc") else X[labels[j]] if names(X) else np.asarray(X)[:, j]
+    found = []
+    for j, label in enumerate(labels):
+        values = np.asarray(column(j))
+        n = int(is_missing(values).sum())
+        if n or values.dtype.kind in "OUS":
+            found.append(f"{label!r} ({n} missing)" if n else f"{label!r} (text)")
+    return found
