@@ -20,7 +20,6 @@ means.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -32,10 +31,9 @@ from ..system.parallel import share
 from .levels import Levels, Ties
 from .means import GroupMeans, Piece, Read, Rows
 from .queries import Batch, Queries
-from .weighting import Weighting
+from .weighting import Weighting, others_of
 
 BATCH_CELLS = 1 << 20  # cells of a batch that two threads can hold in the cache
-ONE_COPY = 1e-3  # nearer to one than this, the weight of a query less one has lost digits
 
 
 class QueryPreferences(LinearOperator):
@@ -78,12 +76,14 @@ class QueryPreferences(LinearOperator):
         self.ties: Ties | None = None
         self.within: np.ndarray | None = None  # (m,) needed only if some items tie
         if y is None:
-            self.weighting = Weighting.ties_included(weighting, self.beta, self.S, self._others(weighting))
+            self.weighting = Weighting.ties_included(weighting, self.beta, self.S, others_of(self.S, queries, weights))
         else:
             levels = Levels.of(queries, y, weights)
             self.weighting = Weighting(weighting, self.beta, levels.query, levels.weight, q)
             self.ties = Ties.of(levels, q)
         self.between = np.sqrt(self.weighting.between2 if between2 is None else between2)  # (q,)
+        self.shares = self.S / self.S.sum() * self.between**2  # (q,) of a query's spread in the mean square of F V
+        self.level = np.sqrt(q * self.shares)  # (q,) of its rounding, were all queries like it
         if self.ties is not None:
             within = np.where(levels.size > 1, np.sqrt(self.weighting.within2), self.between[levels.query])
             self.within = within[levels.level]
@@ -91,29 +91,10 @@ class QueryPreferences(LinearOperator):
             self.n_pairs -= int((levels.size * (levels.size - 1) // 2).sum())
         self.means = GroupMeans(queries, weights, self.S, self.ties)
 
-    def _others(self, weighting: str) -> np.ndarray | None:
-        """(q,) S - 1 with all its digits, where weights of about one copy together are to count as one query."""
-        if self.u is None or weighting != "queries":
-            return None
-        others = self.S - 1
-        for q in np.flatnonzero(np.abs(others) < ONE_COPY):
-            others[q] = math.fsum([-1.0, *self.u[self.queries.rows(int(q))]])
-        return others
-
     @property
     def weight(self) -> float:
         """The total weight of all items."""
         return float(self.S.sum())
-
-    @cached_property
-    def shares(self) -> np.ndarray:
-        """(q,) what a spread of 1 in a query adds to the mean square of F V over all items."""
-        return self.S / self.weight * self.between**2
-
-    @cached_property
-    def level(self) -> np.ndarray:
-        """(q,) how much of a query's rounding the root mean square of F V may have, were all queries like it."""
-        return np.sqrt(len(self.queries) * self.shares)
 
     def restrict(self, rows: np.ndarray) -> QueryPreferences:
         """The preferences among some of the items."""
@@ -195,10 +176,8 @@ class QueryPreferences(LinearOperator):
         return out
 
     def _rmatmat(self, V: np.ndarray) -> np.ndarray:
-        if self.s is None:
-            return self._matmat(V)
-        s = self.s[:, None]  # F = Q diag(s) with Q symmetric
-        return s * self._matmat(V / s)
+        s = 1.0 if self.s is None else self.s[:, None]  # F = Q diag(s) with Q symmetric
+        return self._matmat(V) if self.s is None else s * self._matmat(V / s)
 
     def _rmatvec(self, v: np.ndarray) -> np.ndarray:
         return self._rmatmat(np.reshape(v, (-1, 1)))

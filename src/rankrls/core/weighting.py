@@ -19,12 +19,17 @@ of S_j (S - S_j) / 2, and c S is computed, never c.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from .queries import Queries
+
 WEIGHTINGS = ("pairs", "queries", "items")
+
+ONE_COPY = 1e-3  # a query whose weight is nearer to one than this has lost digits of its weight less one
 
 
 @dataclass(frozen=True)
@@ -101,3 +106,13 @@ class Weighting:
 
     def _by_query(self, v: np.ndarray) -> np.ndarray:
         return np.bincount(self.query, weights=v, minlength=self.n_queries)
+
+
+def others_of(S: np.ndarray, queries: Queries, u: np.ndarray | None) -> np.ndarray | None:
+    """(q,) S - 1 with all its digits, from the weights u of the items; None where there are none."""
+    if u is None:
+        return None
+    others = S - 1
+    for q in np.flatnonzero(np.abs(others) < ONE_COPY):
+        others[q] = math.fsum([-1.0, *u[queries.rows(int(q))]])
+    return others
