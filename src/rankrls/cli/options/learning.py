@@ -83,6 +83,7 @@ PARAMETERS = [
     Parameter("fidelities", numbers, "F,...", "transductive: values of fidelity to choose from", "from the data"),
     Parameter("n_basis", auto_or(int), "N", "pursuit: basis functions, or features", "auto"),
     Parameter("max_basis", int, "N", "pursuit: largest number that --n-basis auto tries", "100"),
+    Parameter("view_weights", numbers, "W,...", "pursuit: how much each view counts", "all alike"),
     Parameter("shared_basis", yes_or_no, "YES|NO", "pursuit: whether views choose together", "no"),
     Parameter("backfit", yes_or_no, "YES|NO", "pursuit: whether coefficients are refitted at every step", "yes"),
     Parameter("effort", word_or_number, "WORK", "auto: fast, normal, best, or seconds to spend", "normal"),
