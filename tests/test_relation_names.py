@@ -213,7 +213,7 @@ def test_objects_may_be_known_by_their_ids_only(league, tmp_path):
     _, games = league
     named = np.unique(games[["winner", "loser"]])
     one_hot = pd.DataFrame(np.eye(len(named)), index=named).rename(columns=str)
-    expected = ConditionalRankRLS(1.0, pairwise="sum").fit_edges(one_hot, games, **ENDS)
+    expected = ConditionalRankRLS(1.0, pairwise="sum", tol=1e-10).fit_edges(one_hot, games, **ENDS)
     for ids in (None, "ids"):
         model = ConditionalRankRLS(1.0, pairwise="sum").fit_edges(ids, games, **ENDS)
         assert_allclose(model.rating().sort_index(), expected.rating().sort_index(), atol=1e-6)
@@ -222,10 +222,9 @@ def test_objects_may_be_known_by_their_ids_only(league, tmp_path):
         )
     save(model, tmp_path / "m.rankrls")
     assert load(tmp_path / "m.rankrls").probability("player 1", "player 2") == model.probability("player 1", "player 2")
-    found = ConditionalRankRLS(1.0, pairwise="sum").evaluate(None, games, **ENDS, date="date")
-    assert_allclose(
-        found["time"], ConditionalRankRLS(1.0, pairwise="sum").evaluate(one_hot, games, **ENDS, date="date")["time"]
-    )
+    model = ConditionalRankRLS(1.0, pairwise="sum", solver="cg")  # ties that rounding breaks, it breaks alike
+    found, same = (model.evaluate(objects, games, **ENDS, date="date") for objects in (None, one_hot))
+    assert_allclose(found["time"], same["time"])
     with pytest.raises(ValueError, match='set pairwise="sum", or pass features'):
         ConditionalRankRLS(1.0).fit_edges(None, games, **ENDS)
     shop = ConditionalRankRLS(1.0, pairwise="sum", loss="regression").fit_edges(

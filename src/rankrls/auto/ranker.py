@@ -247,7 +247,7 @@ class AutoRanker(Ranker):
     def _plan(self) -> FitPlan:
         return FitPlan.of(self.effort, self.candidates, self.scoring, seed_of(self.random_state), self.relative)
 
-    def _learned_rows(self, X: Any, y: Any, qid: Any) -> Any:
+    def _learned_rows(self, X: Any, y: Any, qid: Ids) -> Any:
         """Checked rows, and labels if any; text, categories, dates and truth values become numbers."""
         self.encoder_ = TableEncoder() if _has_text(X) else None
         if self.encoder_ is not None:
@@ -300,7 +300,7 @@ class AutoRanker(Ranker):
             raise TypeError("the model was fitted on dense rows: call X.toarray()")
         return self._scores(self.columns_.scores(X, queries, np.float64 if len(X) <= DOUBLE_ROWS else np.float32))
 
-    def _rows_of(self, X: Any, qid: Any = None) -> Any:
+    def _rows_of(self, X: Any, qid: Ids = None) -> Any:
         """Checked rows, as numbers."""
         encoder = getattr(self, "encoder_", None)  # which models of the first version do not have
         if encoder is not None:

@@ -248,7 +248,7 @@ def rows_of(query: np.ndarray, document: np.ndarray, qid: object, doc_ids: objec
     return np.array([place.get(key, -1) for key in keys], dtype=np.intp)
 
 
-def _texts(values: Any) -> np.ndarray:
+def _texts(values: ArrayLike) -> np.ndarray:
     return np.array([str(value) for value in np.asarray(values).tolist()])
 
 

@@ -200,7 +200,9 @@ class TransductiveRankRLS(TransductiveUpdates):
             self._kept = None
             return self._store(*blocks.fit(self))
 
-    def _fit_rows(self, X: Any, y: Any, qid: Any, sample_weight: Any, *, more_to_come: bool = False) -> Self:
+    def _fit_rows(
+        self, X: Any, y: ArrayLike | None, qid: Ids, sample_weight: ArrayLike | None, *, more_to_come: bool = False
+    ) -> Self:
         self._check_params()
         with self._attempt():
             rows = PartlyScored.of(self, X, y, qid, sample_weight)

@@ -109,7 +109,9 @@ class TransductiveUpdates(Ranker):
             gone = PartlyScored.of(self, X, y, qid, sample_weight, fresh=False)
             return self._again(_without(before, gone))
 
-    def _fit_rows(self, X: Any, y: Any, qid: Any, sample_weight: Any, *, more_to_come: bool = False) -> Self:
+    def _fit_rows(
+        self, X: Any, y: ArrayLike | None, qid: Ids, sample_weight: ArrayLike | None, *, more_to_come: bool = False
+    ) -> Self:
         raise NotImplementedError
 
     def _rows_so_far(self) -> PartlyScored:
