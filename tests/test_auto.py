@@ -13,11 +13,12 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankrls import AutoRanker, ColumnMaps, PairScreen, RankRLS, cross_fit, export, kernels, load, save, stack_weights
-from rankrls.auto.candidates import MAKE, Common, linear
+from rankrls.auto.candidates import MAKE, Common, scores
 from rankrls.auto.crossfit import CrossFit, CrossFitJudge, Folds, fit_on_all
 from rankrls.auto.effort import EFFORTS
 from rankrls.auto.elsewhere import DrawQueries
-from rankrls.auto.rows import ALPHAS, AutoRows, solve, unit
+from rankrls.auto.kernelmap import JITTER, KernelMap
+from rankrls.auto.rows import ALPHAS, AutoRows, Penalised, solve
 from rankrls.auto.screen import best_pairs, pair_lift
 from rankrls.auto.stack import stack
 from rankrls.blocks.block import Block
@@ -25,7 +26,7 @@ from rankrls.cli import main
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
 from rankrls.datasets import RankingData, dump_letor, make_search
-from rankrls.estimators.learned_metric import gradients
+from rankrls.estimators.ranking.learned_metric import gradients
 from rankrls.metrics import get_metric
 from rankrls.system.limits import limited
 
@@ -79,7 +80,52 @@ def test_missing_values_get_the_median_and_a_column_of_their_own():
     assert N[1, 0] == 0 and N[1, 1] > 0 and not N[[0, 2, 3], 1].any()
 
 
+def test_raw_columns_are_standardised_values_and_stay_finite():
+    X = np.array([[1.0, 1e300], [np.nan, -1e300], [3.0, 0.0], [8.0, 2.0]])
+    maps = ColumnMaps(relative=False, raw=True).fit(X)
+    raw = maps.transform(X)[:, maps.n_scores_ :]
+    assert list(maps.get_feature_names_out()[maps.n_scores_ :]) == ["raw x0", "raw x1"]
+    assert raw[1, 0] == 0 and np.isfinite(raw).all()
+    assert_allclose(raw[[0, 2, 3], 0], ([1, 3, 8] - np.mean([1, 3, 8])) / np.std([1, 3, 8]))
+    assert_allclose(raw[:, 1], [np.sqrt(2), -np.sqrt(2), 0, 0], atol=1e-12)
+
+
 # ---------------------------------------------------------------- parts against oracles
+
+
+def test_distances_of_codes_are_those_of_columns_between_whole_numbers():
+    rng = np.random.default_rng(0)
+    N, weights = rng.uniform(-3, 3, size=(40, 3)), np.array([1.0, 0.5, 2.0])
+    near = KernelMap.of(N, weights, 10, cut=True, rng=np.random.default_rng(0))
+    whole = KernelMap.of(np.round(N), weights, 10, cut=True, rng=np.random.default_rng(0))
+    rows = np.sort(np.random.default_rng(0).choice(40, 10, replace=False))
+    exact = lambda A: np.abs(A[:, None] - A[rows]) @ weights
+    assert_allclose(-whole.width * np.log(whole(np.round(N))), exact(np.round(N)), atol=1e-5)
+    gap = exact(N) + near.width * np.log(near(N))
+    assert gap.min() > -1e-5 and gap.max() < 2 * 0.25 * weights.sum()
+    C = near.penalty()
+    assert_allclose(C.T @ C - JITTER * np.eye(10), near(N[rows]), atol=1e-5)
+
+
+def test_coefficients_minimise_the_penalised_loss():
+    X, y, qid = interactions(12, documents=7)
+    rows = AutoRows(X.astype(np.float32), y, Queries.of(qid), np.linspace(1, 2, len(y)))
+    e = y - X[:, 0]
+    assert_allclose(rows.gradient(e), rows.F.T @ (rows.F @ e), atol=1e-12)
+    sums, C = rows.sums(rows.N), np.triu(np.random.default_rng(0).normal(size=(8, 8))) + 3 * np.eye(8)
+    scale = np.array([1.0, 0.5, 0.0, 2.0, 1.0, 0.0, 1.0, 1.0])
+    used = np.flatnonzero(scale)
+    for penalty, kept, K in (
+        (None, slice(None), np.eye(8)),
+        (scale, used, np.diag(1 / scale[used] ** 2)),
+        (C, slice(None), C.T @ C),
+    ):
+        unit = Penalised.of(sums, penalty).unit
+        path = solve(sums, ALPHAS, penalty)
+        for alpha, found in zip(ALPHAS, path.T, strict=True):
+            gram, cross = sums.gram[kept][:, kept], sums.cross[kept, 0]
+            assert_allclose(found[kept], np.linalg.solve(gram + alpha * unit * K, cross), rtol=1e-6, atol=1e-9)
+            assert_allclose(solve(sums, alpha, penalty), found, rtol=1e-6, atol=1e-9)
 
 
 def test_pair_lift_is_energy_over_its_mean_under_random_signs():
@@ -118,17 +164,18 @@ def test_the_stack_is_non_negative_ridge_regression_on_pairs():
 
 def test_sums_of_a_split_are_those_of_its_training_rows():
     X, y, qid = interactions(12, documents=7)
-    N = ColumnMaps().fit_transform(X, qid=qid).astype(np.float32)
-    rows = AutoRows(N, y, Queries.of(qid))
+    columns = ColumnMaps(raw=True).fit(X, qid=qid)
+    rows = AutoRows(columns.transform(X, qid=qid).astype(np.float32), y, Queries.of(qid))
     folds = Folds.deal(rows.queries, 3, np.random.default_rng(0))
-    common = Common(rows, np.arange(16) % 8, EFFORTS["fast"], 0, 50, [folds.rows(f) for f in range(3)])
+    common = Common(rows, columns, EFFORTS["fast"], 0, 50, [folds.rows(f) for f in range(3)])
     study = CrossFit(common, folds, CrossFitJudge(get_metric("ndcg@10"), y, folds))
     for split in study.splits:
-        found, refitted = linear(split).sums, split.rows.sums(split.rows.N)
+        N = split.rows.N[:, :16]
+        found, refitted = scores(split).sums, split.rows.sums(N)
         assert_allclose(found.gram, refitted.gram, rtol=1e-4, atol=1e-4 * np.abs(refitted.gram).max())
         assert found.n_pairs == refitted.n_pairs
-        coef = RankRLS(ALPHAS[5] * unit(refitted), weighting="items", tied_pairs=False, scale=None)
-        coef = coef.fit(split.rows.N.astype(float), split.rows.y, qid=split.rows.queries.codes).coef_
+        coef = RankRLS(ALPHAS[5] * Penalised.of(refitted).unit, weighting="items", tied_pairs=False, scale=None)
+        coef = coef.fit(N.astype(float), split.rows.y, qid=split.rows.queries.codes).coef_
         assert_allclose(solve(found, ALPHAS[5]), coef, rtol=1e-3, atol=1e-4 * np.abs(coef).max())
 
 
@@ -167,7 +214,7 @@ def test_held_out_scores_are_honest(fitted):
 def test_the_leaderboard_holds_every_candidate(fitted):
     board = fitted[0].leaderboard_
     assert board[0]["candidate"] in ("fine", "adaptive")
-    assert {entry["candidate"] for entry in board} == {"linear", "additive", "adaptive", "fine"}
+    assert {entry["candidate"] for entry in board} == {"linear", "scores", "additive", "adaptive", "fine"}
     assert_allclose(sum(entry["weight"] for entry in board), 1)
     assert all(entry["error"] > 0 and entry["size"] > 0 for entry in board)
 
@@ -239,7 +286,7 @@ def test_an_interruption_keeps_what_was_tried(monkeypatch):
     def stop(split):
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(candidates.MAKE, "additive", stop)
+    monkeypatch.setitem(candidates.MAKE, "scores", stop)
     X, y, qid = interactions(20, documents=10)
     with pytest.warns(UserWarning, match="interrupted.*linear"):
         model = AutoRanker(effort="fast").fit(X, y, qid=qid)
@@ -256,17 +303,17 @@ def test_an_interruption_of_the_final_model_keeps_its_parts(monkeypatch):
 
     monkeypatch.setattr(fitting, "fit_on_all", stop)
     X, y, qid = interactions(20, documents=10)
-    with pytest.warns(UserWarning, match="final model is without fine"):
+    with pytest.warns(UserWarning, match="final model leaves out fine"):
         model = AutoRanker(effort="fast").fit(X, y, qid=qid)
     assert "fine" not in [part.name for part in model.parts_] and model.predict(X, qid).std() > 0
 
 
 def test_seconds_that_are_too_few_leave_the_linear_candidate():
     X, y, qid = interactions(20, documents=10)
-    with pytest.warns(UserWarning, match="not enough to try additive"):
+    with pytest.warns(UserWarning, match="not enough to try scores"):
         model = AutoRanker(effort=1e-9).fit(X, y, qid=qid)
     assert [entry["candidate"] for entry in model.leaderboard_] == ["linear"]
-    with pytest.raises(ValueError, match="seconds to spend, and positive"):
+    with pytest.raises(ValueError, match="seconds to spend and must be positive"):
         AutoRanker(effort=0).fit(X, y, qid=qid)
 
 
@@ -415,8 +462,18 @@ def test_onnx_scores_as_predict_does(relative):
         assert_allclose(alone, model.predict(new[:10]), atol=1e-10)
 
 
+def test_onnx_graphs_hold_pairs_of_ramps():
+    onnxruntime = pytest.importorskip("onnxruntime")
+    X, qid = np.random.default_rng(0).normal(size=(600, 3)), np.arange(600) // 10
+    y = ((X[:, 0] > 0.3) & (X[:, 1] > -0.2)).astype(float)
+    model = AutoRanker(relative=False, candidates=["fine"]).fit(X, y, qid=qid)
+    assert any(len(part.map.fine_pairs) for part in model.parts_)
+    session = onnxruntime.InferenceSession(export.to_onnx(model).SerializeToString())
+    assert_allclose(session.run(None, {"X": X})[0], model.predict(X, qid), atol=1e-10)
+
+
 def test_formats_of_weights_point_to_onnx(fitted):
-    with pytest.raises(ValueError, match="take ONNX"):
+    with pytest.raises(ValueError, match="use ONNX"):
         export.to_json(fitted[0])
 
 
@@ -459,8 +516,8 @@ def test_sums_are_over_all_rows_elsewhere_and_all_else_is_learned_from_a_sample(
         start=drawn(Block(X[:0], y[:0, None], qid[:0])),
     )
     assert len(sample.block) == 200 and (np.bincount(sample.block.qid)[np.unique(sample.block.qid)] == 10).all()
-    N = model.columns_.transform(X, qid=qid)
-    part, sums = model.parts_[0], AutoRows(N.astype(np.float32), y, Queries.of(qid)).sums(N.astype(np.float32))
+    N = model.columns_.transform(X, qid=qid).astype(np.float32)
+    part, sums = model.parts_[0], AutoRows(N, y, Queries.of(qid)).sums(np.ascontiguousarray(N[:, 16:]))
     paths = np.stack([solve(sums, alpha) for alpha in ALPHAS])
     assert np.abs(paths - part.coef).max(axis=1).min() < 1e-4 * np.abs(part.coef).max()
     with pytest.raises(ValueError, match="read only once"):
@@ -494,7 +551,7 @@ def test_a_pair_is_a_query_of_two():
     margins = y[pairs[:, 0]] - y[pairs[:, 1]]
     model = AutoRanker(relative=False, candidates=["linear"])
     model.fit_pairs(X, pairs, margins, weights=np.full(len(pairs), 2.0))  # 2 / items of the query
-    N = model.columns_.transform(X)
+    N = model.columns_.transform(X)[:, 8:]
     energy = ((N[pairs[:, 0]] - N[pairs[:, 1]]) ** 2).sum() / (2 * len(pairs))
     direct = [RankRLS(alpha * energy, scale=None).fit_pairs(N, pairs, margins).coef_ for alpha in ALPHAS]
     coef = model.parts_[0].coef
@@ -502,7 +559,7 @@ def test_a_pair_is_a_query_of_two():
     found = AutoRanker(effort="fast").fit_pairs(X, pairs, qid=qid)
     assert {pair["columns"] for pair in found.interactions_[:1]} <= {("x0", "x1"), ("x2", "x3")}
     assert found.scoring_ == "pairwise_accuracy" and found.cv_score_ > 0.6
-    with pytest.raises(ValueError, match="too few: give at least 6"):
+    with pytest.raises(ValueError, match="too few: pass at least 6"):
         AutoRanker().fit_pairs(X, pairs[:3])
 
 
@@ -513,7 +570,7 @@ def test_command_line(tmp_path, capsys):
     assert (
         main(["train", str(tmp_path / "data.txt"), "-o", model, "--method", "auto", "--effort", "fast", "--quiet"]) == 0
     )
-    assert "4 candidates stacked" in capsys.readouterr().out
+    assert "5 candidates stacked" in capsys.readouterr().out
     assert main(["predict", model, str(tmp_path / "data.txt"), "-o", str(scores), "--quiet"]) == 0
     assert_allclose(np.loadtxt(scores), load(model).predict(X, qid), atol=1e-4)
     assert main(["cv", str(tmp_path / "data.txt"), "--method", "auto", "--effort", "fast", "--quiet"]) == 0
@@ -522,4 +579,4 @@ def test_command_line(tmp_path, capsys):
     assert main(["export", model, "--to", "onnx", "-o", onnx]) == 0
     words = ["--method", "auto", "--effort", "1e-9", "--quiet"]
     assert main(["train", str(tmp_path / "data.txt"), "-o", model, *words]) == 0
-    assert "not enough to try additive" in capsys.readouterr().err
+    assert "not enough to try scores" in capsys.readouterr().err

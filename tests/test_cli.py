@@ -133,7 +133,10 @@ def test_every_parameter_of_every_estimator_is_an_option():
         (["train", "train.txt", "-o", "m", "--kernel", "rbv"], "unknown kernel 'rbv'"),
         (["train", "train.txt", "-o", "m", "--scoring", "ndgc"], "ndgc"),
         (["train", "-", "-", "-o", "m"], "standard input (-) can be read only once"),
-        (["train", "train.txt", "-o", "m", "--sparse", "--scale", "minmax"], "--scale minmax would fill sparse rows"),
+        (
+            ["train", "train.txt", "-o", "m", "--sparse", "--scale", "minmax"],
+            "--scale minmax would make sparse rows dense",
+        ),
         (["train", "bad.txt", "-o", "m"], "bad.txt, line 2: "),
         (["train", "zero.txt", "-o", "m"], "pass --zero-based"),
         (["train", "null.txt", "-o", "m"], "2 values of features are missing (NULL or empty): --missing 0"),
@@ -144,15 +147,15 @@ def test_every_parameter_of_every_estimator_is_an_option():
         ),
         (["train", "t.csv", "-o", "m", "--label", "z"], "t.csv has no column 'z'; it has label, qid, a, b"),
         (["train", "short.csv", "-o", "m"], "short.csv, line 3: 1 values, but the header names 3"),
-        (["train", "nolabel.csv", "-o", "m"], "nolabel.csv has no column 'label' or 'y': name it by --label"),
+        (["train", "nolabel.csv", "-o", "m"], "nolabel.csv has no column 'label' or 'y': name it with --label"),
         (["train", "twice.csv", "-o", "m"], "twice.csv has several columns named 'a'"),
         (["train", "empty.csv", "-o", "m"], "empty.csv is empty"),
         (["predict", "train.txt", "train.txt"], "train.txt is not a model file"),
         (["predict", "-", "-"], "standard input (-) can be read only once"),
-        (["evaluate", "train.txt", "bad.txt"], "bad.txt, score 1: 'nonsense here' is not one number per line"),
-        (["evaluate", "train.txt", "one.scores"], "one.scores has 1 scores, train.txt has"),
+        (["evaluate", "train.txt", "bad.txt"], "bad.txt, score 1: 'nonsense here' is neither a single number"),
+        (["evaluate", "train.txt", "one.scores"], "one.scores has 1 scores, but train.txt has"),
         (["evaluate", "train.txt", "odd.run"], "odd.run, line 1: train.txt has no document 'X' in query 'q'"),
-        (["cv", "train.txt", "--alpha", "1"], "with --alpha (or --n-basis) given there is no curve"),
+        (["cv", "train.txt", "--alpha", "1"], "with --alpha (or --n-basis) there is no curve"),
         (["cv", "train.txt", "--plot", "curve.xyz"], "curve.xyz: the name must end in .png, .svg or .pdf"),
     ],
 )
@@ -186,7 +189,7 @@ def test_debug_shows_where_an_error_comes_from(folder):
 def test_what_should_not_happen_is_one_line_too(folder, monkeypatch, capsys):
     monkeypatch.setattr("rankrls.cli.learning.make", lambda *_: {}["x"])
     assert main(["train", "train.txt", "-o", "m"]) == 2
-    assert "KeyError: 'x'; this should not happen, --debug shows where" in capsys.readouterr().err
+    assert "KeyError: 'x'; this should not happen, --debug shows where it did" in capsys.readouterr().err
 
 
 def test_an_interruption_is_quiet_and_leaves_nothing(folder, monkeypatch, capsys):
@@ -306,7 +309,7 @@ def test_several_files_are_one_set(run, capsys):
     assert main(["train", "a.txt", "a.txt", "-o", "m"]) == 0
     assert "is in a.txt" not in capsys.readouterr().err  # the same file twice is what was asked for
     assert main(["train", "a.txt", "train.txt", "-o", "m"]) == 0
-    assert "is in a.txt and in train.txt: it is taken as one query" in capsys.readouterr().err
+    assert "is in a.txt and in train.txt: both parts count as one query" in capsys.readouterr().err
 
 
 def test_files_of_different_width_are_widened(run):
@@ -339,7 +342,7 @@ def test_bad_lines_can_be_left_out(run, capsys):
     assert "left out 2 unreadable lines" in capsys.readouterr().err
     assert main(["predict", "m", "bad.txt", "--skip-bad-lines"]) == 0
     printed = capsys.readouterr()
-    assert printed.out.count("\n") == 2 and "left out 1 unreadable line, without a score" in printed.err
+    assert printed.out.count("\n") == 2 and "left out 1 unreadable line, which got no score" in printed.err
     assert "left out 1 unreadable line" in run("convert", "bad.txt", "good.txt", "--skip-bad-lines")
 
 
@@ -420,11 +423,13 @@ def test_a_model_meets_other_data(run):
     Path("wide.txt").write_text("0 qid:1 1:1 13:1\n")
     assert "wide.txt, line 1: feature 13" in run("predict", "m.rankrls", "wide.txt", code=2)
     Path("narrow.csv").write_text("qid,a\n1,2\n")
-    assert "narrow.csv has 1 feature, the model was trained on 12" in run("predict", "m.rankrls", "narrow.csv", code=2)
+    assert "narrow.csv has 1 feature, but the model was trained on 12" in run(
+        "predict", "m.rankrls", "narrow.csv", code=2
+    )
     Path("narrow.txt").write_text("0 qid:1 1:1\n")
     assert run("predict", "m.rankrls", "narrow.txt").count("\n") == 1
     rankrls.save(rankrls.ConditionalRankRLS(1.0).fit(np.eye(4), np.arange(16.0).reshape(4, 4)), "pairs.rankrls")
-    assert "objects given objects" in run("predict", "pairs.rankrls", "test.txt", code=2)
+    assert "model of relations" in run("predict", "pairs.rankrls", "test.txt", code=2)
 
 
 # ---------------------------------------------------------------- evaluate
@@ -494,7 +499,9 @@ def test_runs_may_leave_documents_out(run, capsys):
     assert main(["evaluate", "test.txt", "run", "--metrics", "pairwise_accuracy", "--json"]) == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out)["metrics"]["pairwise_accuracy"]["mean"] == [1]
-    assert f"run leaves out {len(lines) - len(kept)} of {len(lines)} documents, which count as last" in printed.err
+    assert (
+        f"run has no score for {len(lines) - len(kept)} of {len(lines)} documents, which are ranked last" in printed.err
+    )
 
 
 def test_rows_without_label_and_negative_ones(run, capsys):
@@ -622,7 +629,7 @@ def test_export_to_onnx(run, monkeypatch):
         np.testing.assert_allclose(scores, np.loadtxt("scores"), rtol=1e-5, atol=1e-5)
     assert "--dtype goes with --to onnx" in run("export", "m.rankrls", "--to", "json", "--dtype", "float32", code=2)
     monkeypatch.setattr("rankrls.cli.export.sys.stdout.isatty", lambda: True, raising=False)
-    assert "give -o model.onnx" in run("export", "m.rankrls", "--to", "onnx", code=2)
+    assert "pass -o model.onnx" in run("export", "m.rankrls", "--to", "onnx", code=2)
     monkeypatch.setitem(sys.modules, "onnx", None)
     assert "pip install 'rankrls[onnx]'" in run("export", "m.rankrls", "--to", "onnx", "-o", "x", code=2)
 

@@ -89,6 +89,13 @@ def test_judgments_from_clicks_and_back(files, capsys):
     assert "clicks, positions 1 to 10\nwrote" in capsys.readouterr().out
     log = clicks.simulate(DATA.y, DATA.qid, scores=-DATA.X[:, 0], swaps=0.3, sessions=30, random_state=0)
     assert_allclose(np.sort(clicks.read_judgments("found.csv").rating), np.sort(clicks.from_clicks(log).rating))
+    assert run("judgments", "clicks.csv", "-o", "naive.csv", "--click-method", "naive") == 0
+    naive = clicks.from_clicks(log, method="naive")
+    assert_allclose(np.sort(clicks.read_judgments("naive.csv").rating), np.sort(naive.rating))
+    assert run("judgments", "clicks.csv", "-o", "found.qrels") == 2
+    assert "round or grade them first" in capsys.readouterr().err
+    assert run("judgments", "clicks.csv", "-o", "found.qrels", "--grades", 4) == 0
+    assert set(clicks.read_judgments("found.qrels").rating) == {0, 1, 2, 3}
     assert run("judgments", "judged.csv", "-o", "judged.qrels") == 0
     assert run("judgments", "judged.qrels", "-o", "again.csv", "--json") == 0
     first, again = (clicks.read_judgments(name) for name in ("judged.csv", "again.csv"))
@@ -133,7 +140,7 @@ def test_pairs_that_must_hold_and_pairs_alone(files, capsys):
         ([["q0000", "d0", "d1", "much"]], "'much' in column 'margin' is not a number"),
         (
             [["q0000", "d0", "d1", ""], ["q0000", "d1", "d0", ""]],
-            "pair 2 prefers 'd1' to 'd0', and pair 1 the opposite",
+            "pair 2 prefers 'd1' to 'd0', but pair 1 says the opposite",
         ),
         ([], "pairs.csv has no pairs"),
     ],
@@ -182,15 +189,17 @@ def test_clicks_on_tables_with_text(files, capsys):
 def test_logs_that_tell_nothing(files, capsys):
     write("blind.csv", ["query", "document", "clicked"], [["q0000", "d0", 1]])
     assert run("train", "rows.csv", "--clicks", "blind.csv", "-o", "m") == 2
-    assert "no column 'position' and so does not say where documents were shown" in capsys.readouterr().err
+    assert "no column 'position', so it does not say where documents were shown" in capsys.readouterr().err
     assert run("train", "rows.csv", "--clicks", "clicks.csv", "--click-method", "expected", "-o", "m", "--propensities",
                ",".join(["1", "0", *["0.5"] * 8])) == 2  # fmt: skip
     assert "the propensity of position 2 is 0" in capsys.readouterr().err
+    assert run("train", "rows.csv", "--clicks", "clicks.csv", "--propensities", "1,0.5", "-o", "m") == 2
+    assert "--propensities goes with --click-method propensities or expected" in capsys.readouterr().err
     write("others.csv", ["query", "document", "position", "clicked"], [["elsewhere", "x", 1, 1]])
     assert run("train", "rows.csv", "--clicks", "others.csv", "-o", "m") == 2
     assert "none of the 1 rows of the log has a document in X" in capsys.readouterr().err
     assert run("train", "rows.csv", "--clicks", "clicks.csv", "--qrels", "judged.csv", "-o", "m") == 2
-    assert "clicks take the place of labels" in capsys.readouterr().err
+    assert "clicks replace labels" in capsys.readouterr().err
     assert not (files / "m").exists()
 
 

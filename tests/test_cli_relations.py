@@ -98,6 +98,55 @@ def test_games_are_learned_from_a_table_of_names(run, games):
     assert "columns of edges: source = winner, target = loser" in text and "player" in text
 
 
+def test_results_say_who_won(run):
+    """Raw results of football: nothing is learned from them as if the home team had won every game."""
+    rng = np.random.default_rng(3)
+    strength = np.linspace(-1, 1, 8)
+    a, b = np.array([rng.choice(8, size=2, replace=False) for _ in range(400)]).T
+    lead = strength[a] - strength[b] + 0.2
+    goals = rng.poisson(np.exp(0.3 + lead / 2)), rng.poisson(np.exp(0.3 - lead / 2))
+    table = pd.DataFrame({"match_date": np.arange(20200101, 20200101 + 31).repeat(13)[:400]})
+    table = table.assign(home_team=[f"T{i}" for i in a], away_team=[f"T{i}" for i in b], home_score=goals[0])
+    table = table.assign(away_score=goals[1], neutral=False)
+    table.to_csv("results.csv", index=False)
+    table.rename(columns={"match_date": "day"}).to_csv("renamed.csv", index=False)
+    told = run("train", "--edges", "results.csv", "-o", "m", code=2)
+    assert "pass --y 'home_score - away_score' --home 'not neutral'" in told
+    assert "did you mean home_score?" in run("train", "--edges", "results.csv", "--y", "home_scor", "-o", "m", code=2)
+    words = ["--y", "home_score - away_score", "--home", "not neutral", "--half-life", "1y"]
+    record = run("train", "--edges", "results.csv", *words, "--alpha", 1, "-o", "m", "--json", "--quiet")
+    assert record["relation"] == "reciprocal"  # what one end wins by, the other loses by
+    assert next(iter(run("rank", "m", "--json")["rating"])) in ("T7", "T6")
+
+    # the model remembers all of it
+    again = run("evaluate", "--edges", "results.csv", *words, "--alpha", 1, "--settings", "1,time", "--json")
+    assert run("evaluate", "m", "--edges", "results.csv", "--settings", "1,time", "--json") == again
+    assert "--home not neutral" in run("inspect", "m")
+    given = run("evaluate", "m", "--edges", "results.csv", "--settings", "1", "--home", "neutral", "--json")
+    assert given["settings"]["1"] != again["settings"]["1"]  # what is given counts
+    assert "which column holds the dates?" in run(
+        "evaluate", "m", "--edges", "renamed.csv", "--settings", "time", code=2
+    )
+
+
+def test_a_relation_remembers_its_tables(run, drugs):
+    """Similarities, names of bare matrices, transformations and directions are those of training."""
+    Y, _, _ = drugs
+    np.savetxt("bare.txt", np.exp(-Y.to_numpy()).T)
+    np.savetxt("small.txt", np.ones((11, 9)))
+    Path("rows.txt").write_text("\n".join(Y.index))
+    Path("columns.txt").write_text("\n".join(Y.columns))
+    features = ["--features", "G.tsv", "--target-features", "K.tsv"]
+    told = run("train", "--matrix", "Y.tsv", "--features", "K.tsv", "--target-features", "G.tsv", "-o", "m", code=2)
+    assert "--features describes the columns of Y.tsv, not its rows: pass --transpose" in told
+    words = ["--matrix", "bare.txt", "--transpose", "--values", "minus-log"]
+    named = ["--row-names", "columns.txt", "--column-names", "rows.txt"]
+    run("train", *words, *named, *features, "-o", "m", "--alpha", 1, "--quiet")
+    expected = run("evaluate", *words, *named, *features, "--alpha", 1, "--folds", 3, "--json")
+    assert run("evaluate", "m", "--matrix", "bare.txt", "--folds", 3, "--json") == expected
+    assert "9 x 11 values, but the model relates 9 to 12" in run("evaluate", "m", "--matrix", "small.txt", code=2)
+
+
 def test_differences_of_columns_and_home_advantage(run, games):
     _, table = games
     words = ["--edges", "games.csv", "--y", "first - second", "--relation", "reciprocal", "--loss", "regression"]
@@ -149,7 +198,9 @@ def test_reports_of_relations_show_settings_and_names(run, games, drugs):
         "--quiet",
     )
     page = Path("m.html").read_text()
-    assert "Best of all" in page and "player" in page and "pairs not seen" in page and "data:image/svg" in page
+    assert (
+        "Best of all" in page and "player" in page and "new pairs of known objects" in page and "data:image/svg" in page
+    )
     words = ["--matrix", "Y.tsv", "--features", "G.tsv", "--target-features", "K.tsv", "--quiet"]
     run("train", *words, "-o", "d")
     run("report", "d", *words, "-o", "d.html", "--folds", "3")
@@ -179,6 +230,28 @@ def test_reports_of_relations_show_settings_and_names(run, games, drugs):
 )
 def test_what_is_wrong_is_named(words, message, run, games):
     assert message in run(*words, code=2)
+
+
+def test_a_model_is_judged_with_the_objects_it_was_trained_with(run, games, drugs):
+    pytest.importorskip("matplotlib")
+    how = ["--alpha", "10", "--pairwise", "sum", "--quiet"]
+    run("train", "--edges", "games.csv", "--features", "players.csv", "-o", "m", *how)
+    options = ["--edges", "games.csv", "--settings", "1,2,3,4,time", "--folds", "3", "--json", "--quiet"]
+    found = run("evaluate", "m", *options)["settings"]
+    again = run("evaluate", *options, "--features", "players.csv", *how)["settings"]
+    assert list(found) == ["1", "2", "3", "4", "time"]
+    for setting, values in found.items():  # features were encoded once, or are again in each fold
+        assert_allclose(values["mean"]["winner"], again[setting]["mean"]["winner"], atol=0.02)
+    run("report", "games.csv", "m", "--settings", "1,2", "--folds", "3", "-o", "m.html", "--quiet")
+    assert f"{found['2']['mean']['winner']:.3f} ±" in Path("m.html").read_text()
+    long = drugs[0].stack().rename_axis(["drug", "target"]).rename("pKd").reset_index()
+    long.sample(60, random_state=0).to_csv("aff.csv", index=False)
+    sides = ["--features", "G.tsv", "--target-features", "K.tsv"]
+    run("train", "--edges", "aff.csv", *sides, "-o", "d", "--alpha", "1", "--quiet")  # the only column of numbers is y
+    options = ["--edges", "aff.csv", "--settings", "1,2", "--folds", "3", "--json", "--quiet"]
+    assert run("evaluate", "d", *options) == run("evaluate", *sides, *options, "--alpha", "1")
+    long.assign(other=1.0).to_csv("aff.csv", index=False)
+    assert "--y; there are pKd, other" in run("train", "--edges", "aff.csv", *sides, "-o", "d", code=2)
 
 
 def test_raw_drug_target_tables(run):

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+import sklearn
 from numpy.testing import assert_allclose
 
 import rankrls
@@ -55,8 +56,25 @@ def test_train_predict_evaluate(shop, tmp_path, capsys):
     assert run("evaluate", shop, model, "--json") == 0
     assert run("report", shop, model, "-o", tmp_path / "report.html") == 0
     assert "brand (target)" in (tmp_path / "report.html").read_text()
+    capsys.readouterr()
     assert run("inspect", model) == 0
-    assert "TableEncoder" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "TableEncoder" in said and "encoded column" in said and "brand (target)" in said
+
+
+def test_columns_relative_to_the_query(shop, tmp_path, capsys):
+    model, scores = tmp_path / "m.rankrls", tmp_path / "scores.txt"
+    assert run("train", shop, "-o", model, "--relative", "rank") == 0
+    assert run("predict", model, shop, "-o", scores, "--rows", 70) == 0  # queries are kept together
+    pipe = rankrls.load(model)
+    assert "price (in query)" in pipe[0].get_feature_names_out()
+    pd = pytest.importorskip("pandas")
+    frame = pd.read_csv(shop, dtype={"code": str}, parse_dates=["listed"])
+    columns = ["price", "brand", "code", "stock", "listed"]
+    with sklearn.config_context(enable_metadata_routing=True):
+        assert_allclose(np.loadtxt(scores), pipe.predict(frame[columns], qid=frame["qid"]), rtol=1e-12)
+    assert run("train", shop, "-o", model, "--columns", "price", "--missing", 0, "--encode", "no", "--relative", "rank")
+    assert "--relative is for encoded tables in memory" in capsys.readouterr().err
 
 
 def test_parquet_and_columns(shop, tmp_path, capsys):
@@ -87,7 +105,31 @@ def test_parquet_in_blocks_is_encoded(shop, tmp_path, capsys):
     assert_allclose(blocks[-1].coef_, whole[-1].coef_, rtol=1e-8, atol=1e-10)
     assert "in blocks\nencoded  4 columns as" in capsys.readouterr().out
     assert run("train", *common, "--stream", "--checkpoint", tmp_path / "c", "-o", tmp_path / "m") == 2
-    assert "columns that have to be encoded" in capsys.readouterr().err
+    assert "columns that must be encoded" in capsys.readouterr().err
+
+
+def test_blocks_have_the_columns_that_rows_in_memory_have(tmp_path, capsys):
+    """A number that names the document is not a feature; gaps are encoded; --columns and --exclude choose."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow", reason="needs rankrls[arrow]")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"qid": np.arange(90) // 6, "label": rng.integers(0, 3, 90), "docid": np.arange(90)})
+    frame = frame.assign(a=rng.normal(size=90) + frame["label"], b=rng.normal(size=90), flag=rng.random(90) < 0.5)
+    frame.to_parquet(tmp_path / "plain.parquet")
+    frame.assign(b=frame["b"].where(frame["b"] < 1)).to_parquet(tmp_path / "gaps.parquet")
+    for file, more in (("plain", ()), ("plain", ("--exclude", "b")), ("plain", ("--columns", "b,a")), ("gaps", ())):
+        found = []
+        for way in ((), ("--stream",)):
+            assert run("train", tmp_path / f"{file}.parquet", "-o", tmp_path / "m", *more, *way) == 0, more
+            found.append(rankrls.load(tmp_path / "m"))
+        whole, blocks = (model.feature_names_in_.tolist() for model in found)
+        assert blocks == whole and "docid" not in whole, more
+        assert type(found[0]) is type(found[1])
+        coef = [model[-1].coef_ if file == "gaps" else model.coef_ for model in found]
+        assert_allclose(coef[1], coef[0], rtol=1e-8, atol=1e-12)
+    (tmp_path / "rows.txt").write_text("1 qid:1 1:2\n0 qid:1 1:3\n")
+    assert run("train", tmp_path / "rows.txt", "-o", tmp_path / "m", "--stream", "--columns", "a") == 2
+    assert "--columns does not go with --stream" in capsys.readouterr().err
 
 
 def test_numbers_stay_as_they_are(shop, tmp_path, capsys):
@@ -109,7 +151,7 @@ def test_a_column_that_is_something_else_when_scoring(shop, tmp_path, capsys):
     text = shop.read_text().replace("2026-01-11", "yesterday")
     (tmp_path / "new.csv").write_text(text)
     assert run("predict", tmp_path / "m", tmp_path / "new.csv", "-o", tmp_path / "s") != 0
-    assert "'listed' held dates in training, and 'yesterday' is none (row" in capsys.readouterr().err
+    assert "'listed' held dates in training, but 'yesterday' in row" in capsys.readouterr().err
     assert not (tmp_path / "s").exists()
 
 

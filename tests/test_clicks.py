@@ -21,7 +21,9 @@ def test_logs_of_any_library_add_up():
     counted = {"q": ["a", "a", "b"], "d": [2, 3, 1], "rank": [1, 2, 1], "c": [1, 1, 0], "n": [2, 1, 1]}
     names = {"query": "q", "document": "d", "position": "rank", "clicked": "c", "impressions": "n"}
     expected = clicks.ClickLog.of(rows)
-    for log in (clicks.ClickLog.of(pd.DataFrame(rows)), clicks.ClickLog.of(pl.DataFrame(counted), **names)):
+    records = pd.DataFrame(rows).to_dict("records")
+    tables = clicks.ClickLog.of(pd.DataFrame(rows)), clicks.ClickLog.of(pl.DataFrame(counted), **names)
+    for log in (*tables, clicks.ClickLog.of(records)):
         for name in ("query", "document", "position", "clicks", "impressions"):
             assert_array_equal(getattr(log, name), getattr(expected, name))
     assert_array_equal(expected.impressions, [2, 1, 1])
@@ -132,6 +134,35 @@ def test_frames_ids_and_files(tmp_path):
     assert_allclose(shuffled.ranker_.coef_, model.ranker_.coef_, rtol=1e-8)
 
 
+@pytest.mark.parametrize("method", ["naive", "propensities", "expected"])
+def test_judgments_from_clicks_are_learning_input(method):
+    """A ranker fitted to joined judgments is the one of ClickRanker: ratings are its labels over their mean."""
+    log = log_of(swaps=0.5, sessions=30)
+    joined = clicks.from_clicks(log, method=method).join(data.qid, np.arange(len(data.y)))
+    shown = ~np.isnan(joined.y)
+    assert joined.n_without_row == 0 and shown.sum() == joined.n_judged and np.all(joined.weight[~shown] == 0)
+    kind = {"scale": "auto", "tied_pairs": False}
+    mine = RankRLS(3.0, **kind).fit(
+        data.X[shown], joined.y[shown], qid=data.qid[shown], sample_weight=joined.weight[shown]
+    )
+    ours = clicks.ClickRanker(RankRLS(3.0, **kind), method=method).fit(data.X, log, qid=data.qid).ranker_
+    assert_allclose(mine.coef_ / np.abs(mine.coef_).max(), ours.coef_ / np.abs(ours.coef_).max(), atol=1e-8)
+
+
+def test_any_ranker_learns_from_clicks():
+    from rankrls import AutoRanker, save
+
+    model = clicks.ClickRanker(RankRLS(1.0, kernel="rbf", basis=20, random_state=0), method="propensities")
+    model.fit(data.X, log_of(), qid=data.qid)  # no swaps: propensities come from a linear additive model
+    assert model.propensities_[0] == 1 and model.propensities_[-1] < 0.5
+    auto = clicks.ClickRanker(AutoRanker(effort="fast"), method="expected").fit(data.X, log_of(), qid=data.qid)
+    assert auto.predict(data.X).shape == data.y.shape
+    with pytest.raises(ValueError, match="needs a linear RankRLS, got AutoRanker"):
+        clicks.ClickRanker(AutoRanker()).fit(data.X, log_of(), qid=data.qid)
+    with pytest.raises(TypeError, match="got ClickRanker: save its ranker_"):
+        save(auto, "model.rankrls")
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".qrels"])
 def test_judgments_in_and_out(tmp_path, suffix):
     judgments = clicks.Judgments(np.array(["shoes", "shoes", "hats"]), np.array(["a", "b", "a"]), np.array([3.0, 0, 1]))
@@ -142,30 +173,37 @@ def test_judgments_in_and_out(tmp_path, suffix):
     joined = again.join(["hats", "shoes", "hats"], ["a", "b", "c"])
     assert_array_equal(joined.y, [1, 0, np.nan])
     assert (joined.n_judged, joined.n_unjudged, joined.n_without_row) == (2, 1, 1)
+    blank = clicks.read_judgments("query,docid,rating\nshoes,a,\nshoes,b,2\n")  # nobody has judged a yet
+    assert blank.document.tolist() == ["b"]
+    assert clicks.read_judgments({"shoes": {"b": 2}}).rating.tolist() == clicks.read_judgments("shoes 0 b,c 2\n").rating
     numbers = clicks.Judgments(np.array(["7"]), np.array(["12"]), np.array([2.0])).join([7, 8], [12, 12])
     assert_array_equal(numbers.y, [2, np.nan])
 
 
 def test_errors_say_what_to_do():
     rows = {"query": ["a"], "document": [1], "position": [1], "clicked": [1]}
-    with pytest.raises(ValueError, match="no column 'position' and so does not say where documents were shown"):
+    with pytest.raises(ValueError, match="no column 'position', so it does not say where documents were shown"):
         clicks.ClickLog.of({k: v for k, v in rows.items() if k != "position"})
     with pytest.raises(ValueError, match="no column 'clicked'"):
         clicks.ClickLog.of({k: v for k, v in rows.items() if k != "clicked"})
     with pytest.raises(ValueError, match="positions are whole numbers from 1 .* row 0 of the log has position 0"):
         clicks.ClickLog.of({**rows, "position": [0]})
+    with pytest.raises(ValueError, match=r"position must be finite: log row 0 has nan \(1 such log rows\)"):
+        clicks.ClickLog.of({**rows, "position": [None]})
     with pytest.raises(ValueError, match="clicks lie between 0 and the impressions"):
         clicks.ClickLog.of({**rows, "clicked": [3]})
     zero = np.append(1 / np.arange(1.0, 10), 0.0)
-    with pytest.raises(ValueError, match="the propensity of position 10 is 0, and clicks are divided by it"):
+    with pytest.raises(ValueError, match="the propensity of position 10 is 0, but clicks are divided by it"):
         clicks.ClickRanker(method="propensities", propensities=zero).fit(data.X, log_of(), qid=data.qid)
     with pytest.raises(ValueError, match="none of the .* rows of the log has a document in X"):
         clicks.ClickRanker().fit(data.X, log_of(), qid=data.qid, doc_ids=np.arange(len(data.y)) + 10**6)
-    with pytest.raises(ValueError, match="needs a linear ranker"):
+    with pytest.raises(ValueError, match="needs a linear RankRLS, got RankRLS"):
         clicks.ClickRanker(RankRLS(kernel="rbf", basis=5)).fit(data.X, log_of(), qid=data.qid)
-    with pytest.raises(ValueError, match="is there twice"):
+    with pytest.raises(ValueError, match="occurs twice"):
         clicks.read_judgments("q 0 d 1\nq 0 d 2\n")
     with pytest.raises(ValueError, match="line 2: qrels have four words"):
         clicks.read_judgments("q 0 d 1\nq d 2\n")
+    with pytest.raises(ValueError, match="the text has no row with a rating"):
+        clicks.read_judgments("query,docid,rating\nq,d,\n")
     with pytest.raises(ValueError, match="a rating is a number, got 'good'"):
         clicks.read_judgments("query,docid,rating\nq,d,good\n")

@@ -14,6 +14,7 @@ from papers import RankRLS
 from rankrls import ConditionalRankRLS, ConvergenceWarning, metrics
 from rankrls.core.krylov import multishift_cg, preconditioned_cg
 from rankrls.kernels import Gaussian, Linear
+from rankrls.problems import choice
 from rankrls.relations import edges
 from rankrls.relations.complete import Kronecker, Mirrored
 from rankrls.relations.folds import RelationKFold
@@ -87,7 +88,7 @@ def test_one_domain_equals_the_explicit_kernel_of_edges(kind, loss, complete, ke
     model = ConditionalRankRLS(ALPHA, kernel=given, loss=loss, relation=kind, tol=1e-12).fit(X, Y)
     expected = oracle(X, Y, new, kernel=plain, ranking=loss == "ranking", parity=PARITY[kind])
     assert_allclose(model.predict(new), expected, atol=1e-8)
-    assert model.solver_ == ("closed" if complete else "cg")
+    assert model.solver_ == ("closed" if complete else "direct" if kernel == "linear" else "cg")
     for solver in ("cg", "pcg"):
         other = ConditionalRankRLS(ALPHA, kernel=given, loss=loss, relation=kind, tol=1e-12, solver=solver).fit(X, Y)
         assert_allclose(other.predict(new), expected, atol=1e-8)
@@ -203,23 +204,48 @@ def test_single_precision_chooses_as_double_does():
     )
 
 
-@pytest.mark.parametrize("name", ["pairwise_accuracy", "disagreement_error"])
-def test_a_race_on_a_sample_of_rows_ends_as_the_whole_does(name):
+def test_single_precision_keeps_six_digits_of_every_held_out_score():
     rng = np.random.default_rng(0)
-    X, Z = rng.normal(size=(600, 4)), rng.normal(size=(30, 4))
-    Y = X @ Z.T + 3 * rng.normal(size=(600, 30))
-    Y[::7] = 1.0  # rows that define nothing
-    problem = CompleteProblem(
-        Domain(Gaussian(0.1)(X, X)), Domain(Gaussian(0.1)(Z, Z)), EdgeSet(Y.shape, Y), RelationLoss()
+    X, group = rng.normal(size=(300, 6)), rng.integers(0, 5, 300)
+    for Y in (X @ X.T + rng.normal(size=(300, 300)), (group[:, None] == group).astype(float)):
+        K = Domain(Gaussian(0.1)(X, X))
+        problem = CompleteProblem(K, K, EdgeSet(Y.shape, Y), RelationLoss())
+        alphas, metric = choice.default_alphas(problem.mean_eigenvalue), metrics.get_metric("pairwise_accuracy")
+        exact = problem.scores(alphas, metric, "leave-row-out")
+        assert_allclose(replace(problem, single_precision=1).scores(alphas, metric, "leave-row-out"), exact, atol=1e-6)
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("of_K", [(1.0, 0.0), (0.3, 2.0)])
+@pytest.mark.parametrize("kind", ["gaussian", "deficient", "centred"])
+def test_one_eigendecomposition_serves_both_ends_of_one_kind_of_objects(kind, of_K, many):
+    X = objects(12, 3, 0, twins=False)
+    K = (
+        Gaussian(0.3)(X, X)
+        if kind == "gaussian"
+        else (X - X.mean(axis=0) if kind == "centred" else X + 2)
+        @ (X - X.mean(axis=0) if kind == "centred" else X + 2).T
     )
-    alphas, metric = problem.mean_eigenvalue * np.logspace(-5, 2, 15), metrics.get_metric(name)
-    whole = problem.scores(alphas, metric, "leave-row-out")
-    raced = replace(problem, raced=1).scores(alphas, metric, "leave-row-out")
-    sign = 1 if metric.greater_is_better else -1
-    exact = np.isclose(raced, whole, rtol=0, atol=1e-12)
-    assert 1 <= exact.sum() < 15  # some are out, the best is not
-    assert np.argmax(sign * raced) == np.argmax(sign * whole) and exact[np.argmax(sign * whole)]
-    assert_allclose(raced, whole, atol=0.02)
+    G, Y, alphas = of_K[0] * K + of_K[1], relation(X), np.array([1e-2, 0.3, 1e4])
+    one = Kronecker(Domain(G), Domain(K), Y, ranking=True, of_K=of_K)
+    two = Kronecker(Domain(G), Domain(K), Y, ranking=True)
+    assert type(one.left) is not type(two.left)
+    assert_allclose(one.mean_eigenvalue, two.mean_eigenvalue)
+    how = {"interpolate": 3 if many else 256}
+    for constants in (False, True):
+        pairs = zip(*(path.leave_rows_out(alphas, constants=constants, **how) for path in (one, two)), strict=True)
+        for ours, theirs in pairs:
+            assert_allclose(ours, theirs, atol=1e-10 * np.abs(Y).max(), rtol=1e-9)
+    for alpha in alphas:
+        assert_allclose(G @ one.coef(alpha).toarray() @ K, G @ two.coef(alpha).toarray() @ K, atol=1e-9)
+        assert_allclose(one.leave_edges_out(alpha), two.leave_edges_out(alpha), atol=1e-9)
+    held = one.leave_rows_out(alphas, constants=True)
+    for h in range(12):
+        rest = np.delete(np.arange(12), h)
+        refit = Kronecker(Domain(G[np.ix_(rest, rest)]), Domain(K), Y[rest], ranking=True)
+        for alpha, scores in zip(alphas, held, strict=True):
+            expected = G[h, rest] @ refit.coef(alpha).toarray() @ K
+            assert_allclose(scores[h], expected, atol=1e-9 * np.abs(Y).max())
 
 
 @pytest.mark.parametrize("setting", [1, 2, 3, 4])
@@ -469,8 +495,8 @@ def test_stopping_early_is_told():
     assert model.n_iter_ == 3 and len(model.residuals_) == 4
     early = ConditionalRankRLS(0.0, kernel="rbf", max_iter=3).fit(X, Y)  # here stopping is what regularises
     assert early.n_iter_ == 3 and np.isfinite(early.predict(X)).all()
-    with pytest.raises(ValueError, match="alpha must be a positive number"):
-        ConditionalRankRLS(0.0).fit(X, relation(X))
+    with pytest.raises(ValueError, match="a kernel fits any values"):
+        ConditionalRankRLS(0.0, kernel="rbf").fit(X, relation(X))
 
 
 def test_many_objects_with_few_features_never_get_a_kernel_matrix():
@@ -503,7 +529,7 @@ def test_clear_errors_for_bad_input():
         "did you mean 'symmetric'": lambda: fit(X, Y, relation="symetric"),
         "cv must be": lambda: fit(X, Y, cv="leave-query-out"),
         'gamma="auto" is not available': lambda: fit(X, Y, kernel=Gaussian("auto"), basis=3),
-        "needs every edge: 35 of 36": lambda: fit(
+        "needs every edge, but 35 of 36": lambda: fit(
             X, np.where(np.arange(36).reshape(6, 6) == 4, np.nan, Y), solver="closed"
         ),
         "alpha must be": lambda: fit(X, Y, alpha=-1.0),
@@ -512,7 +538,10 @@ def test_clear_errors_for_bad_input():
             X, [(0, 1), (6, 2)], [1, 2]
         ),
         "y must be finite": lambda: ConditionalRankRLS().fit_edges(X, [(0, 1), (1, 2)], [1, np.nan]),
-        "settings 2 and 3": lambda: ConditionalRankRLS(relation="symmetric").evaluate(X, Y + Y.T, settings=[2]),
+        "settings must be among 1, 2, 3, 4": lambda: ConditionalRankRLS(relation="symmetric").evaluate(
+            X, Y, settings=[5]
+        ),
+        'cv="time" holds out later edges': lambda: fit(X, Y, cv="time"),
         "setting must be": lambda: RelationKFold(5),
         "cannot hold out 9 folds of 6 objects": lambda: fit(X, Y, cv=9),
     }.items():

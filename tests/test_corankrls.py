@@ -1,6 +1,7 @@
 """CoRankRLS: the printed objective, its limits, exact hold-out, one pass over the unscored, and bad input."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -408,8 +409,8 @@ def test_agreement_recovers_what_few_scores_cannot_tell():
         ({"nu": "none"}, "nu must be one of 'auto'"),
         ({"nus": [0, -2]}, "got .*-2"),
         ({"nus": []}, "nus is empty"),
-        ({"alpha": 0.0}, "alpha must be a positive number"),
-        ({"alpha": np.array([1.0, 2.0])}, "alpha must be a positive number"),
+        ({"alpha": -1.0}, "alpha must be a finite number, zero or positive"),
+        ({"alpha": np.array([1.0, 2.0])}, "alpha must be a finite number, zero or positive"),
         ({"views": 0}, "views must be a positive number or a list"),
         ({"views": []}, "views is empty"),
         ({"views": ["a"]}, "entry 0 is 'a'"),
@@ -456,6 +457,19 @@ def test_too_large_a_basis_is_refused_before_it_is_tried(limit):
     limit(free_memory=1e4)
     with pytest.raises(MemoryError, match="view 0: a basis of 20 points needs .* take a smaller one"):
         CoRankRLS(basis=20).fit(X, y, qid=qid)
+
+
+def test_memory_does_not_grow_with_the_unscored_rows():
+    rng, peaks = np.random.default_rng(0), []
+    for m in (5_000, 50_000):
+        X, qid = rng.normal(size=(m, 4)), np.arange(m) // 10
+        y = np.where(qid < 20, X[:, 0], np.nan)
+        model = CoRankRLS(views=[View([0, 1]), View([2, 3])])
+        tracemalloc.start()
+        model.fit(X, y, qid=qid)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 45_000 * 8 * 20  # a few numbers a row; 120 pairs of alpha and nu were tried
 
 
 def test_bad_rows():

@@ -114,6 +114,68 @@ def test_alpha_is_chosen_by_the_held_out_loss_of_refits(data):
     assert found.alpha_ == alphas[int(np.argmin(losses))]
 
 
+@pytest.mark.parametrize("relation", ["reciprocal", "symmetric"])
+def test_alpha_of_games_in_blocks_is_chosen_by_pairs_of_players_left_out(relation, data):
+    users, _, edges = data
+    games = edges.assign(item=users.index[edges["item"] % 30])
+    games = games[games["user"] != games["item"]]
+    columns = {"source": "user", "target": "item"}
+    options = {"relation": relation, "loss": "regression", "tol": 1e-12}
+    stream = lambda: (games.iloc[i : i + 77] for i in range(0, len(games), 77))
+    found = ConditionalRankRLS(alphas=[0.1, 1.0, 10.0], **options).fit_edges(users, stream(), "value", **columns)
+    a, b = (games[end].str[1:].astype(int).to_numpy() for end in ("user", "item"))
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    fold, losses = (low * 1_000_003 + high * 8_191 + low * high) % 5, np.zeros(3)
+    for k in range(5):
+        for j, alpha in enumerate(found.alphas_):
+            fit = ConditionalRankRLS(alpha, **options).fit_edges(users, games[fold != k], "value", **columns)
+            scores = fit.predict_edges(users, games[fold == k], **columns)["score"]
+            losses[j] += np.sum((games["value"].to_numpy()[fold == k] - scores) ** 2)  # half from either end
+    assert_allclose(-found.cv_scores_ * 2 * len(games), losses, rtol=1e-6)
+    assert found.alpha_ == found.alphas_[np.argmin(losses)]
+
+
+@pytest.mark.parametrize("kind", [*MODELS])
+def test_implicit_feedback_in_blocks_is_that_of_memory(kind, data, tmp_path):
+    users, items, edges = data
+    if kind == "sum":
+        pytest.skip("sums of features are learned from memory")
+    columns = {"source": "user", "target": "item"}
+    make = lambda alpha: ConditionalRankRLS(alpha, missing="zero", **MODELS[kind])
+    once = edges.drop_duplicates(["user", "item"])
+    expected = make(0.7).fit_edges(users, once, Z=items, **columns).predict()
+    for stream in sources(once, tmp_path).values():
+        with limited(table_rows=64):
+            found = make(0.7).fit_edges(users, stream, Z=items, **columns)
+        assert_allclose(found.predict(), expected, atol=1e-10)
+        assert found.n_edges_ == len(once)
+    again = make(0.7).fit_edges(users, iter([once, once]), Z=items, **columns)  # what is listed twice adds up
+    assert_allclose(again.predict(), 2 * expected, atol=1e-10)
+    auto = make("auto").fit_edges(users, iter([once]), Z=items, **columns)
+    Y = pd.DataFrame(0.0, index=users.index, columns=items.index)
+    for user, item in zip(once["user"], once["item"], strict=True):
+        Y.loc[user, item] = 1.0
+    turned, ranking = kind == "turned", kind != "regression"
+    centred = lambda A: A - A.mean(axis=1, keepdims=True) if ranking else A
+    losses = []
+    for alpha in auto.alphas_[[3, 11]]:
+        loss = 0.0
+        if kind == "basis":
+            break  # whose points a refit would choose anew
+        for h in range(Y.shape[1] if turned else Y.shape[0]):
+            keep = np.delete(np.arange(Y.shape[1] if turned else Y.shape[0]), h)
+            some = (users, Y.iloc[:, keep], items.iloc[keep]) if turned else (users.iloc[keep], Y.iloc[keep], items)
+            model = ConditionalRankRLS(alpha, **MODELS[kind]).fit(*some)
+            ends = (users, items.iloc[[h]]) if turned else (users.iloc[[h]], items)
+            truth = Y.iloc[:, [h]].T if turned else Y.iloc[[h]]
+            scores = model.predict(*ends)
+            loss += np.sum(centred(truth.to_numpy() - (scores.T if turned else scores)) ** 2)
+        losses.append(loss / Y.size)
+    if losses:  # up to what no alpha changes
+        assert_allclose(np.diff(-auto.cv_scores_[[3, 11]]), np.diff(losses), rtol=1e-6)
+    assert auto.alpha_ == auto.alphas_[np.argmax(auto.cv_scores_)]
+
+
 def test_what_needs_all_edges_is_refused(data, tmp_path):
     users, items, edges = data
     fit = lambda model=None, X=users, stream=None, **options: (model or ConditionalRankRLS(1.0)).fit_edges(
@@ -127,6 +189,7 @@ def test_what_needs_all_edges_is_refused(data, tmp_path):
         "has no column 'when'": lambda: fit(target="when"),
         "there are no edges": lambda: fit(stream=iter([])),
         "intercept=True needs all edges": lambda: fit(ConditionalRankRLS(1.0, loss="regression", intercept=True)),
+        "weights of edges as their values": lambda: fit(ConditionalRankRLS(1.0, missing="zero")),
         "not the id of any": lambda: fit(stream=iter([edges.assign(user="nobody")])),
     }.items():
         with pytest.raises(ValueError, match=message):
@@ -145,3 +208,9 @@ def test_dask_partitions_are_summed(data):
         ConditionalRankRLS(0.7), users, dd.from_pandas(edges, npartitions=3), "value", items, **COLUMNS
     )
     assert_allclose(found.coef_, expected.coef_, atol=1e-12)
+    ends = {"source": "user", "target": "item"}
+    implicit = ConditionalRankRLS(missing="zero").fit_edges(users, iter([edges]), Z=items, **ends)
+    found = dask.fit_edges(
+        ConditionalRankRLS(missing="zero"), users, dd.from_pandas(edges, npartitions=3), Z=items, **ends
+    )
+    assert_allclose(found.coef_, implicit.coef_, atol=1e-12)

@@ -16,11 +16,11 @@ from sklearn.linear_model import Ridge
 import oracles
 from cases import problem, weights
 from papers import RankRLS
-from rankrls import ConditionalRankRLS, RankingPursuit, View
+from rankrls import ConditionalRankRLS, CoRankRLS, RankingPursuit, TransductiveRankRLS, TwoStepRLS, View
 from rankrls.core.features import Identity
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
-from rankrls.kernels import Gaussian, Linear
+from rankrls.kernels import Gaussian, Linear, Spectrum
 from rankrls.problems.iterative import Iterative
 from rankrls.problems.primal import Primal
 
@@ -153,6 +153,87 @@ def two_pursuits(**params):
 
 
 HALVES = {"views": [View([0, 1, 2]), View([3, 4, 5])]}
+FEW = [0, 5, 11, 23, 34]  # rows of a basis
+
+
+def partly(y, qid):
+    """Labels of the first queries alone."""
+    return np.where(qid < 4, y, np.nan)
+
+
+def scored_only(side):
+    """A side that sees the rows of the first queries only, and scores all."""
+
+    def scores(X, y, qid):
+        keep = qid < 4
+        return RankRLS(0.7, **side).fit(X[keep], y[keep], qid=qid[keep]).predict(X)
+
+    return scores
+
+
+def views(nu=0.3, *, rows=np.asarray, **params):
+    params = {"tied_pairs": True, **params}
+    return lambda X, y, qid: CoRankRLS(0.7, nu, **params).fit(rows(X), partly(y, qid), qid=qid).predict(rows(X))
+
+
+def views_apart(**params):
+    """The mean of a model of each half of the columns."""
+
+    def scores(X, y, qid):
+        return np.mean([scored_only(params)(half, y, qid) for half in (X[:, :3], X[:, 3:])], axis=0)
+
+    return scores
+
+
+def views_from_a_table(X, y, qid):
+    names = [f"f{j}" for j in range(X.shape[1])]
+    table = pa.table({**dict(zip(names, X.T, strict=True)), "y": partly(y, qid), "qid": qid})
+    source = pa.dataset.dataset(pa.Table.from_batches(table.to_batches(7)))
+    model = CoRankRLS(0.7, 0.3, tied_pairs=True, **HALVES).fit(source, y="y", qid="qid")
+    return model.predict(pd.DataFrame(X, columns=names))
+
+
+def kernel_columns(model, labels=lambda y, qid: y):
+    """A model of kernel values with the points of a basis alone."""
+
+    def scores(X, y, qid):
+        K = Gaussian(GAMMA)(X, X[FEW])
+        return model.fit(K, labels(y, qid), qid=qid).predict(K)
+
+    return scores
+
+
+def transduced(fidelity=0.5, *, of="transduction", folds=False, **params):
+    def scores(X, y, qid):
+        model = TransductiveRankRLS(0.7, fidelity, folds=qid if folds else None, **params)
+        model.fit(X, partly(y, qid), qid=qid)
+        return model.transduction_ if of == "transduction" else model.predict(X)
+
+    return scores
+
+
+def told(X, y, qid):
+    """What is given of the first queries, and the inductive scores of the others."""
+    return np.where(qid < 4, y, scored_only({"tied_pairs": True})(X, y, qid))
+
+
+def words(X):
+    return ["".join("abcd"[int(v) % 4] for v in np.abs(row) * 3) for row in X]
+
+
+def on_words(X, y, qid):
+    return RankRLS(0.7, kernel=Spectrum(1), tied_pairs=True).fit(words(X), y, qid=qid).predict(words(X))
+
+
+def on_counts(X, y, qid):
+    counts = np.array([[text.count(letter) for letter in "abcd"] for text in words(X)], dtype=float)
+    unit = counts / np.linalg.norm(counts, axis=1, keepdims=True)
+    return RankRLS(0.7, tied_pairs=True).fit(unit, y, qid=qid).predict(unit)
+
+
+def without_penalty(X, y, qid):
+    Lt = oracles.laplacian(y, qid)
+    return X @ np.linalg.lstsq(X.T @ Lt @ X, X.T @ Lt @ y, rcond=None)[0]
 
 
 def wide(side):
@@ -236,6 +317,27 @@ CASES = {
         two_pursuits(tied_pairs=True, regression=0.3),
     ),
     "forgotten = never seen, regression mixed in": (blocks(forget=True, regression=0.3), rank_rls(regression=0.3)),
+    "no penalty = least squares": (rank_rls(0.0, weighting="pairs"), without_penalty),
+    "a kernel of strings = a linear model of what it counts": (on_words, on_counts),
+    "kernel values with a basis alone": (
+        kernel_columns(RankRLS(0.7, kernel="precomputed", basis=FEW, tied_pairs=True)),
+        rank_rls(kernel=Gaussian(GAMMA), basis=FEW),
+    ),
+    "kernel values with a basis alone, transduction": (
+        kernel_columns(TransductiveRankRLS(0.7, kernel="precomputed", basis=FEW), partly),
+        transduced(1.0, of="predict", kernel=Gaussian(GAMMA), basis=FEW),
+    ),
+    "one view = a model of the scored rows": (views(views=[View()]), scored_only({"tied_pairs": True})),
+    "one view, ties out, regression": (
+        views(views=[View()], tied_pairs=False, regression=0.3),
+        scored_only({"regression": 0.3}),
+    ),
+    "views that need not agree": (views(0.0, **HALVES), views_apart(tied_pairs=True)),
+    "views of sparse rows": (views(rows=sparse.csr_array, **HALVES), views(**HALVES)),
+    "views from a table in parts": (views_from_a_table, views(**HALVES)),
+    "transduction held to the inductive scores": (transduced(1e12), told),
+    "transduction over folds of one query each": (transduced(folds=True), transduced()),
+    "transduction, a kernel of all rows = linear": (transduced(kernel="linear"), transduced()),
 }
 
 
@@ -254,6 +356,208 @@ def test_equivalence(case):
     scale = np.abs(that).max()
     tolerance = 1e-6 if "basis vector" in case or "pairs, kernel" in case else 1e-9
     assert_allclose(this, that, rtol=0, atol=tolerance * scale)
+
+
+# Relations: a side is a function (X, Y, Z) -> scores of the objects of X with those of Z.
+
+KNOWN = np.random.default_rng(5).random((8, 9)) < 0.7  # entries of an incomplete relation
+GAUSS = Gaussian(0.3)
+
+
+def objects():
+    rng = np.random.default_rng(4)
+    X, Z = rng.normal(size=(8, 3)), rng.normal(size=(9, 2))
+    return X, X @ rng.normal(size=(3, 2)) @ Z.T + rng.normal(size=(8, 9)), Z
+
+
+ENDS = [float(np.mean(np.sum(A**2, axis=1))) for A in (objects()[0], objects()[2])]  # units of effects of single ends
+
+
+def relation(alpha=0.7, *, some=False, **params):
+    """A model of all entries of Y, or of `some`."""
+
+    def scores(X, Y, Z):
+        Y = np.where(KNOWN, Y, np.nan) if some else Y
+        return ConditionalRankRLS(alpha, tol=1e-13, **params).fit(X, Y, Z).predict(X, Z)
+
+    return scores
+
+
+def explicit_edges(*, ranking=True, some=False, kernel=None, **pairwise):
+    def scores(X, Y, Z):
+        everything = [(i, j) for i in range(len(X)) for j in range(len(Z))]
+        edges = [edge for edge in everything if KNOWN[edge] or not some]
+        G, K = (X @ X.T, Z @ Z.T) if kernel is None else (kernel(X, X), kernel(Z, Z))
+        M = oracles.pair_kernel(G, K, edges, edges, **pairwise)
+        y, rows = np.array([Y[edge] for edge in edges]), [i for i, _ in edges]
+        a, _ = oracles.relation_model(M, y, rows, 0.7, ranking=ranking)
+        return (oracles.pair_kernel(G, K, everything, edges, **pairwise) @ a).reshape(Y.shape)
+
+    return scores
+
+
+def list_of_edges(*, copies=None, blocks=0, **params):
+    """The known entries of Y one by one; several `copies` of each, or in blocks."""
+
+    def scores(X, Y, Z):
+        i, j = np.nonzero(KNOWN)
+        model, repeat = ConditionalRankRLS(0.7, tol=1e-13, **params), np.ones(len(i), dtype=int)
+        if copies == "rows":
+            repeat += np.arange(len(i)) % 3
+        table = pd.DataFrame({"x": i, "z": j, "y": Y[i, j], "weight": 1.0 + np.arange(len(i)) % 3})
+        columns = {"source": "x", "target": "z", "sample_weight": "weight" if copies == "weights" else None}
+        table = table.loc[np.repeat(table.index, repeat)]
+        size = -(-len(table) // max(1, blocks))
+        edges = (table.iloc[k : k + size] for k in range(0, len(table), size)) if blocks else table
+        return model.fit_edges(X, edges, "y", Z, **columns).predict(X, Z)
+
+    return scores
+
+
+def shuffled_frames(X, Y, Z):
+    drugs, targets = [f"D{i}" for i in range(8)], [f"T{j}" for j in range(9)]
+    x, z = pd.DataFrame(X, drugs).add_prefix("x"), pd.DataFrame(Z, targets).add_prefix("z")
+    Y = pd.DataFrame(Y, drugs, targets).sample(frac=1, random_state=0).sample(frac=1, axis=1, random_state=0)
+    return ConditionalRankRLS(0.7).fit(x, Y, z).predict(x, z)
+
+
+def turned(side):
+    return lambda X, Y, Z: side(Z, Y.T, X).T
+
+
+def similarities(X, Y, Z):
+    G, K = GAUSS(X, X), GAUSS(Z, Z)
+    return ConditionalRankRLS(0.7, kernel="precomputed").fit(G, Y, K).predict(G, K)
+
+
+def list_of_one(X, Y, Z):
+    G, K = GAUSS(X, X), GAUSS(Z, Z)
+    rows, columns = (np.arange(len(A))[:, None] for A in (X, Z))
+    return ConditionalRankRLS(0.7, kernel=[G], target_kernel=[K]).fit(rows, Y, columns).predict(rows, columns)
+
+
+def sparse_ends(X, Y, Z):
+    X, Z = sparse.csr_array(X), sparse.csr_array(Z)
+    Y = np.where(KNOWN, Y, np.nan)
+    return ConditionalRankRLS(0.7, tol=1e-13, solver="cg").fit(X, Y, Z).predict(X, Z)
+
+
+def zeros(stored):
+    def scores(X, Y, Z):
+        Y = np.where(KNOWN, Y, 0.0)
+        model = ConditionalRankRLS(0.7, missing="zero") if not stored else ConditionalRankRLS(0.7)
+        return model.fit(X, Y if stored else sparse.csr_array(Y), Z).predict(X, Z)
+
+    return scores
+
+
+def labels(X, Y, Z):
+    """Columns known by name only: as many models as there are labels."""
+    return ConditionalRankRLS(0.7, loss="regression").fit(X, Y, np.eye(9)).predict(X, np.eye(9))
+
+
+def ridge_for_each_column(X, Y, Z):
+    return Ridge(alpha=0.7, fit_intercept=False).fit(X, Y).predict(X)
+
+
+def two_steps(X, Y, Z):
+    return TwoStepRLS(0.7, 0.3, kernel=GAUSS).fit(X, Y, Z).predict(X, Z)
+
+
+def kernel_ridge_twice(X, Y, Z):
+    first = KernelRidge(alpha=0.7, kernel="precomputed").fit(GAUSS(X, X), Y).predict(GAUSS(X, X))
+    return KernelRidge(alpha=0.3, kernel="precomputed").fit(GAUSS(Z, Z), first.T).predict(GAUSS(Z, Z)).T
+
+
+def within(kind, *, label_part=False, **params):
+    """A relation among the objects of X, 8 x 8."""
+
+    def scores(X, Y, Z):
+        sign, Y = {"symmetric": 1, "reciprocal": -1}[kind], Y[:, :8]
+        Y = Y + sign * 0.5 * Y.T  # mostly of the kind that the model can express
+        if label_part:
+            return ConditionalRankRLS(0.7, loss="regression").fit(X, (Y + sign * Y.T) / 2).predict(X)
+        return ConditionalRankRLS(0.7, loss="regression", relation=kind, tol=1e-13, **params).fit(X, Y).predict(X)
+
+    return scores
+
+
+def games(way):
+    """Half of the pairs as games, each told by the winner, by the loser, or by whoever comes first in the alphabet."""
+
+    def scores(X, Y, Z):
+        i, j = np.nonzero(np.triu(KNOWN[:, :8], 1))
+        y = Y[i, j]
+        turn = {"as they are": y > np.inf, "all the other way": y < np.inf, "by the winner": y < 0}[way]
+        edges = np.where(turn[:, None], np.column_stack([j, i]), np.column_stack([i, j]))
+        model = ConditionalRankRLS(0.7, relation="reciprocal", loss="regression", tol=1e-13)
+        return model.fit_edges(X, edges, np.where(turn, -y, y)).predict(X)
+
+    return scores
+
+
+def ratings(X, Y, Z):
+    """Players known by name: a rating each, and a game is their difference."""
+    i, j = np.nonzero(np.triu(KNOWN[:, :8], 1))
+    model = ConditionalRankRLS(0.7, relation="reciprocal", loss="regression", pairwise="sum")
+    return model.fit_edges(np.eye(8), np.column_stack([i, j]), Y[i, j]).predict(np.eye(8))
+
+
+def ridge_of_differences(X, Y, Z):
+    """A score is (w_i - w_j) / sqrt(2): ratings are w / sqrt(2), and the penalty 0.7 of w is 1.4 of them."""
+    i, j = np.nonzero(np.triu(KNOWN[:, :8], 1))
+    rating = Ridge(alpha=1.4, fit_intercept=False).fit(np.eye(8)[i] - np.eye(8)[j], Y[i, j]).coef_
+    return rating[:, None] - rating
+
+
+SOME = {"some": True}
+RELATIONS = {
+    "closed form = explicit kernel of edges": (relation(kernel=GAUSS), explicit_edges(kernel=GAUSS)),
+    "closed form = explicit kernel of edges, regression": (
+        relation(kernel=GAUSS, loss="regression"),
+        explicit_edges(kernel=GAUSS, ranking=False),
+    ),
+    "closed form = conjugate gradients": (relation(kernel=GAUSS), relation(kernel=GAUSS, solver="cg")),
+    "closed form = conjugate residuals": (relation(), relation(solver="cr")),
+    "incomplete = explicit kernel of edges": (relation(kernel=GAUSS, **SOME), explicit_edges(kernel=GAUSS, **SOME)),
+    "incomplete, preconditioned": (relation(solver="pcg", kernel=GAUSS, **SOME), relation(kernel=GAUSS, **SOME)),
+    "few features, directly = explicit kernel of edges": (relation(**SOME), explicit_edges(**SOME)),
+    "few features, directly = conjugate gradients": (relation(**SOME), relation(solver="cg", **SOME)),
+    "product and sum = explicit kernel of edges": (
+        relation(pairwise="sum", loss="regression", **SOME),
+        explicit_edges(ranking=False, product=0.0, source=ENDS[1], target=ENDS[0], **SOME),
+    ),
+    "matrix with gaps = list of edges": (relation(**SOME), list_of_edges()),
+    "a weight = copies of an edge": (list_of_edges(copies="weights"), list_of_edges(copies="rows")),
+    "edges in blocks = edges in memory": (list_of_edges(blocks=4), list_of_edges()),
+    "frames in any order = arrays": (shuffled_frames, relation()),
+    "similarities = kernel": (similarities, relation(kernel=GAUSS)),
+    "list of one kernel = that kernel": (list_of_one, relation(kernel=GAUSS)),
+    "every object a basis vector": (
+        relation(kernel=GAUSS, basis=list(range(8)), target_basis=list(range(9))),
+        relation(kernel=GAUSS),
+    ),
+    "sparse features": (sparse_ends, relation(solver="cg", **SOME)),
+    "conditioned by targets = transposed": (relation(condition="target"), turned(relation())),
+    "zeros not stored = zeros": (zeros(False), zeros(True)),
+    "labels known by name = a ridge regression each": (labels, ridge_for_each_column),
+    "two steps = kernel ridge regression twice": (two_steps, kernel_ridge_twice),
+    "symmetric regression = symmetric part of the values": (within("symmetric"), within("symmetric", label_part=True)),
+    "reciprocal regression = skew part of the values": (within("reciprocal"), within("reciprocal", label_part=True)),
+    "symmetric, closed form = conjugate gradients": (within("symmetric"), within("symmetric", solver="cg")),
+    "a game told by either end": (games("as they are"), games("all the other way")),
+    "a game told by the winner": (games("as they are"), games("by the winner")),
+    "ratings = ridge regression of differences": (ratings, ridge_of_differences),
+}
+
+
+@pytest.mark.parametrize("case", RELATIONS)
+def test_equivalence_of_relations(case):
+    this, that = (side(*objects()) for side in RELATIONS[case])
+    constants = any(word in case for word in ("regression", "game", "ratings", "conditioned"))
+    if not constants:  # which a ranking leaves open
+        this, that = (A - A.mean(axis=1, keepdims=True) for A in (this, that))
+    assert_allclose(this, that, rtol=0, atol=1e-8 * np.abs(that).max())
 
 
 @pytest.mark.parametrize("weighting", ["pairs", "queries", "items"])

@@ -49,7 +49,7 @@ def test_a_feature_that_is_equal_has_no_share():
 
 def test_what_has_no_gradient_is_named():
     own = RankRLS(1.0, kernel=lambda A, B: A @ B.T).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="Function kernels have no gradient"):
+    with pytest.raises(ValueError, match="gradient of Function kernels is not implemented"):
         own.explain(X[0], X[1])
     several = RankRLS(1.0, kernel="rbf", tied_pairs=True).fit(X, np.column_stack([y, -y]), qid=qid)
     with pytest.raises(ValueError, match="2 targets"):

@@ -187,7 +187,7 @@ def test_names_are_checked():
         export.to_json(model, ["a"] * 6)
     with pytest.raises(ValueError, match="not a rank feature of Vespa"):
         export.to_vespa(model, ["two words", *names[1:]])
-    with pytest.raises(ValueError, match="a rank profile is named"):
+    with pytest.raises(ValueError, match="name of a rank profile"):
         export.to_vespa(model, names, name="} evil {")
     model.coef_[0] = np.nan
     with pytest.raises(ValueError, match="not finite"):

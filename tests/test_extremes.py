@@ -8,7 +8,7 @@ from scipy import sparse
 from attack import oracles
 from attack.oracles import Kernel, Linear, differences
 from cases import problem
-from rankrls import RankRLS, kernels
+from rankrls import ConditionalRankRLS, RankRLS, kernels
 
 X, Y, QID = problem()
 RAW = {"scale": None}
@@ -157,3 +157,182 @@ def test_kernel_values_that_differ_by_rounding_are_not_called_indefinite():
     kernel = kernels.Polynomial(3, 1e-12, 0.5)
     model = RankRLS(alphas=[1e-4], kernel=kernel, **RAW).fit(rows, Y[:8], qid=QID[:8] % 3)
     assert np.isfinite(model.cv_predictions_).all()
+
+
+def refits(X, y, qid, u, alpha, **loss):
+    """Held-out scores in extended precision: a fit without each query."""
+    found = np.empty(len(y))
+    for q in np.unique(qid):
+        out, rest = qid == q, qid != q
+        found[out] = expected(X[rest], y[rest], qid[rest], alpha, u=u[rest], new=X[out], **loss)
+    return found
+
+
+def test_held_out_scores_where_most_of_the_residual_is_of_equal_rows():
+    """The first step of the solver sees next to nothing of the direction that the scores depend on."""
+    x = np.array([-1.4, 3.1, 3.1, 1.6, 5.1, 0.2, 0.4])[:, None]
+    y, qid = np.array([-0.2, -0.1, 0.2, 0.1, 0.2, 0.0, 1.0]), np.array([1, 0, 0, 1, 0, 2, 2])
+    u = np.array([5e11, 4.6e5, 8e3, 1.5e-9, 4.6e-3, 1.0, 1.0])
+    model = RankRLS(alphas=[1.5e7], weighting="pairs", **RAW).fit(x, y, qid=qid, sample_weight=u)
+    assert_allclose(model.cv_predictions_, refits(x, y, qid, u, 1.5e7, weighting="pairs"), rtol=1e-4)
+
+
+@pytest.mark.parametrize("columns", [4, 18])
+def test_held_out_queries_that_alone_determine_a_direction(columns):
+    rng = np.random.default_rng(0)
+    rows, y, qid = rng.normal(size=(11, columns)), rng.integers(0, 3, 11).astype(float), np.arange(11) % 2
+    u = np.full(11, 7e150)
+    alpha = 4e286  # next to nothing beside squares of 1e301
+    model = RankRLS(alphas=[alpha], weighting="pairs", **RAW).fit(rows, y, qid=qid, sample_weight=u)
+    assert np.isfinite(model.cv_predictions_).all()
+
+
+def test_pairs_stay_when_a_query_that_outweighs_the_rest_is_held_out():
+    rng = np.random.default_rng(0)
+    rows, y, qid = rng.normal(size=(12, 3)), rng.normal(size=12), np.repeat([0, 1, 2], 4)
+    u = np.where(qid == 0, 50.0, 1.0)
+    pairs, margins = [[0, 5], [4, 9], [8, 2]], [1.0, 1.0, 1.0]
+    model = RankRLS(alphas=[1.0], **RAW).fit(rows, y, qid=qid, sample_weight=u).add_pairs(rows, pairs, margins)
+    model.partial_fit(rows[:4] + 1, y[:4], qid=qid[:4] + 9).forget(rows[:4] + 1, y[:4], qid=qid[:4] + 9)
+    for q in range(3):
+        rest = qid != q
+        without = RankRLS(1.0, **RAW).fit(rows[rest], y[rest], qid=qid[rest], sample_weight=u[rest])
+        scores = without.add_pairs(rows, pairs, margins).predict(rows[~rest])
+        assert_allclose(np.diff(model.cv_predictions_[~rest]), np.diff(scores), rtol=1e-9)
+
+
+def test_a_column_that_varies_in_a_row_of_little_weight_counts():
+    rows = np.array([[1e6, 1e6], [1e6, 1e6 + 0.5], [1e6 - 2.5, 1e6], [1e6, 1e6], [1e6, 1e6], [1e6, 1e6], [1e6, 1e6]])
+    y, qid = np.array([-1.3, -0.5, -0.8, 0.1, 0.0, 0.3, 0.2]), np.array([0, 0, 0, 1, 2, 3, 4])
+    u = np.array([6.7e-5, 3.6e8, 1.3e-8, 1.5e9, 0.02, 0.03, 2e-11])
+    model = RankRLS(1e12, tied_pairs=True).fit(rows, y, qid=qid, sample_weight=u)
+    deviation = np.sqrt(np.sum((differences(y, qid, u=u, tied=True, weighting="items") @ rows) ** 2, axis=0) / u.sum())
+    assert_allclose(model.scale_, deviation.astype(float), rtol=1e-9)
+
+
+def test_columns_whose_squares_vanish_have_no_spread_that_could_be_used():
+    u = np.full(len(Y), 1e-164)
+    with pytest.raises(ValueError, match=r"squares of feature 0 vanish .* Multiply"):
+        RankRLS(1e-160, weighting="pairs").fit(X, Y, qid=QID, sample_weight=u)
+    with pytest.raises(ValueError, match="squares of feature 1 vanish"):
+        RankRLS(1.0).fit(iter([(X[:8] * [1, 1e-170, 1, 1, 1, 1], Y[:8], np.zeros(8))]))
+    RankRLS(1.0).fit(X * [1, 0, 1, 1, 1, 1], Y, qid=QID)  # a column of zeros is just left out
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_in_no_pair_can_be_forgotten_when_all_else_is_gone(seed):
+    rng = np.random.default_rng(seed)
+    parts = [(rng.normal(size=(k, 2)), rng.normal(size=k), np.full(k, i)) for i, k in enumerate((1, 3, 1, 2))]
+    model = RankRLS(1.0, **RAW)
+    for rows, y, qid in parts:
+        model.partial_fit(rows, y, qid=qid)
+    for i in (3, 1, 0):
+        rows, y, qid = parts[i]
+        model.forget(rows, y, qid=qid)
+    assert_allclose(model.coef_, 0, atol=1e-12)
+
+
+def test_edges_that_come_several_times_in_a_nearly_complete_relation():
+    rng = np.random.default_rng(0)
+    objects, others = rng.normal(size=(5, 2)), rng.normal(size=(4, 2))
+    edges = np.array([(i, j) for i in range(5) for j in range(4)] + 5 * [(1, 1)] + [(2, 3)])
+    y = rng.normal(size=len(edges))
+    params = {"alpha": 1e-3, "kernel": "rbf", "loss": "regression", "tol": 1e-12, "max_iter": 5000}
+    plain = ConditionalRankRLS(**params, solver="cg").fit_edges(objects, edges, y, others).predict(objects, others)
+    for solver in ("auto", "pcg"):
+        found = ConditionalRankRLS(**params, solver=solver).fit_edges(objects, edges, y, others)
+        assert_allclose(found.predict(objects, others), plain, rtol=1e-6, atol=1e-6)
+
+
+def test_a_relation_under_a_nearly_constant_kernel():
+    rng = np.random.default_rng(1)
+    objects, others, R = rng.normal(size=(4, 3)), 1e-3 * rng.normal(size=(6, 3)), 1e6 * rng.normal(size=(4, 6))
+    kernel, alpha = kernels.Gaussian(0.05), 5e-6
+    model = ConditionalRankRLS(alpha, kernel=kernel).fit(objects, R, others)
+    G, K = (oracles.kernel("rbf", A, A, gamma=0.05) for A in (objects, others))
+    h, i = (grid.ravel() for grid in np.indices(R.shape))
+    M = G[np.ix_(h, h)] * K[np.ix_(i, i)]
+    truth = Kernel(M, R.ravel(), differences(R.ravel(), h), alpha, 1e-16, 1e-16).scores(M)[:, 0]
+    assert_allclose(model.predict(objects, others).ravel(), truth.astype(float), atol=1e-7 * np.abs(truth).max())
+
+
+@pytest.mark.parametrize("size", [(1e100, 1e-150), (1e150, 1e-20)])
+def test_more_columns_than_rows_whose_dual_solutions_vanish(size):
+    """Labels over alpha are too small for numbers, but times the rows they are not."""
+    rng = np.random.default_rng(0)
+    rows, y, qid = size[0] * rng.normal(size=(8, 30)), size[1] * rng.normal(size=8), np.arange(8) % 2
+    alpha = float(np.mean(rows**2))
+    truth = expected(rows, y, qid, alpha)
+    model = RankRLS(alphas=[alpha], **RAW).fit(rows, y, qid=qid)
+    assert_allclose(model.predict(rows), truth, rtol=1e-9)
+    assert_allclose(
+        model.cv_predictions_, refits(rows, y, qid, np.ones(8), alpha), rtol=1e-6, atol=1e-7 * abs(truth).max()
+    )
+
+
+@pytest.mark.parametrize("regression", [0.0, 1e-5, 1.0])
+def test_the_spread_of_columns_where_one_row_has_nearly_all_the_weight(regression):
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(9, 3)), rng.integers(0, 3, 9).astype(float)
+    u = 1e-160 * rng.uniform(1, 9, 9)
+    u[3] = 1.0
+    for qid in (np.zeros(9), np.arange(9) % 3):
+        D = differences(y, qid, u=u, tied=True, weighting="items", beta=regression)
+        deviation = np.sqrt(np.sum((D @ rows.astype(oracles.LD)) ** 2, axis=0) / u.sum()).astype(float)
+        model = RankRLS(1.0, tied_pairs=True, regression=regression).fit(rows, y, qid=qid, sample_weight=u)
+        assert_allclose(model.scale_, deviation, rtol=1e-9)
+
+
+def test_kernel_models_where_one_tie_level_outweighs_the_other():
+    rows = np.array([[-2.5, 60.0, -425.0], [-2.5, -99.5, -1018.0], [-2.5, 60.0, -425.0]])
+    y, u, gamma = np.array([1.0, 1.0, 6.0]), np.array([4.6e9, 3.1e9, 1.0]), 1.2e-3
+    model = RankRLS(0.075, kernel=kernels.Laplacian(gamma), weighting="queries", **RAW).fit(rows, y, sample_weight=u)
+    D = differences(y, np.zeros(3), tied=False, weighting="queries", u=u)
+    K = oracles.kernel("laplacian", rows, rows, gamma=gamma)
+    truth = Kernel(K, y, D, 0.075, 1e-16, 1e-16).scores(K)[:, 0].astype(float)
+    assert_allclose(model.predict(rows), truth, rtol=1e-13)
+
+
+def test_a_kernel_of_nearly_equal_values_and_one_heavy_row():
+    rng = np.random.default_rng(0)
+    rows, y, qid = 1e6 + rng.normal(size=(9, 3)), 1000 + rng.normal(size=9), np.arange(9) % 3
+    u = 1e-12 * rng.uniform(2, 7, 9)
+    u[0] = 1.0
+    parameters = {"degree": 1, "gamma": 4.8e-14, "coef0": 1.0}
+    model = RankRLS(2.8e-18, kernel=kernels.Polynomial(**parameters), tied_pairs=True, **RAW)
+    model.fit(rows, y, qid=qid, sample_weight=u)
+    K = oracles.kernel("poly", rows, rows, **parameters)
+    truth = Kernel(K, y, differences(y, qid, u=u), 2.8e-18, 1e-16, 1e-16).scores(K)[:, 0].astype(float)
+    assert_allclose(model.predict(rows), truth, rtol=1e-5)
+
+
+def test_sparse_rows_in_single_precision_too_small_to_square():
+    rng = np.random.default_rng(0)
+    rows = sparse.csr_array((1e-30 * rng.normal(size=(8, 20))).astype(np.float32))
+    y, alpha = rng.normal(size=8), 1e-59
+    truth = expected(rows.toarray().astype(float), y, np.zeros(8), alpha, tied=True)
+    model = RankRLS(alpha, tied_pairs=True, **RAW).fit(rows, y)
+    assert_allclose(model.predict(rows), truth, rtol=1e-4, atol=1e-4 * np.abs(truth).max())
+
+
+def test_kernel_values_near_the_largest_and_the_smallest_number():
+    rng = np.random.default_rng(0)
+    rows, y, qid = rng.normal(size=(9, 24)), rng.normal(size=9), np.arange(9) % 3
+    big = RankRLS(1e300, regression=1.0, **RAW).fit(1e152 * rows, y, qid=qid)
+    assert_allclose(big.predict(1e152 * rows), expected(1e152 * rows, y, qid, 1e300, beta=1.0), rtol=1e-6, atol=1e-8)
+    RankRLS(alphas=[1.0], weighting="pairs", **RAW).fit(rows, y, qid=qid, sample_weight=np.full(9, 5e-161))
+
+
+def test_blocks_of_single_precision_with_weights_too_small_for_it(tmp_path):
+    pl = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    x, y, qid = rng.normal(size=16).astype(np.float32), rng.normal(size=16), np.arange(16) % 3
+    u, alpha = 1e-160 * rng.uniform(1, 30, 16), 4e-157
+    for part in (0, 1):
+        some = np.arange(16) // 8 == part  # queries lie in both files
+        frame = pl.DataFrame({"x": x[some], "y": y[some], "qid": qid[some], "w": u[some]})
+        frame.write_parquet(tmp_path / f"{part}.parquet")
+    params = {"weighting": "pairs", "regression": 0.3, **RAW}
+    model = RankRLS(alpha, **params).fit(tmp_path, "y", "qid", "w")
+    truth = expected(x[:, None].astype(float), y, qid, alpha, u=u, beta=0.3, weighting="pairs")
+    assert_allclose(model.predict(pl.DataFrame({"x": x})), truth, rtol=1e-4, atol=1e-5)

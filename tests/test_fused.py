@@ -1,4 +1,4 @@
-"""The compiled pass over rows gives the sums of NumPy's path."""
+"""Compiled passes over rows give the sums and the held-out scores of NumPy's path."""
 
 import itertools
 
@@ -7,11 +7,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 from cases import problem, weights
+from rankrls import RankRLS
+from rankrls.blocks.fragments import PartialSums, RunningSums, no_sums
+from rankrls.core import fused_folds
 from rankrls.core.features import Identity
 from rankrls.core.fused import compiled_code, serves
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
 from rankrls.core.statistics import statistics
+from rankrls.problems.primal import Primal
 
 pytest.importorskip("numba")
 
@@ -63,3 +67,120 @@ def test_small_fits_and_long_queries_are_left_to_numpy():
         one = QueryPreferences(Queries.single(5000), np.arange(5000.0))
         assert not serves(one, np.zeros((5000, 2)))
         assert not serves(QueryPreferences(Queries.of(np.arange(100) // 10), y), np.asfortranarray(X))
+
+
+def held_out(compiled, X, y, qid, u=None, *, tied=False, weighting="items", scaled=1.0):
+    """Scores of every alpha, and the share of the queries that compiled code vouches for."""
+    targets = y.reshape(len(y), -1)
+    F = QueryPreferences(Queries.of(qid), None if tied else targets[:, 0], weighting=weighting, weights=u)
+    rows = Primal(F, Identity(X.shape[1]), X, targets, X.dtype, scaled=scaled)
+    alphas = rows.mean_eigenvalue * np.array([1e-3, 0.1, 1.0, 30.0])
+    with compiled_code(compiled):
+        assert fused_folds.serves(F, X) == compiled
+        scores = rows.leave_out(None, alphas)
+    if not compiled:
+        return scores, 0.0
+    solved, target = rows.solved, F @ (targets - rows.sums.target_mean)
+    good = fused_folds.leave_queries_out(F, X, target, solved.path, solved.sums.deviation, alphas)[1]
+    return scores, good.mean()
+
+
+def assert_scores_agree(got, expected, qid, rtol):
+    for q in np.unique(qid):
+        rows = qid == q
+        spread = np.ptp(expected[rows], axis=0).max(axis=-1)[:, None]
+        assert np.all(np.abs(got[rows] - expected[rows]) <= rtol * np.maximum(spread, np.abs(expected[rows]).max()))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("tied", "weighting", "weighted", "length"),
+    [
+        *itertools.product([True, False], ["pairs", "queries", "items"], [False], [8]),
+        (False, "items", True, 8),
+        (True, "queries", True, 8),
+        (False, "items", False, 60),  # long enough to do without a rotation
+        (True, "pairs", True, 60),
+    ],
+)
+def test_compiled_hold_out_equals_numpys(dtype, tied, weighting, weighted, length):
+    X, y, qid = problem(m=130 * length, n=5, n_queries=130, shuffle=True)
+    u = weights(len(y)) if weighted else None
+    (got, good), (expected, _) = (
+        held_out(compiled, X.astype(dtype), y, qid, u, tied=tied, weighting=weighting) for compiled in (True, False)
+    )
+    assert good > 0.9
+    assert_scores_agree(got, expected, qid, 1e-9 if dtype == np.float64 else 1e-4)
+
+
+def test_corrections_of_many_queries_are_single_precision():
+    X, y, qid = problem(m=30_000, n=3, n_queries=6000)
+    X *= [1e-9, 1.0, 1e7]
+    (got, good), (expected, _) = (held_out(compiled, X, y, qid) for compiled in (True, False))
+    assert good > 0.9
+    assert_scores_agree(got, expected, qid, 2e-9)
+    assert not np.array_equal(got, expected)
+
+
+def test_compiled_hold_out_of_several_targets():
+    X, y, qid = problem(m=1500, n=4, n_queries=150)
+    y = np.column_stack([y, y**2, -y])
+    (got, _), (expected, _) = (held_out(compiled, X, y, qid, tied=True) for compiled in (True, False))
+    assert_scores_agree(got, expected, qid, 1e-9)
+
+
+@pytest.mark.parametrize(("n_queries", "length"), [(400, 30), (6000, 7)])  # corrected in double and in single precision
+def test_equal_rows_tie_in_compiled_hold_out(n_queries, length):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(n_queries, length, 3))
+    twin = rng.integers(0, 4, size=(n_queries, length - 4))  # rows 5 to `length` are copies of the first four
+    copies_of = lambda values: np.take_along_axis(values[:, :4], twin[:, :, None], axis=1)
+    rows[:, 4:] = copies_of(rows)
+    y, qid = rng.integers(0, 3, n_queries * length).astype(float), np.repeat(np.arange(n_queries), length)
+    scores = held_out(True, rows.reshape(-1, 3), y, qid)[0].reshape(n_queries, length, -1)
+    assert np.array_equal(scores[:, 4:], copies_of(scores))
+
+
+def test_queries_with_nothing_to_learn_from_are_left_to_numpy():
+    X, y, qid = problem(m=1000, n=4, n_queries=200)
+    y = np.where(qid == qid[0], y, 1.0)  # one query has all that is to be learned
+    (got, good), (expected, _) = (held_out(compiled, X, y, qid) for compiled in (True, False))
+    assert good < 1
+    assert_scores_agree(got, expected, qid, 1e-9)
+
+
+def test_a_fit_chooses_the_same_alpha_compiled_or_not():
+    X, y, qid = problem(m=4000, n=6, n_queries=500)
+    rankers = []
+    for compiled in (True, False):
+        with compiled_code(compiled):
+            rankers.append(RankRLS().fit(X, y, qid=qid))
+    assert_allclose(rankers[0].alpha_, rankers[1].alpha_, rtol=1e-12)  # the grid is made of sums that round differently
+    assert_allclose(rankers[0].cv_scores_, rankers[1].cv_scores_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_running_sums_of_fragments_equal_sums_in_pairs(dtype):
+    rng = np.random.default_rng(0)
+    nothing = no_sums(4, 1, 0.0)
+    within2 = rng.random(30)
+    parts = []
+    for _ in range(5):
+        group = rng.integers(0, 30, 40)
+        rows = (rng.normal(size=(40, 5)) + 100).astype(dtype)
+        parts.append(PartialSums(nothing, group, rng.integers(1, 4, 40).astype(float), within2[group], rows))
+    expected = parts[0].merged()
+    for part in parts[1:]:
+        expected = expected + part
+    for compiled in (True, False):
+        running = RunningSums(30)
+        with compiled_code(compiled):
+            for part in parts:
+                running.add(part if compiled else part.merged())
+        total = running.total()
+        assert np.array_equal(total.group, expected.group)
+        rtol = 1e-10 if dtype == np.float64 else 1e-4
+        for name in ("weight", "within2", "mean"):
+            assert_allclose(getattr(total, name), getattr(expected, name), rtol=rtol, err_msg=name)
+        assert_allclose(total.closed.gram, expected.closed.gram, rtol=rtol, atol=rtol * expected.closed.gram.max())
+        assert_allclose(total.closed.square, expected.closed.square, rtol=rtol)

@@ -1,6 +1,7 @@
 """Hybrid search: runs side by side, weights learned from judgments, and search engines."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -61,12 +62,83 @@ def test_search_engines():
     inner = processor["normalization-processor"]
     assert inner["normalization"]["technique"] == "min_max"
     assert_allclose(sum(inner["combination"]["parameters"]["weights"]), 1, atol=1e-12)
-    assert "normalize_linear(dense)" in fusion.export(model, "vespa")
-    assert "scale(query($dense,0),0,1)" in json.loads(fusion.export(model, "solr"))["query"]
     z = fusion.Fusion(normalise="zscore").fit(RUNS, JUDGMENTS)
     assert '"z_score"' in fusion.export(z, "opensearch")
-    with pytest.raises(ValueError, match="vespa does not normalise by z-scores"):
+    with pytest.raises(ValueError, match="vespa cannot normalise by z-scores"):
         fusion.export(z, "vespa")
+
+
+ODD = {"bm25-title": 0.5, "7 words": 0.499999, "bm25 title": 0.000001}
+
+
+@pytest.mark.parametrize("weights", [{"title": 1.0}, {"title": 0.25, "body": 0.75}, ODD], ids=["one", "two", "odd"])
+def test_exports_are_what_the_grammars_of_engines_allow(weights):
+    model = fusion.Fusion()
+    model.names_, model.weights_ = list(weights), np.array(list(weights.values()))
+    values = pytest.approx(model.weights_)
+    request = json.loads(fusion.export(model, "solr", window=50))
+    assert request["limit"] == 50
+    terms = parsed_function(request["query"].removeprefix("{!func}"))
+    assert [part[0] for part in terms[1]] == ["product"] * len(weights)
+    assert [float(part[1][0]) for part in terms[1]] == values
+    parameters = [part[1][1][1][0][1][0] for part in terms[1]]  # product(w, scale(query($name, 0), 0, 1))
+    assert len(set(parameters)) == len(weights)
+    for name in parameters:
+        assert name[1:].isidentifier() and request["params"][name[1:]].endswith("v=$user_query}")
+    profile = fusion.export(model, "vespa", window=50)
+    assert profile.count("{") == profile.count("}")
+    functions = re.findall(r"function (\w+)\(\) \{\s*expression: bm25\((\w+)\)\s*\}", profile)
+    used = re.findall(r"([\d.]+) \* normalize_linear\((\w+)\)", profile)
+    assert [name for name, _ in functions] == [name for _, name in used]  # every function is defined
+    assert [float(w) for w, _ in used] == values and "rerank-count: 50" in profile
+    linear = json.loads(fusion.export(model, "elasticsearch", window=50))["retriever"]["linear"]
+    assert linear.keys() == {"retrievers", "rank_window_size"}
+    assert all(part.keys() == {"retriever", "weight", "normalizer"} for part in linear["retrievers"])
+    assert [part["weight"] for part in linear["retrievers"]] == values
+    (processor,) = json.loads(fusion.export(model, "opensearch"))["phase_results_processors"]
+    combination = processor["normalization-processor"]["combination"]
+    assert combination["technique"] == "arithmetic_mean"
+    assert sum(combination["parameters"]["weights"]) == pytest.approx(1, abs=1e-12)
+
+
+def parsed_function(text):
+    """name(argument, ...) as (name, arguments): Solr's grammar of functions, numbers and $parameters."""
+    tokens = re.findall(r"\$?[A-Za-z_]\w*|\d+(?:\.\d+)?|[(),]", text)
+    assert "".join(tokens) == text
+
+    def expression():
+        word = tokens.pop(0)
+        if not tokens or tokens[0] != "(":
+            return word
+        tokens.pop(0)
+        found = [expression()]
+        while tokens[0] == ",":
+            tokens.pop(0)
+            found.append(expression())
+        assert tokens.pop(0) == ")"
+        return word, found
+
+    found = expression()
+    assert not tokens
+    return found
+
+
+def test_runs_and_judgments_as_frames_and_dicts():
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    frames, dicts, judged = {}, {}, {}
+    for name, s in zip(RUNS.names, RUNS.scores.T, strict=True):
+        known = ~np.isnan(s)
+        columns = RUNS.query[known], RUNS.document[known], s[known]
+        frames[name] = pd.DataFrame(dict(zip(("qid", "docno", "score"), columns, strict=True)))
+        for q, d, score in zip(*columns, strict=True):
+            dicts.setdefault(name, {}).setdefault(q, {})[d] = score
+    for q, d, rating in zip(JUDGMENTS.query, JUDGMENTS.document, JUDGMENTS.rating, strict=True):
+        judged.setdefault(q, {})[d] = rating
+    expected = fusion.Fusion().fit(RUNS, JUDGMENTS).weights_
+    for runs in (frames, {name: pl.from_pandas(frame) for name, frame in frames.items()}, dicts):
+        assert_allclose(fusion.Fusion().fit(runs, judged).weights_, expected)
+    with pytest.raises(ValueError, match="run 'a' has no column 'score'; it has qid, docno"):
+        fusion.Runs.of({"a": frames["title"][["qid", "docno"]]})
 
 
 def test_the_command_line(tmp_path, monkeypatch, capsys):
@@ -88,7 +160,7 @@ def test_the_command_line(tmp_path, monkeypatch, capsys):
     assert main(["fuse", *runs, "--qrels", "judged.csv", "--json"]) == 0
     assert_allclose(list(json.loads(capsys.readouterr().out)["weights"].values()), model.weights_)
     assert main(["fuse", "title.run", "title.run", "--qrels", "judged.csv"]) == 2
-    assert "every run needs a name of its own" in capsys.readouterr().err
+    assert "every run needs its own name" in capsys.readouterr().err
     (tmp_path / "apart.run").write_text("elsewhere Q0 d0 1 2.5 apart\n")
     assert main(["fuse", "title.run", "apart.run", "--qrels", "judged.csv"]) == 2
     assert "'title' and 'apart' have no document of a query in common" in capsys.readouterr().err
@@ -104,7 +176,7 @@ def test_errors_say_what_to_do(tmp_path):
         fusion.Runs.of({"a": [("q", "1", 1.0), ("q", "1", 2.0)]})
     with pytest.raises(ValueError, match="score nan"):
         fusion.Runs.of({"a": [("q", "1", float("nan"))]})
-    with pytest.raises(ValueError, match="the weights are of title, body, dense"):
+    with pytest.raises(ValueError, match="the weights are for title, body, dense"):
         fusion.Fusion().fit(RUNS, JUDGMENTS).predict(SMALL)
     (tmp_path / "bad.run").write_text("q Q0 d 1 x tag\n")
     with pytest.raises(ValueError, match="line 1: a run has six words"):

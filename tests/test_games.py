@@ -1,13 +1,22 @@
 """Games: winners and losers by name, dates, home advantage, ratings and probabilities, against explicit kernels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
 import oracles
 from rankrls import ConditionalRankRLS, load, save
 from rankrls.kernels import Gaussian
+from rankrls.relations.direct import EdgeFeatures
+from rankrls.relations.edges import EdgeKernel
+from rankrls.relations.folds import PastFirst
 from rankrls.relations.games import as_duration, as_time
+from rankrls.relations.loss import EdgeLoss
+from rankrls.relations.relation import Domain, EdgeSet, Pairwise
+from rankrls.selection import RelationKFold
 from shared import folder
 
 pd = pytest.importorskip("pandas")
@@ -122,12 +131,16 @@ def test_sums_of_pairwise_kernels(pairwise):
 
 
 @pytest.mark.parametrize("relation", [None, "symmetric", "reciprocal"])
-@pytest.mark.parametrize("objects", ["ids", "features"])
-def test_effects_of_ends_are_solved_for_directly(relation, objects):
+@pytest.mark.parametrize("objects", ["ids", "features", "products", "both", "sparse products"])
+def test_few_features_are_solved_for_directly(relation, objects):
+    pairwise = {"products": "kronecker", "sparse products": "kronecker", "both": ["kronecker", "sum"]}.get(
+        objects, "sum"
+    )
     rng = np.random.default_rng(0)
     first = rng.integers(9, size=80)
     games = np.column_stack([first, (first + rng.integers(1, 9, size=80)) % 9])
     X, y, home = None if objects == "ids" else rng.normal(size=(9, 3)), rng.normal(size=80), rng.integers(-1, 2, 80)
+    X = sparse.csr_array(X) if objects == "sparse products" else X
     for params, given in (
         ({"loss": "ranking", "weighting": "queries"}, {"home": home}),
         ({"loss": "ranking"}, {"sample_weight": rng.random(80) + 0.1}),
@@ -135,7 +148,7 @@ def test_effects_of_ends_are_solved_for_directly(relation, objects):
     ):
         both = [
             ConditionalRankRLS(
-                relation=relation, pairwise="sum", alphas=[0.01, 1.0], solver=solver, tol=1e-13, **params
+                relation=relation, pairwise=pairwise, alphas=[0.01, 1.0], solver=solver, tol=1e-13, **params
             ).fit_edges(X, games, y, **given)
             for solver in ("auto", "cg")
         ]
@@ -145,6 +158,26 @@ def test_effects_of_ends_are_solved_for_directly(relation, objects):
         assert_allclose(*(one.predict() for one in both), atol=1e-7)
         if "home" in given:
             assert_allclose(both[0].home_advantage_, both[1].home_advantage_, atol=1e-7)
+
+
+@pytest.mark.parametrize("parity", [0, 1, -1])
+@pytest.mark.parametrize("ranking", [True, False])
+def test_features_of_edges_give_the_kernel_of_edges_block_by_block(parity, ranking):
+    rng = np.random.default_rng(0)
+    X, pairwise, y = rng.normal(size=(9, 3)), Pairwise(0.7, 0.3, 0.3), rng.normal(size=60)
+    rows, columns = rng.integers(9, size=(2, 60))
+    free, weights = rng.normal(size=(60, 2)), rng.random(60) + 0.1
+    domain, edges = Domain(X, True), EdgeSet((9, 9), None, rows, columns, y, weights, free)
+    phi = EdgeFeatures.of(domain, domain, edges, parity, pairwise)
+    assert phi.size == {0: 15, 1: 9, -1: 6}[parity]
+    Phi, kernel = phi[np.arange(60)], EdgeKernel(domain, domain, rows, columns, parity, pairwise)
+    assert_allclose(Phi @ Phi.T @ y, kernel(y), atol=1e-12)
+    loss, few = EdgeLoss(rows, ranking, weights, "items", free), replace(phi, cells=4 * phi.size)
+    assert len(list(few.blocks())) > 5
+    A = np.column_stack([loss.forward(column) for column in Phi.T])
+    assert_allclose(few.gram(loss), A.T @ A, atol=1e-12)
+    assert_allclose(few.dot(np.eye(phi.size)), Phi, atol=1e-12)
+    assert_allclose(few.transposed_dot(y), Phi.T @ y, atol=1e-12)
 
 
 def test_ratings_have_error_bars_that_shrink_with_games(tmp_path):
@@ -215,7 +248,13 @@ def test_evaluate_learns_from_the_past():
     )
     assert list(settings) == [1, 4]
     with pytest.raises(ValueError, match="pass date="):
-        ConditionalRankRLS(1.0).evaluate(teams, games, source="winner", target="loser", settings=["time"])
+        ConditionalRankRLS(1.0).evaluate(
+            teams, games.drop(columns="date"), source="winner", target="loser", settings=["time"]
+        )
+    named = {"source": "winner", "target": "loser", "n_splits": 3}
+    for renamed in (games, games.rename(columns={"date": "played"})):  # the only column of dates
+        again = ConditionalRankRLS(1.0, relation="reciprocal").evaluate(teams, renamed, settings=["time"], **named)
+        assert_allclose(again["time"], fixed["time"])
 
 
 def test_dates_and_durations_in_many_forms():
@@ -229,10 +268,10 @@ def test_dates_and_durations_in_many_forms():
         'such as "365d"': lambda: as_duration("soon"),
         "dates cannot be read": lambda: as_time(np.array(["yesterday"]), 1),
         "half_life needs the date": lambda: ConditionalRankRLS().fit_edges(np.eye(3), [(0, 1)], half_life="1d"),
-        "names no column of the edges": lambda: ConditionalRankRLS().fit_edges(
+        "is not a column of the edges": lambda: ConditionalRankRLS().fit_edges(
             np.eye(3), pd.DataFrame({"a": [0], "b": [1]}), source="a", target="c"
         ),
-        "nothing to learn from them": lambda: ConditionalRankRLS().fit_edges(np.eye(3), [(0, 1)], Z=np.eye(3)),
+        "so there is nothing to learn": lambda: ConditionalRankRLS().fit_edges(np.eye(3), [(0, 1)], Z=np.eye(3)),
         "probabilities need a reciprocal relation": lambda: (
             ConditionalRankRLS(1.0).fit_edges(np.eye(3), [(0, 1), (0, 2)], [1.0, 2.0]).probability(0, 1)
         ),
@@ -261,3 +300,83 @@ def test_international_football_is_predicted_better_than_by_home_advantage_alone
     at_home = next_year["margin"].to_numpy()[decided] > 0
     assert right.mean() > 0.7 > at_home.mean()
     assert {"Germany", "Brazil", "Spain", "Argentina", "France"} & set(fit.rating().index[:10])
+
+
+def test_games_choose_between_products_and_sums_where_alpha_is_chosen():
+    rng = np.random.default_rng(0)
+    skill = rng.normal(size=20)
+    players = pd.DataFrame(
+        {"skill": skill + 0.1 * rng.normal(size=20), "age": rng.normal(size=20)}, index=list("abcdefghijklmnopqrst")
+    )
+    a, b = np.array([rng.choice(20, 2, replace=False) for _ in range(300)]).T
+    won = skill[a] - skill[b] + 0.3 * rng.normal(size=300) > 0
+    games = pd.DataFrame({"winner": players.index[np.where(won, a, b)], "loser": players.index[np.where(won, b, a)]})
+    ends = {"source": "winner", "target": "loser"}
+    auto = ConditionalRankRLS().fit_edges(players, games, **ends)
+    both = ConditionalRankRLS(pairwise=["kronecker", "sum"]).fit_edges(players, games, **ends)
+    assert auto.pairwise_ == both.pairwise_ and auto.pairwise_["sum"] > 0
+    assert_allclose(auto.predict(), both.predict())
+    product = ConditionalRankRLS(pairwise="kronecker").fit_edges(players, games, **ends)
+    assert auto.cv_scores_.max() > product.cv_scores_.max() + 0.1
+    fixed = ConditionalRankRLS(1.0).fit_edges(players, games, **ends)  # nothing is held out, nothing is chosen
+    assert fixed.pairwise_ == {"kronecker": 1.0, "sum": 0.0}
+    assert ConditionalRankRLS().fit(players, rng.normal(size=(20, 20))).pairwise_ == {"kronecker": 1.0, "sum": 0.0}
+
+
+@pytest.mark.filterwarnings("ignore:.*have no edge")
+@pytest.mark.parametrize("condition", ["source", "target"])
+@pytest.mark.parametrize("relation", ["symmetric", "reciprocal"])
+@pytest.mark.parametrize("listed", [True, False])
+def test_new_objects_beside_known_ones_of_a_mirrored_relation(relation, condition, listed):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 3))
+    Y = X @ rng.normal(size=(3, 3)) @ X.T
+    Y = Y + Y.T if relation == "symmetric" else Y - Y.T
+    model = ConditionalRankRLS(0.5, relation=relation, condition=condition, tol=1e-12, loss="regression")
+    rows, columns = np.triu_indices(12, 1)
+    edges, y = np.column_stack([rows, columns]), Y[rows, columns]
+    options = {"settings": [2, 3], "n_splits": 3}
+    found = model.evaluate(X, edges, y=y, **options) if listed else model.evaluate(X, Y, **options)
+    turned = condition == "target"
+    for setting in (2, 3):
+        folds = RelationKFold(3 if (setting == 2) == turned else 2, 3, mirrored=True)
+        for score, (train, test) in zip(found[setting], folds.split(Y), strict=True):
+            assert_array_equal(train.rows, train.columns)
+            assert not {*train.rows} & {*(test.rows if folds.setting == 2 else test.columns)}
+            inside = np.isin(rows, train.rows) & np.isin(columns, train.rows)
+            again = model.fit_edges(X, edges[inside], y[inside]) if listed else model.fit(X[train.rows], train.of(Y))
+            scores = again.predict(X[test.rows], X[test.columns])
+            truth, scores = (test.of(Y).T, scores.T) if turned else (test.of(Y), scores)
+            qid = np.repeat(np.arange(len(truth)), truth.shape[1])
+            assert_allclose(score, oracles.pairwise_accuracy(truth.ravel(), scores.ravel(), qid), atol=1e-9)
+    auto = ConditionalRankRLS(relation=relation, condition=condition, alphas=[0.1, 1.0], loss="regression")
+    assert auto.evaluate(X, Y, settings=[2], n_splits=3)[2].shape == (3,)
+
+
+def test_alpha_is_chosen_by_what_came_next():
+    teams, games = league(n=12, q=300)
+    games = games.sample(frac=1, random_state=0)
+    ends = {"source": "winner", "target": "loser"}
+    model = ConditionalRankRLS(relation="reciprocal", pairwise="sum", cv="time", alphas=[0.1, 1.0, 10.0])
+    model.fit_edges(teams, games, **ends, date="date")
+    folds = list(PastFirst(games["date"].astype("int64"), 5).split_edges(None, None, None))
+    scores = []
+    for alpha in model.alphas_:
+        of_folds = []
+        for train, test in folds:
+            seen, later = games[train], games[test]
+            assert seen["date"].max() < later["date"].min()
+            one = ConditionalRankRLS(alpha, relation="reciprocal", pairwise="sum").fit_edges(teams, seen, **ends)
+            first, second = np.sort(later[["winner", "loser"]].to_numpy(), axis=1).T
+            one_way = pd.DataFrame({"winner": first, "loser": second})  # so that games of the same teams tie exactly
+            score = one.predict_edges(teams, one_way, **ends)["score"].to_numpy()
+            score = np.where(later["winner"] == first, score, -score)
+            qid = np.concatenate([later["winner"], later["loser"]])
+            y = np.repeat([1.0, -1.0], len(later))
+            of_folds.append(oracles.pairwise_accuracy(y, np.concatenate([score, -score]), qid))
+        scores.append(np.mean(of_folds))
+    assert_allclose(model.cv_scores_, scores, atol=1e-6)
+    first = folds[0][0]
+    assert np.isnan(model.cv_predictions_[first]).all() and np.isfinite(model.cv_predictions_[~first]).all()
+    with pytest.raises(ValueError, match="with the date of each edge"):
+        model.fit_edges(teams, games.drop(columns="date"), **ends)

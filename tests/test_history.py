@@ -107,10 +107,14 @@ def test_queries_after_pairs_alone():
     assert_allclose(model.cv_predictions_[qid[early] == q], refit.predict(X[early][qid[early] == q]), rtol=1e-6)
     expected = oracles.pairwise_accuracy(y[early], model.cv_predictions_, qid[early])
     assert_allclose(model.cv_scores_[np.argmin(np.abs(model.alphas_ - model.alpha_))], expected)
-    one = RankRLS(alphas=[0.5, 5.0]).fit_pairs(X, pairs)
+    one = RankRLS(alphas=[0.5, 5.0], scale=None).fit_pairs(X, pairs)
     first = qid == np.unique(qid)[0]
-    one.partial_fit(X[first], y[first], qid=qid[first])
-    assert not hasattr(one, "cv_scores_")  # one query cannot be left out
+    one.partial_fit(X[first], y[first], qid=qid[first])  # one query can be left out: pairs stay to learn from
+    alone = RankRLS(one.alpha_, scale=None).fit_pairs(X, pairs).predict(X[first])
+    assert_allclose(one.cv_predictions_, alone, rtol=1e-6)
+    tied = RankRLS(alphas=[0.5, 5.0]).fit_pairs(X, pairs)
+    tied.partial_fit(X[first], np.ones(first.sum()), qid=qid[first])
+    assert not hasattr(tied, "cv_scores_")  # a query whose labels are all equal judges nothing
 
 
 def test_nothing_is_computed_before_it_is_asked_for_and_files_hold_no_rows(tmp_path):

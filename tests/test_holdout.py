@@ -271,10 +271,11 @@ def test_the_path_of_several_targets_and_of_models_without_sums():
     model = RankRLS(1.0, tied_pairs=True).fit(X, np.column_stack([y, -y]), qid=qid)
     assert_allclose(model.coef_path([1.0])[1][0], model.coef_)
     assert_allclose(model.coef_path([1.0, 2.0])[1].shape, (2, 2, X.shape[1]))
-    with pytest.raises(ValueError, match="see dual_coef_path"):
+    with pytest.raises(ValueError, match="use dual_coef_path"):
         RankRLS(1.0, kernel="rbf").fit(X, y, qid=qid).coef_path()
-    with pytest.raises(ValueError, match="keeps no sums"):
-        RankRLS(1.0).fit(np.hstack([X] * 9), y, qid=qid).coef_path()
+    wide = np.hstack([X] * 9)
+    alphas, coefs = RankRLS(1.0).fit(wide, y, qid=qid).coef_path()
+    assert_allclose(coefs[3], RankRLS(alphas[3]).fit(wide, y, qid=qid).coef_, atol=1e-9)
 
 
 def test_rows_read_in_blocks_have_the_same_standard_errors_and_path(tmp_path):
@@ -337,6 +338,10 @@ def test_a_grid_whose_best_alpha_is_at_its_end_is_extended_and_says_so(peak, end
 def test_a_grid_of_the_callers_stays_as_it_is():
     X, y, qid = problem()
     assert_allclose(RankRLS(alphas=[1.0, 10.0]).fit(X, y, qid=qid).alphas_, [1.0, 10.0])
+    data = make_search(30, random_state=0)
+    ends = r"best alpha was at the end of the grid \(1e\+04 to 1e\+06\): pass a wider one as alphas="
+    with pytest.warns(UserWarning, match=ends):
+        RankRLS(alphas=[1e4, 1e6, 1e5]).fit(data.X, data.y, qid=data.qid)
 
 
 def test_held_out_scores_at_chance_level_are_reported():

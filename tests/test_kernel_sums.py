@@ -114,8 +114,8 @@ def test_parameters_of_kernels_are_chosen_from_lists(views):
     ("kernel", "message"),
     [
         ([], "is empty"),
-        (["linear", "precomputed"], "listed as matrices"),
-        ([np.eye(4), "linear"], "matrices and functions"),
+        (["linear", "precomputed"], "as matrices: kernel"),
+        ([np.eye(4), "linear"], "mixes matrices with kernels"),
         ([np.eye(4), np.eye(5)], "of one size"),
         ([np.ones((4, 5))], "square"),
         ([-np.eye(N)], "not positive semi-definite"),

@@ -113,7 +113,7 @@ def slow_equal(rows, y):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"qid": np.arange(M) // 4}, "is for the items of one query, and there are 4"),
+        ({"qid": np.arange(M) // 4}, "is for the items of one query, but there are 4"),
         ({"scoring": "ndcg"}, "scoring must be one of pairwise_accuracy, auc, disagreement_error, got 'ndcg'"),
         ({"sample_weight": np.arange(M) + 1.0}, "items of equal weight"),
         ({"positive": True}, "does not go with positive="),
@@ -173,7 +173,7 @@ def test_what_the_rest_does_not_determine_cannot_be_held_out():
     rows, qid = np.zeros((8, 2)), np.repeat([0, 1, 2, 3], 2)
     rows[::2, 0], rows[0, 1] = [1.0, 2.0, 3.0, 4.0], 1.0  # the second column varies in the first query only
     y = np.tile([1.0, 0.0], 4)
-    with pytest.raises(ValueError, match="without query 0 they do not"):
+    with pytest.raises(ValueError, match="without query 0 the rows do not"):
         RankRLS(alphas=[0.0, 1.0], scale=None).fit(rows, y, qid=qid)
     with pytest.raises(ValueError, match="determine 1 of 2"):
         RankRLS(alphas=[0.0, 1.0], scale=None, cv=2).fit(rows, y, qid=qid)

@@ -14,7 +14,16 @@ from scipy import sparse
 from sklearn.model_selection import GroupKFold
 
 import rankrls
-from rankrls import ConditionalRankRLS, CoRankRLS, RankingPursuit, RankRLS, TransductiveRankRLS, View
+from rankrls import (
+    AutoRanker,
+    ConditionalRankRLS,
+    CoRankRLS,
+    RankingPursuit,
+    RankRLS,
+    TransductiveRankRLS,
+    TwoStepRLS,
+    View,
+)
 from rankrls.kernels import Gaussian, Spectrum
 
 RNG = np.random.default_rng(0)
@@ -64,6 +73,7 @@ RANKERS = {
     "CoRankRLS": Case(CoRankRLS, 1.0, 0.1, y=PARTLY, **views()),
     "TransductiveRankRLS": Case(TransductiveRankRLS, 1.0, y=PARTLY),
     "RankingPursuit": Case(RankingPursuit, 2, y=PARTLY, kernel=None),
+    "AutoRanker": Case(AutoRanker, y=FULL, effort="fast", relative=False),
 }
 
 
@@ -118,7 +128,8 @@ def widths(case, path):
 
 def several_targets(case, path):
     targets = np.column_stack([case.y, -case.y])
-    assert case.fitted(y=targets, model=case(tied_pairs=True)).predict(X).shape == (M, 2)
+    model = case() if case.cls is AutoRanker else case(tied_pairs=True)
+    assert case.fitted(y=targets, model=model).predict(X).shape == (M, 2)
 
 
 def frames(case, path):
@@ -212,11 +223,19 @@ RELATION = ENDS[0] @ RNG.normal(size=(3, 3)) @ ENDS[1].T
 EDGES = {"source": "user", "target": "item"}
 
 
-def related(rows=ENDS, Y=RELATION, **params):
-    fit = {"sample_weight": params.pop("sample_weight")} if "sample_weight" in params else {}
-    model = ConditionalRankRLS(1.0, **params).fit(rows[0], Y, rows[1], **fit)
-    assert np.isfinite(model.predict(*rows)).all()
-    return model
+class Ends:
+    """A model of relations with a number for alpha; its cells have objects at both ends, or a list of edges."""
+
+    def __init__(self, cls, *numbers, regression):
+        self.cls, self.numbers, self.regression = cls, numbers, regression
+
+    def __call__(self, **params):
+        return self.cls(*self.numbers, **params)
+
+    def fitted(self, rows=ENDS, Y=RELATION, *, model=None, **fit):
+        model = (self() if model is None else model).fit(rows[0], Y, rows[1], **fit)
+        assert np.isfinite(model.predict(*rows)).all()
+        return model
 
 
 def edge_list():
@@ -230,18 +249,18 @@ def on_file(path):
     return path / "edges.parquet"
 
 
-def edges_on_dask(path):
+def edges_on_dask(case, path):
     dd, engine = pytest.importorskip("dask.dataframe"), pytest.importorskip("dask")
     from rankrls.distributed import dask as on_dask
 
     with engine.config.set(scheduler="synchronous"):
         frame = dd.from_pandas(edge_list(), npartitions=2)
-        on_dask.fit_edges(ConditionalRankRLS(1.0), ENDS[0], frame, "stars", ENDS[1], **EDGES)
+        on_dask.fit_edges(case(), ENDS[0], frame, "stars", ENDS[1], **EDGES)
 
 
-def named_objects(path):
+def named_objects(case, path):
     pd = pytest.importorskip("pandas")
-    related([pd.DataFrame(rows, columns=NAMES[:3]) for rows in ENDS])
+    case.fitted([pd.DataFrame(rows, columns=NAMES[:3]) for rows in ENDS])
 
 
 def saved(model, path, **how):
@@ -250,58 +269,51 @@ def saved(model, path, **how):
     np.testing.assert_allclose(loaded.predict(*ENDS), model.predict(*ENDS))
 
 
-def relation_graph(path):
+def relation_graph(case, path):
     pytest.importorskip("onnx")
     from rankrls.export import to_onnx
 
-    to_onnx(related())
+    to_onnx(case.fitted())
 
 
 RELATIONS = {
-    "kernels": lambda path: related(kernel="rbf"),
-    "precomputed kernels": lambda path: related((K[:14, :14], K[14:26, 14:26]), kernel="precomputed"),
-    "kernel values with a basis alone (m x r)": lambda path: related(
-        (K[:14, :3], K[14:26, 14:17]), kernel="precomputed", basis=[0, 1, 2]
+    "kernels": lambda case, path: case.fitted(model=case(kernel="rbf")),
+    "precomputed kernels": lambda case, path: case.fitted(
+        (K[:14, :14], K[14:26, 14:26]), model=case(kernel="precomputed")
     ),
-    "strings, graphs, any objects": lambda path: related((WORDS[:14], WORDS[14:26]), kernel=Spectrum(2)),
-    "sparse rows (CSR)": lambda path: related([sparse.csr_array(rows) for rows in ENDS]),
-    "`sample_weight`": lambda path: related(sample_weight=1 + RELATION**2),
-    "`regression`": lambda path: related(loss="regression"),
-    "tied pairs in or out": lambda path: related(tied_pairs=False),
-    "three weightings": lambda path: [related(weighting=w) for w in ("items", "pairs", "queries")],
-    '`gamma="auto"`': lambda path: related(kernel=Gaussian("auto")),
-    "several targets": lambda path: related(Y=np.stack([RELATION, RELATION])),
+    "kernel values with a basis alone (m x r)": lambda case, path: case.fitted(
+        (K[:14, :3], K[14:26, 14:17]), model=case(kernel="precomputed", basis=[0, 1, 2])
+    ),
+    "strings, graphs, any objects": lambda case, path: case.fitted(
+        (WORDS[:14], WORDS[14:26]), model=case(kernel=Spectrum(2))
+    ),
+    "sparse rows (CSR)": lambda case, path: case.fitted([sparse.csr_array(rows) for rows in ENDS]),
+    "`sample_weight`": lambda case, path: case.fitted(sample_weight=1 + RELATION**2),
+    "`regression`": lambda case, path: case.fitted(model=case(**case.regression)),
+    "tied pairs in or out": lambda case, path: case.fitted(model=case(tied_pairs=False)),
+    "three weightings": lambda case, path: [
+        case.fitted(model=case(weighting=weighting)) for weighting in ("items", "pairs", "queries")
+    ],
+    '`gamma="auto"`': lambda case, path: case.fitted(model=case(kernel=Gaussian("auto"))),
+    "several targets": lambda case, path: case.fitted(Y=np.stack([RELATION, RELATION])),
     "data frames": named_objects,
-    "`y` and `qid` by name": lambda path: ConditionalRankRLS(1.0).fit_edges(
-        ENDS[0], edge_list(), "stars", ENDS[1], **EDGES
-    ),
-    "files larger than memory": lambda path: ConditionalRankRLS(1.0).fit_edges(
-        ENDS[0], on_file(path), "stars", ENDS[1], **EDGES
-    ),
+    "`y` and `qid` by name": lambda case, path: case().fit_edges(ENDS[0], edge_list(), "stars", ENDS[1], **EDGES),
+    "files larger than memory": lambda case, path: case().fit_edges(ENDS[0], on_file(path), "stars", ENDS[1], **EDGES),
     "Dask": edges_on_dask,
-    "`partial_fit`": lambda path: related().partial_fit(ENDS[0], RELATION, ENDS[1]),
-    "`forget`": lambda path: related().forget(ENDS[0], RELATION, ENDS[1]),
-    "paths": lambda path: related().predict_path(*ENDS),
-    "`save` and `load`": lambda path: saved(related(), path),
-    "kernels that are functions, saved": lambda path: saved(
-        related(kernel=products), path, trusted=[f"{products.__module__}.products"]
+    "`partial_fit`": lambda case, path: case.fitted().partial_fit(ENDS[0], RELATION, ENDS[1]),
+    "`forget`": lambda case, path: case.fitted().forget(ENDS[0], RELATION, ENDS[1]),
+    "paths": lambda case, path: case.fitted().predict_path(*ENDS),
+    "`save` and `load`": lambda case, path: saved(case.fitted(), path),
+    "kernels that are functions, saved": lambda case, path: saved(
+        case.fitted(model=case(kernel=products)), path, trusted=[f"{products.__module__}.products"]
     ),
     "ONNX": relation_graph,
-    "`explain`": lambda path: related().explain(ENDS[0][0], ENDS[1][0]),
-    "scikit-learn's splitters": lambda path: (
-        related().set_params(alpha="auto", cv=GroupKFold(3)).fit(ENDS[0], RELATION, ENDS[1])
-    ),
-    "without `qid`": lambda path: related(),
+    "`explain`": lambda case, path: case.fitted().explain(ENDS[0][0], ENDS[1][0]),
+    "scikit-learn's splitters": lambda case, path: case.fitted(model=case().set_params(alpha="auto", cv=GroupKFold(3))),
+    "without `qid`": lambda case, path: case.fitted(),
 }
-
-
-class Relations:
-    """ConditionalRankRLS, which has cells of its own."""
-
-    cls = ConditionalRankRLS
-
-
-RANKERS["ConditionalRankRLS"] = Relations()
+RANKERS["ConditionalRankRLS"] = Ends(ConditionalRankRLS, 1.0, regression={"loss": "regression"})
+RANKERS["TwoStepRLS"] = Ends(TwoStepRLS, 1.0, 1.0, regression={})  # the only loss it has
 
 CAPABILITIES = {
     "kernels": kernels,
@@ -329,32 +341,80 @@ CAPABILITIES = {
     "scikit-learn's splitters": splitters,
     "without `qid`": no_qid,
 }
-REFUSED: dict[tuple[str, str], tuple[type[Exception], str]] = {}
-_MEMORY = (ValueError, "learns from rows in memory")
-REFUSED |= {
-    ("several targets", "TransductiveRankRLS"): (ValueError, "y must hold one number per row"),
-    ("several targets", "RankingPursuit"): (ValueError, "y must hold one number per row"),
-    ("files larger than memory", "RankingPursuit"): _MEMORY,
-    ("Dask", "RankingPursuit"): (TypeError, "is not fitted on a cluster"),
-    ("`partial_fit`", "RankingPursuit"): (AttributeError, "no attribute 'partial_fit'"),
-    ("`forget`", "RankingPursuit"): (AttributeError, "no attribute 'forget'"),
-    ("without `qid`", "TransductiveRankRLS"): (ValueError, "transduction needs qid"),
-    ("kernel values with a basis alone (m x r)", "ConditionalRankRLS"): (ValueError, "basis= needs features"),
-    ("strings, graphs, any objects", "ConditionalRankRLS"): (ValueError, "could not convert string to float"),
-    ("tied pairs in or out", "ConditionalRankRLS"): (TypeError, "unexpected keyword argument 'tied_pairs'"),
-    ("several targets", "ConditionalRankRLS"): (ValueError, "Y must be a matrix"),
-    ("`partial_fit`", "ConditionalRankRLS"): (AttributeError, "no attribute 'partial_fit'"),
-    ("`forget`", "ConditionalRankRLS"): (AttributeError, "no attribute 'forget'"),
-    ("paths", "ConditionalRankRLS"): (AttributeError, "no attribute 'predict_path'"),
-    ("`explain`", "ConditionalRankRLS"): (AttributeError, "no attribute 'explain'"),
-    ("scikit-learn's splitters", "ConditionalRankRLS"): (ValueError, "a number of folds or a RelationKFold"),
+Refusal = tuple[type[Exception], str, str]  # the error, what it says, and why
+
+
+def unknown(parameter: str, why: str) -> Refusal:
+    return TypeError, f"unexpected keyword argument '{parameter}'", why
+
+
+def without(method: str, why: str) -> Refusal:
+    return AttributeError, f"no attribute '{method}'", why
+
+
+ONE_TARGET = "one column of scores is learned at a time"
+IN_MEMORY = "each step of a pursuit looks at all rows: they have to be in memory"
+OWN_KERNELS = "it chooses its kernels itself, on rows of numbers; text in frames is encoded"
+OWN_LOSS = "it chooses its loss and its folds itself"
+MATRIX = "it needs the complete matrix of a relation; `ConditionalRankRLS` takes lists of edges"
+WHOLE = "the closed form is of a whole relation, not of sums that grow: fit it again"
+REFUSED: dict[tuple[str, str], Refusal] = {
+    ("several targets", "TransductiveRankRLS"): (ValueError, "y must hold one number per row", ONE_TARGET),
+    ("without `qid`", "TransductiveRankRLS"): (ValueError, "transduction needs qid", "it holds out whole queries"),
+    ("several targets", "RankingPursuit"): (ValueError, "y must hold one number per row", ONE_TARGET),
+    ("files larger than memory", "RankingPursuit"): (ValueError, "learns from rows in memory", IN_MEMORY),
+    ("Dask", "RankingPursuit"): (TypeError, "cannot be fitted on a cluster", IN_MEMORY),
+    ("`partial_fit`", "RankingPursuit"): without("partial_fit", "which functions are chosen depends on all rows"),
+    ("`forget`", "RankingPursuit"): without("forget", "which functions are chosen depends on all rows"),
+    ("several targets", "AutoRanker"): (ValueError, "y should be a 1d array", ONE_TARGET),
+    ("`partial_fit`", "AutoRanker"): without("partial_fit", "columns and candidates are judged on all rows"),
+    ("`forget`", "AutoRanker"): without("forget", "columns and candidates are judged on all rows"),
+    ("paths", "AutoRanker"): without("predict_path", "a stack of models has no single alpha"),
+    ("scikit-learn's splitters", "AutoRanker"): (ValueError, "Invalid parameter 'cv'", OWN_LOSS),
+    ("tied pairs in or out", "ConditionalRankRLS"): unknown("tied_pairs", "pairs of equal values count"),
+    ("several targets", "ConditionalRankRLS"): (ValueError, "Y must be a matrix", "one relation is learned at a time"),
+    ("`partial_fit`", "ConditionalRankRLS"): without("partial_fit", WHOLE),
+    ("`forget`", "ConditionalRankRLS"): without("forget", WHOLE),
+    ("paths", "ConditionalRankRLS"): without("predict_path", "the held-out curve `cv_scores_` is all it keeps"),
+    ("`explain`", "ConditionalRankRLS"): without("explain", "a score belongs to two objects, not to a row"),
+    ("scikit-learn's splitters", "ConditionalRankRLS"): (
+        ValueError,
+        "a number of folds or a RelationKFold",
+        "rows and edges are held out in four settings, which `RelationKFold` knows",
+    ),
+    ("`sample_weight`", "TwoStepRLS"): unknown("sample_weight", "both steps are plain ridge regressions"),
+    ("tied pairs in or out", "TwoStepRLS"): unknown("tied_pairs", "it has no ranking loss"),
+    ("three weightings", "TwoStepRLS"): unknown("weighting", "it has no ranking loss"),
+    ("several targets", "TwoStepRLS"): (ValueError, "Y must be a matrix", "one relation is learned at a time"),
+    ("`y` and `qid` by name", "TwoStepRLS"): without("fit_edges", MATRIX),
+    ("files larger than memory", "TwoStepRLS"): without("fit_edges", MATRIX),
+    ("Dask", "TwoStepRLS"): without("fit_edges", MATRIX),
+    ("`partial_fit`", "TwoStepRLS"): without("partial_fit", WHOLE),
+    ("`forget`", "TwoStepRLS"): without("forget", WHOLE),
+    ("paths", "TwoStepRLS"): without("predict_path", "the held-out curve `cv_scores_` is all it keeps"),
+    ("`explain`", "TwoStepRLS"): without("explain", "a score belongs to two objects, not to a row"),
+    ("scikit-learn's splitters", "TwoStepRLS"): (
+        ValueError,
+        "cv must be one of",
+        "objects and edges are left out exactly, without folds",
+    ),
 }
+REFUSED |= {(capability, "AutoRanker"): unknown(parameter, why) for capability, parameter, why in (
+    ("kernels", "kernel", OWN_KERNELS),
+    ("precomputed kernels", "kernel", OWN_KERNELS),
+    ("kernel values with a basis alone (m x r)", "kernel", OWN_KERNELS),
+    ("strings, graphs, any objects", "kernel", OWN_KERNELS),
+    ('`gamma="auto"`', "kernel", OWN_KERNELS),
+    ("kernels that are functions, saved", "kernel", OWN_KERNELS),
+    ("`regression`", "regression", OWN_LOSS),
+    ("tied pairs in or out", "tied_pairs", OWN_LOSS),
+    ("three weightings", "weighting", OWN_LOSS),
+)}  # fmt: skip
 
 
 def try_cell(capability, ranker, path):
-    if ranker == "ConditionalRankRLS":
-        return RELATIONS[capability](path)
-    return CAPABILITIES[capability](RANKERS[ranker], path)
+    case = RANKERS[ranker]
+    return (RELATIONS if isinstance(case, Ends) else CAPABILITIES)[capability](case, path)
 
 
 @pytest.mark.parametrize("ranker", RANKERS)
@@ -380,7 +440,8 @@ def table() -> str:
             refused = REFUSED.get((capability, ranker))
             if refused is not None and refused not in numbers:
                 numbers[refused] = len(numbers) + 1
-                notes.append(f"{numbers[refused]}. `{refused[0].__name__}`: ... {refused[1]} ...")
+                error, says, why = refused
+                notes.append(f'{numbers[refused]}. `{error.__name__}`, "{says}": {why}.')
             cells.append("yes" if refused is None else f"no ({numbers[refused]})")
         lines.append(f"| {capability} | " + " | ".join(cells) + " |")
     return "\n".join([*lines, "", "What is refused raises:", "", *notes])

@@ -180,10 +180,10 @@ def precomputed(estimator):
         (lambda: ConditionalRankRLS(1.0, kernel=lambda A, B: A @ B.T).fit(X[:5], np.eye(5)), "Python function"),
         (lambda: make_pipeline(PerQueryMinMax(), RankRLS(1.0)).fit(X, y), "within queries"),
         (scaled(PowerTransformer()), "PowerTransformer is not a scaler"),
-        (scaled(SimpleImputer(add_indicator=True)), "without indicators"),
+        (scaled(SimpleImputer(add_indicator=True)), "adds no indicators"),
         (lambda: make_pipeline(SimpleImputer(), RankRLS(1.0)).fit(np.c_[X, np.full(len(X), np.nan)], y), "were empty"),
         (lambda: RankRLS(1.0), "not fitted"),
-        (StandardScaler, "a fitted ranker is needed"),
+        (StandardScaler, "only a fitted ranker"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Skipping features")
@@ -230,7 +230,7 @@ def test_arguments_are_checked(monkeypatch):
         export.to_onnx(model, ["a"])
     model.intercept_ = 1e100
     export.to_onnx(model)
-    with pytest.raises(ValueError, match="not finite, or not in this dtype"):
+    with pytest.raises(ValueError, match="not finite, or too large for this dtype"):
         export.to_onnx(model, dtype="float32")
     with pytest.raises(ValueError, match="2 GiB"):
         OnnxGraph(onnx, "float64", limit=1000).constant(np.zeros(1000))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -22,8 +24,8 @@ K = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))
 ALPHAS = [0.01, 1.0, 50.0]
 FORMS = {
     "linear": (X, {}),
-    "wide": (WIDE, {"store_path": True}),
-    "wide sparse": (sparse.csr_array(WIDE), {"store_path": True}),
+    "wide": (WIDE, {}),
+    "wide sparse": (sparse.csr_array(WIDE), {}),
     "kernel": (X, {"kernel": Gaussian(0.3)}),
     "precomputed": (K, {"kernel": "precomputed"}),
     "basis": (X, {"kernel": Gaussian(0.3), "basis": [0, 5, 9, 20, 33]}),
@@ -85,19 +87,23 @@ def test_held_out_scores_are_kept_on_request(form):
 @pytest.mark.parametrize("form", ["kernel", "basis", "wide"])
 def test_saved_models_keep_their_paths(form, tmp_path):
     rows, options = FORMS[form]
-    model = RankRLS(2.0, **options).fit(rows, Y, qid=QID)
+    model = RankRLS(2.0, store_path=form == "wide", **options).fit(rows, Y, qid=QID)
     rankrls.save(model, tmp_path / "model.rankrls")
     assert_allclose(
         rankrls.load(tmp_path / "model.rankrls").predict_path(rows, ALPHAS), model.predict_path(rows, ALPHAS)
     )
 
 
-def test_what_has_no_path_says_so():
-    with pytest.raises(ValueError, match="fit it with store_path=True"):
+def test_what_has_no_path_says_so(limit):
+    saved = pickle.loads(pickle.dumps(RankRLS(1.0).fit(WIDE, Y, qid=QID)))
+    with pytest.raises(ValueError, match="Fit it with store_path=True"):
+        saved.predict_path(WIDE)
+    limit(kept_bytes=WIDE.nbytes - 1)
+    with pytest.raises(ValueError, match="larger than 64 MB"):
         RankRLS(1.0).fit(WIDE, Y, qid=QID).predict_path(WIDE)
-    with pytest.raises(ValueError, match="see dual_coef_path"):
+    with pytest.raises(ValueError, match="use dual_coef_path"):
         RankRLS(1.0, kernel="rbf").fit(X, Y, qid=QID).coef_path()
-    with pytest.raises(ValueError, match="see coef_path"):
+    with pytest.raises(ValueError, match="use coef_path"):
         RankRLS(1.0).fit(X, Y, qid=QID).dual_coef_path()
     with pytest.raises(ValueError, match="read in blocks"):
         RankRLS(1.0, store_path=True).fit(iter([(X, Y, QID)]))

@@ -389,7 +389,7 @@ def test_arrays_do_not_overlap(written, tmp_path):
         header["arrays"] += [header["arrays"][-1]] * 1000
 
     path.write_bytes(forged(written, many))
-    with pytest.raises(ModelFileError, match="in another one or beyond the end"):
+    with pytest.raises(ModelFileError, match="inside another one or beyond the end"):
         load(path)
 
 

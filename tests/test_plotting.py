@@ -78,7 +78,7 @@ def test_trade_off_of_two_targets(test):
     assert display.ax_.get_ylabel() == "pairwise_accuracy of b"
     with pytest.raises(ValueError, match="two targets"):
         plotting.TradeOffDisplay.from_predictions(test.y, scores, test.qid)
-    with pytest.raises(ValueError, match="names are those of two"):
+    with pytest.raises(ValueError, match="names must list two"):
         plotting.TradeOffDisplay.from_predictions(Y, Y, test.qid, names=["one"])
 
 
@@ -265,7 +265,7 @@ def test_effects_of_columns_and_pairs():
     square = np.asarray(display.pairs[0]["effect"])[np.ix_([3, -4], [3, -4])].ravel()
     assert_allclose(scores @ [1, -1, -1, 1], square @ [1, -1, -1, 1], rtol=1e-4)
     assert len(drawn(plotting.EffectsDisplay.from_estimator(model)).axes_) <= 6
-    with pytest.raises(ValueError, match="no 'price' among its effects"):
+    with pytest.raises(ValueError, match="no effect of 'price'"):
         plotting.EffectsDisplay.from_estimator(model, ["price"], ax=axes())
     with pytest.raises(TypeError, match="AutoRanker"):
         plotting.PairEffectsDisplay.from_estimator(RankRLS(1.0).fit(X, y), ax=axes())
@@ -283,14 +283,14 @@ def test_a_new_figure_only_where_none_is_given(ranker):
     [
         (lambda r, t: plotting.HoldOutDisplay.from_estimator(RankRLS(1.0).fit(t.X, t.y)), "has no held-out scores"),
         (lambda r, t: plotting.CoefficientPathDisplay.from_estimator(r, names=["a"]), "12 features, got 1 names"),
-        (lambda r, t: plotting.CoefficientPathDisplay.from_estimator(pursuit(t)), "no path of coefficients"),
+        (lambda r, t: plotting.CoefficientPathDisplay.from_estimator(pursuit(t)), "no path of weights"),
         (lambda r, t: plotting.PursuitPathDisplay.from_estimator(r), "RankRLS has no path of sizes"),
-        (lambda r, t: plotting.MetricAtKDisplay.from_predictions(t.y, {}), "no model is given"),
+        (lambda r, t: plotting.MetricAtKDisplay.from_predictions(t.y, {}), "at least one model"),
         (lambda r, t: plotting.MetricAtKDisplay.from_predictions(t.y, t.y, ks=[]), "ks is empty"),
-        (lambda r, t: plotting.MetricAtKDisplay.from_predictions(0 * t.y, t.y), "no query defines ndcg"),
-        (lambda r, t: plotting.WinsLossesDisplay.from_predictions(0 * t.y, t.y, t.y), "no query defines ndcg@10"),
-        (lambda r, t: plotting.RelationDisplay.from_estimator(r, t.X), "ConditionalRankRLS has relations to draw"),
-        (lambda r, t: plotting.RelationDisplay.from_predictions(t.X, t.X.T), "matrices of one shape"),
+        (lambda r, t: plotting.MetricAtKDisplay.from_predictions(0 * t.y, t.y), "ndcg is not defined"),
+        (lambda r, t: plotting.WinsLossesDisplay.from_predictions(0 * t.y, t.y, t.y), "ndcg@10 is not defined"),
+        (lambda r, t: plotting.RelationDisplay.from_estimator(r, t.X), "RankRLS has no relation to draw"),
+        (lambda r, t: plotting.RelationDisplay.from_predictions(t.X, t.X.T), "must have one shape"),
         (lambda r, t: plotting.RelationDisplay.from_predictions(t.X, groups=[1]), "groups has 1 entries"),
         (lambda r, t: plotting.RelationDisplay.from_predictions(t.X, by="place"), "by must be"),
         (

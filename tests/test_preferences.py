@@ -8,9 +8,12 @@ from numpy.testing import assert_allclose
 
 import oracles
 from cases import problem, weights
+from rankrls.core import ragged
 from rankrls.core.pairs import PairPreferences
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
+from rankrls.core.statistics import statistics
+from rankrls.core.symmetric import solve_path
 
 LOSSES = list(itertools.product([True, False], ["pairs", "queries", "items"], [0.0, 0.3, 1.0], [False, True]))
 
@@ -46,6 +49,38 @@ def test_long_queries_are_cut_into_chunks_that_change_nothing(tied, weighted, be
     queries = Queries.of(np.asarray(qid), batch_rows=7)
     F = QueryPreferences(queries, None if tied else y, weighting="items", regression=beta, weights=u)
     assert_allclose(F @ X, whole, atol=1e-12)
+
+
+@pytest.mark.parametrize(("tied", "weighting", "beta", "weighted"), LOSSES)
+def test_runs_of_queries_of_any_lengths_give_the_sums_of_a_loop_over_pairs(tied, weighting, beta, weighted, limit):
+    limit(worth_runs=0)
+    rng = np.random.default_rng(0)
+    qid = rng.permutation(np.repeat(np.arange(14), np.arange(1, 15)))
+    X, y = rng.normal(size=(len(qid), 3)), rng.integers(0, 3, len(qid)).astype(float)
+    u = weights(len(y)) if weighted else None
+    F = operator(y, qid, tied, weighting, beta, u)
+    object.__setattr__(F.queries, "batch_rows", 30)
+    assert ragged.serves(F, 3) and len(ragged.runs(F, np.float64)) > 2
+    sums = statistics(F, lambda: lambda rows: X[rows].copy(), y[:, None], 3, np.float64)
+    mean = np.average(X, axis=0, weights=u) if beta else 0.0
+    A, z = X - mean, y - (np.average(y, weights=u) if beta else 0.0)
+    L = oracles.laplacian(y, qid, tied=tied, weighting=weighting, beta=beta, u=u)
+    assert_allclose(sums.gram, A.T @ L @ A, atol=1e-10)
+    assert_allclose(sums.cross[:, 0], A.T @ L @ z, atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
+def test_a_path_is_a_solution_for_each_alpha(n):
+    rng = np.random.default_rng(n)
+    A, z, alphas = rng.normal(size=(5, n)), rng.normal(size=n), np.array([1e-3, 1.0, 10.0])  # of rank 5
+    expected = [np.linalg.solve(A.T @ A + alpha * np.eye(n), z) for alpha in alphas]
+    assert_allclose(solve_path(A.T @ A, alphas, z), np.reshape(expected, (3, n)).T, rtol=1e-9)
+
+
+def test_a_path_survives_eigenvalues_that_rounding_made_negative():
+    M = np.diag([4.0, 1.0, -1e-6])
+    found = solve_path(M, np.array([1e-9, 1.0]), np.array([4.0, 1.0, 0.0]))
+    assert_allclose(found[:2], [[1, 0.8], [1, 0.5]], rtol=1e-5)
 
 
 def test_pairs_that_count_are_counted():

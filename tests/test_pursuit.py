@@ -289,7 +289,7 @@ def test_one_query_is_held_out_item_by_item():
         groups[fold] = number
     assert_allclose(model.path_.scores, [oracles.pairwise_accuracy(y, s, groups) for s in expected.T])
     assert len(RankingPursuit(kernel=RBF).fit(X[:5], y[:5]).path_) <= 4
-    with pytest.raises(ValueError, match="cannot be made of 1 pairs"):
+    with pytest.raises(ValueError, match="cannot be made from 1 pairs"):
         RankingPursuit(kernel=RBF).fit(X[:3], y[:3])
 
 
@@ -329,7 +329,7 @@ def test_duplicate_zero_and_constant_atoms_are_skipped_and_counted():
         assert_allclose(model.path_.coefs, plain.path_.coefs, atol=1e-9)
         assert model.path_.n_zero == 3
         assert model.path_.n_skipped == np.isin([0, 2], model.basis_indices_).sum()
-    with pytest.warns(UserWarning, match="stopped after 6 of 11 basis functions: no atom is left that those chosen"):
+    with pytest.warns(UserWarning, match="stopped after 6 of 11 basis functions: every remaining atom is"):
         full = RankingPursuit(11, kernel=None).fit(wide, y, qid=qid)
     assert full.n_basis_ == 6 and full.path_.n_skipped == 2
 
@@ -337,9 +337,9 @@ def test_duplicate_zero_and_constant_atoms_are_skipped_and_counted():
 def test_nothing_left_to_gain_stops_early_and_says_so():
     X, _, qid = noisy()
     y = 2 * X[:, 1] - X[:, 4]
-    with pytest.warns(UserWarning, match="stopped after . of 6 basis functions: no atom is left that would make"):
+    with pytest.warns(UserWarning, match="stopped after . of 6 basis functions: no remaining atom would"):
         model = RankingPursuit(6, kernel=None).fit(X, y, qid=qid)
-    assert 2 <= len(model.path_) < 6 and "loss smaller" in model.path_.stopped
+    assert 2 <= len(model.path_) < 6 and "lower the loss" in model.path_.stopped
     assert_allclose(model.coef_, [0, 2, 0, 0, -1, 0], atol=1e-9)
     assert RankingPursuit(kernel=None).fit(X, y, qid=qid).path_.stopped  # "auto" needs no warning
     with pytest.warns(UserWarning, match="stopped after 0 of 1"):
@@ -500,7 +500,7 @@ def test_alternatives_need_the_rows_and_one_view():
     assert_allclose(copy.predict(X), model.predict(X))
     with pytest.raises(ValueError, match="fit again"):
         copy.alternatives()
-    with pytest.raises(ValueError, match="see predict_views"):
+    with pytest.raises(ValueError, match="predict_views has"):
         RankingPursuit(2, views=2, kernel=RBF).fit(X, y, qid=qid).alternatives()
     for bad in ({"k": 0}, {"tolerance": -1}):
         with pytest.raises(ValueError, match="must be a"):
@@ -584,7 +584,7 @@ def test_progress_is_reported(capsys, limit):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"n_basis": 61}, 'n_basis=61 is more than the .. functions there are .* take at most .., or "auto"'),
+        ({"n_basis": 61}, 'n_basis=61 is more than the .. functions to choose from.*: take at most .., or "auto"'),
         ({"n_basis": 7, "kernel": None}, "n_basis=7 is more than the 6 functions"),
         ({"n_basis": 9, "views": [View([0]), View(None, RBF)]}, "more than the 1 functions .* in the smallest view"),
         ({"n_basis": 0}, "n_basis must be a positive whole number, or auto, got 0"),

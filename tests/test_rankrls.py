@@ -201,7 +201,7 @@ BAD = {
     ),
     "regression": (lambda: RankRLS(regression=1.5).fit(X, Y, qid=QID), "between 0 and 1, got 1.5"),
     "cv name": (lambda: RankRLS(cv="loo").fit(X, Y, qid=QID), "leave-query-out"),
-    "cv number": (lambda: RankRLS(cv=99).fit(X, Y, qid=QID), "cv=99 folds cannot be made of 7 queries"),
+    "cv number": (lambda: RankRLS(cv=99).fit(X, Y, qid=QID), "cv=99 folds cannot be made from 7 queries"),
     "cv cuts": (
         lambda: RankRLS(cv=list(KFold(3).split(X))).fit(X, Y, qid=QID),
         "cuts query.*whole queries.*GroupKFold",

@@ -64,7 +64,7 @@ def test_lists_of_purchases():
     bought = np.column_stack(Y.tocoo().coords)
     model = ConditionalRankRLS(ALPHA, missing="zero").fit_edges(users, bought, Z=items)
     assert_allclose(model.coef_, ConditionalRankRLS(ALPHA, missing="zero").fit(users, Y, items).coef_)
-    with pytest.raises(ValueError, match="without weights of edges"):
+    with pytest.raises(ValueError, match="does not take weights of edges"):
         ConditionalRankRLS(ALPHA, missing="zero").fit_edges(
             users, bought, Z=items, sample_weight=np.arange(len(bought)) + 1
         )
@@ -192,3 +192,40 @@ def test_single_precision_stays_single():
     assert model.coef_.dtype == model.predict(users.astype(np.float32)).dtype == np.float32
     double = ConditionalRankRLS(ALPHA, missing="zero").fit(users, Y, items)
     assert_allclose(model.coef_, double.coef_, rtol=1e-4, atol=1e-6)
+
+
+def test_what_is_excluded_may_be_the_whole_table_of_edges():
+    pd = pytest.importorskip("pandas")
+    users, Y, items = shop()
+    people = pd.DataFrame(users, index=[f"u{i}" for i in range(14)], columns=list("abcd"))
+    goods = pd.DataFrame(items, index=[f"i{i}" for i in range(11)], columns=list("xyz"))
+    rows, columns = Y.tocoo().coords
+    log = pd.DataFrame({"when": 1.0, "item": goods.index[columns], "user": people.index[rows]})
+    for condition in ("source", "target"):
+        model = ConditionalRankRLS(ALPHA, missing="zero", condition=condition)
+        model.fit_edges(people, log, Z=goods, source="user", target="item")
+        some = people.index[[3, 5]] if condition == "source" else goods.index[[3, 5]]
+        known = model.recommend(list(some), top=4, exclude="known")
+        pd.testing.assert_frame_equal(model.recommend(list(some), top=4, exclude=log), known)
+        pairs = log[["user", "item"] if condition == "source" else ["item", "user"]]
+        pd.testing.assert_frame_equal(model.recommend(list(some), top=4, exclude=pairs.to_numpy().tolist()), known)
+        assert known["truth"].isna().all()
+        with pytest.raises(ValueError, match="which is not the id of any"):
+            model.recommend(list(some), exclude=[("nobody", "nothing")])
+    strangers = people.rename(index={"u3": "new"}).loc[["new", "u5"]]
+    model = ConditionalRankRLS(ALPHA, missing="zero").fit_edges(people, log, Z=goods, source="user", target="item")
+    found = model.recommend(strangers, top=11, exclude="known")
+    assert None not in found.ids[0].tolist()  # nothing is known of a new user
+    assert_array_equal(found.ids[1][:4], model.recommend(["u5"], top=4, exclude="known")["id"])
+
+
+def test_the_truth_of_candidates_is_their_own():
+    pd = pytest.importorskip("pandas")
+    users, Y, items = shop()
+    people = pd.DataFrame(users, index=[f"u{i}" for i in range(14)], columns=list("abcd"))
+    goods = pd.DataFrame(items, index=[f"i{i}" for i in range(11)], columns=list("xyz"))
+    model = ConditionalRankRLS(ALPHA).fit(people, Y.toarray(), goods)
+    some = goods.iloc[[7, 2, 5]].rename(index={"i5": "new"})
+    table = model.rank("u3", some).set_index("id")["truth"]
+    assert table["i7"] == Y.toarray()[3, 7] and table["i2"] == Y.toarray()[3, 2] and np.isnan(table["new"])
+    assert model.rank("u3", items[:3])["truth"].isna().all()  # rows without ids could be anybody

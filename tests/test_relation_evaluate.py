@@ -5,7 +5,7 @@ import pytest
 
 from rankrls import ConditionalRankRLS, TwoStepRLS
 from rankrls.datasets import make_relation
-from rankrls.estimators.judging import RelationJudge
+from rankrls.estimators.relations.judging import RelationJudge
 from rankrls.selection import RelationKFold
 
 

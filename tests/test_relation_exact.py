@@ -1,5 +1,7 @@
 """Exact shortcuts for complete relations: intercepts, edges, rows and columns left out, sums of kernels, widths."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -7,6 +9,7 @@ from numpy.testing import assert_allclose
 import oracles
 from rankrls import ConditionalRankRLS
 from rankrls.kernels import Gaussian
+from rankrls.selection import RelationKFold
 from shared import folder
 
 ALPHA = 0.5
@@ -134,3 +137,28 @@ def test_on_the_yeast_network_the_sum_ties_counting_partners():
         rows, columns = np.nonzero(~np.isnan(held))
         counted.append(pairwise_accuracy(held[rows, columns], mean[columns], rows))
     assert found > np.mean(counted)
+
+
+@pytest.mark.parametrize("kernel", [None, Gaussian(0.3)], ids=["linear", "gaussian"])
+@pytest.mark.parametrize("known", ["all", "some", "games"])
+def test_objects_that_are_the_same_tie_in_held_out_scores(kernel, known):
+    rng = np.random.default_rng(0)
+    kinds = rng.normal(size=(7, 4))
+    Z = kinds[rng.integers(7, size=60)]  # many objects, seven kinds
+    X, Y = rng.normal(size=(30, 4)), rng.normal(size=(30, 60))
+    if known == "games":
+        i, j = rng.integers(60, size=(2, 400))
+        model = ConditionalRankRLS(relation="reciprocal", kernel=kernel).fit_edges(
+            Z, np.column_stack([i, j]), rng.normal(size=400)
+        )
+        _, which = np.unique(Z, axis=0, return_inverse=True)
+        same = which[i] == which[j]
+        assert same.any() and not model.cv_predictions_[same].any()  # equal players: nobody is ahead
+        return
+    if known == "some":
+        Y[rng.random(Y.shape) < 0.3] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # nothing is to be learned here
+        model = ConditionalRankRLS(kernel=kernel, cv="auto" if known == "all" else RelationKFold(2, 3)).fit(X, Y, Z)
+    for row in model.cv_predictions_:
+        assert len(np.unique(row[np.isfinite(row)])) <= 7

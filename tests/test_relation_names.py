@@ -53,7 +53,7 @@ def test_ids_that_are_not_there_are_refused():
     frame.columns = list("abc")
     with pytest.raises(ValueError, match="target of edge 1 is 0, which is not the id of any of the 3 objects"):
         ConditionalRankRLS().fit_edges(frame, [(1, 2), (3, 0)], [1.0, 2.0])
-    with pytest.raises(ValueError, match="index of X must not repeat: '1' occurs several times"):
+    with pytest.raises(ValueError, match="index of X must not repeat, but '1' occurs several times"):
         ConditionalRankRLS().fit_edges(frame.set_axis([1, 1, 2]), [(1, 2)], [1.0])
 
 
@@ -97,7 +97,7 @@ def test_similarities_are_put_in_order_by_their_labels(data):
 def test_features_of_the_other_end_keep_their_names(data):
     drugs, targets, Y = data
     model = ConditionalRankRLS(ALPHA).fit(drugs, Y, targets)
-    with pytest.raises(ValueError, match="features of Z are in another order"):
+    with pytest.raises(ValueError, match="features of Z are in a different order"):
         model.predict(drugs, targets[["v", "u"]])
     with pytest.raises(ValueError, match="features of Z are not those of fit: w"):
         model.predict(drugs, targets.rename(columns={"v": "w"}))
@@ -226,7 +226,11 @@ def test_objects_may_be_known_by_their_ids_only(league, tmp_path):
     found, same = (model.evaluate(objects, games, **ENDS, date="date") for objects in (None, one_hot))
     assert_allclose(found["time"], same["time"])
     with pytest.raises(ValueError, match='set pairwise="sum", or pass features'):
-        ConditionalRankRLS(1.0).fit_edges(None, games, **ENDS)
+        ConditionalRankRLS(1.0, pairwise="kronecker").fit_edges(None, games, **ENDS)
+    auto = ConditionalRankRLS(1.0).fit_edges(None, games, **ENDS)
+    assert auto.pairwise_ == {"kronecker": 0.0, "sum": 1.0}
+    plain = ConditionalRankRLS(1.0, pairwise="sum").fit_edges(None, games, **ENDS)
+    pd.testing.assert_series_equal(auto.rating(), plain.rating())
     shop = ConditionalRankRLS(1.0, pairwise="sum", loss="regression").fit_edges(
         "ids", [("u1", 7), ("u1", 9), ("u2", 9)], [1.0, 3.0, 2.0], "ids"
     )
@@ -261,3 +265,47 @@ def test_recency_is_a_half_life_of_a_year_unless_a_column_is_called_that(league)
     assert_allclose(fit(column, sample_weight="recency"), fit(games, sample_weight=np.linspace(0.1, 1, len(games))))
     with pytest.raises(ValueError, match="half_life needs the date"):
         fit(games.drop(columns="date"), sample_weight="recency")
+
+
+def test_a_column_of_ids_serves_where_there_is_no_index():
+    pl = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    u, v = rng.normal(size=(8, 3)), rng.normal(size=(6, 3))
+    drugs = pd.DataFrame(u, index=[f"D{i}" for i in range(8)], columns=list("abc"))
+    targets = pd.DataFrame(v, index=[f"T{i}" for i in range(6)], columns=list("def"))
+    Y = pd.DataFrame(u @ v.T, index=drugs.index, columns=targets.index)
+    shuffled = Y.sample(frac=1, random_state=1).sample(frac=1, axis=1, random_state=2)
+    long = Y.stack().rename_axis(["drug", "target"]).rename("value").reset_index().sample(30, random_state=0)
+    ends = {"y": "value", "source": "drug", "target": "target"}
+    wanted = ConditionalRankRLS(1.0).fit(drugs, Y, targets)
+    listed = ConditionalRankRLS(1.0).fit_edges(drugs, long, Z=targets, **ends)
+    plain = lambda frame, name: frame.rename_axis(name).reset_index()
+    for name in ("id", "ID", "drug"):
+        for library in (lambda frame: frame, pl.from_pandas):
+            x, z = library(plain(drugs, name)), library(plain(targets, name))
+            model = ConditionalRankRLS(1.0).fit(x, library(plain(shuffled, name)), z)
+            pd.testing.assert_frame_equal(model.rank("D1", top=3), wanted.rank("D1", top=3))
+            assert_allclose(model.predict(x[2:4], z), wanted.predict(drugs[2:4], targets))
+            assert list(model.rank(x[2:4], z).ids[0]) == list(wanted.rank(drugs[2:4], targets).ids[0])
+            again = ConditionalRankRLS(1.0).fit_edges(x, library(long), Z=z, **ends)
+            assert_allclose(again.predict(), listed.predict())
+            found = again.predict_edges(None, library(long))
+            assert type(found) is type(library(long)) and list(found["id"]) == long["target"].tolist()
+            scores = ConditionalRankRLS(1.0).evaluate(x, library(long), z, settings=[1], **ends)
+            assert_allclose(scores[1], ConditionalRankRLS(1.0).evaluate(drugs, long, targets, settings=[1], **ends)[1])
+    K, L = (plain(pd.DataFrame(w @ w.T, index=f.index, columns=f.index), "id") for w, f in ((u, drugs), (v, targets)))
+    similar = ConditionalRankRLS(1.0, kernel="precomputed").fit(pl.from_pandas(K), shuffled, pl.from_pandas(L))
+    assert_allclose(similar.predict(), wanted.predict())
+
+
+def test_text_is_a_feature_where_an_encoder_reads_it_and_numbers_called_id_are_ids():
+    frame = pd.DataFrame({"hand": ["L", "R", "L", "R"], "skill": [0.1, 0.3, 0.2, 0.9], "id": [7, 3, 9, 5]})
+    games = pd.DataFrame({"winner": [5, 3, 9, 5], "loser": [7, 7, 7, 9]})
+    model = ConditionalRankRLS(1.0, encoder="auto", pairwise="sum")
+    model.fit_edges(frame, games, source="winner", target="loser")
+    assert model.rating().index[0] == 5 and model.n_features_in_ > 2
+    assert model.rank(frame[:1], frame).ids.shape == (1, 4)
+    with pytest.raises(ValueError, match='or call it "id"'):
+        ConditionalRankRLS(1.0, encoder="auto").fit_edges(
+            frame.drop(columns="id"), games.astype(str), source="winner", target="loser"
+        )

@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from browser import chromium
-from rankrls import RankRLS, load, metrics, save
+from rankrls import AutoRanker, RankRLS, load, metrics, save
 from rankrls.cli import main, page
 from rankrls.cli.entries import _names
 from rankrls.cli.worst import wrong_pair
@@ -235,7 +235,7 @@ def test_the_page_stays_small_however_large_the_data(run, folder):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["linear.rankrls", "test.txt"], "linear.rankrls is a model: the data come first"),
+        (["linear.rankrls", "test.txt"], "linear.rankrls is a model, but the data come first"),
         (["test.txt", "nowhere.rankrls"], "nowhere.rankrls: No such file"),
         (["nowhere.txt", "linear.rankrls"], "nowhere.txt: No such file"),
         (["test.txt", "linear.rankrls", "linear.rankrls"], "linear.rankrls is given twice"),
@@ -246,11 +246,11 @@ def test_the_page_stays_small_however_large_the_data(run, folder):
         (["test.txt", "train.txt"], "train.txt, score 1: "),
         (["-", "-"], "standard input (-) can be read only once"),
         (["unlabelled.txt", "linear.rankrls"], "has a label"),
-        (["tied.txt", "linear.rankrls"], "no query of tied.txt defines ndcg@10"),
+        (["tied.txt", "linear.rankrls"], "ndcg@10 is not defined for any query of tied.txt"),
         (["wide.txt", "linear.rankrls"], "wide.txt"),
         (["null.txt", "linear.rankrls"], "values of features are missing"),
         (["test.txt", "several.rankrls"], "several.rankrls: the model has 2 targets"),
-        (["test.txt", "relation.rankrls"], "relation.rankrls ranks objects given objects"),
+        (["test.txt", "relation.rankrls"], "relation.rankrls is a model of relations"),
     ],
 )
 def test_errors_are_one_line_and_leave_no_page(words, message, run, folder):
@@ -323,6 +323,24 @@ def test_the_verdict_comes_first_and_warns_of_what_is_suspicious(run, folder):
     assert places == sorted(places)
     assert "is the smallest of its grid" in found and "columns differ in scale" in found
     assert "nothing was learned" not in found
+
+
+def test_models_that_are_not_linear_give_reasons_too(run, folder):
+    """Kernel models and AutoRanker: what features add to a difference sums to it, and nobody is told to scale."""
+    data = load_letor("train.txt")
+    raw = data.X * 10.0 ** np.arange(data.X.shape[1])
+    dump_letor(replace(data, X=raw), "units.txt")
+    save(AutoRanker(effort="fast").fit(raw, data.y, data.qid), "auto.rankrls")
+    save(RankRLS(1.0, kernel="rbf", basis=20, random_state=0).fit(raw, data.y, data.qid), "kernel.rankrls")
+    run("units.txt", "auto.rankrls", "kernel.rankrls", "-o", "bent.html", "--worst", "3", "--quiet")
+    found = Page(Path("bent.html").read_text()).text
+    assert "columns differ in scale" not in found and "in a linear model" in found
+    why = re.findall(r"Why D(\d+) .*?is above D(\d+) .*?difference of the scores ([+-]\S+)", found)
+    assert len(why) == 2 + 3  # of AutoRanker those that are open
+    scores = load("kernel.rankrls").predict(raw)
+    for above, below, difference in why[2:]:
+        assert_allclose(float(difference), scores[int(above)] - scores[int(below)], rtol=1e-2)
+    assert re.search(r"f\d+ \d+\.\d%", found[found.index("Features that matter") :])
 
 
 def test_features_are_listed_by_what_they_contribute(run, folder):

@@ -5,9 +5,12 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from rankrls import RankRLS, load, save
+from rankrls import RankRLS, bases, load, save
 from rankrls.datasets import make_search
+from rankrls.kernels import Gaussian
 
 UNITS = 10.0 ** np.arange(-6, 6)
 
@@ -52,6 +55,9 @@ def test_it_is_the_plain_penalty_of_scaled_columns(weighting, tied, form):
         {"kernel": "rbf"},
         {"kernel": "poly"},
         {"kernel": "laplacian", "basis": list(range(20))},
+        {"kernel": "rbf", "basis": 15, "random_state": 0},
+        {"kernel": Gaussian("auto"), "basis": bases.RandomRows(15), "random_state": 1},
+        {"kernel": "rbf", "basis": bases.KMeansCentres(15), "random_state": 0},
         {"tied_pairs": "auto"},
     ],
     ids=str,
@@ -63,6 +69,25 @@ def test_units_change_nothing(params):
     assert_allclose(one.cv_scores_, other.cv_scores_, atol=1e-9)
     a, b = one.predict(X), other.predict(X * UNITS)
     assert_allclose(a - a.mean(), b - b.mean(), rtol=1e-5, atol=1e-6 * np.ptp(a))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_units_and_offsets_do_not_change_which_points_are_drawn(form):
+    """The points of a basis are the same rows after columns are multiplied, or standardised by a pipeline."""
+    X, y, qid = rows()
+    X[:, 3] = np.where(np.arange(len(X)) % 3, X[:, 3], 0.0)
+    X[5] = X[9]  # twice the weight
+    params = {"kernel": Gaussian(0.1), "basis": 12, "random_state": 0}
+    one, other = (RankRLS(1.0, **params).fit(form(V), y, qid=qid) for V in (X, X * UNITS))
+    dense = lambda V: V.toarray() if sparse.issparse(V) else V
+    assert_allclose(dense(one.X_fit_) * UNITS, dense(other.X_fit_))
+    if form is np.asarray:
+        s = RankRLS(1.0, **params).fit(X, y, qid=qid).scale_
+        pipeline = make_pipeline(StandardScaler(), RankRLS(1.0, scale=None, **params))
+        constant = X.std(axis=0) == 0
+        assert_allclose(pipeline.fit(X, y, rankrls__qid=qid)[0].scale_[~constant], s[~constant])
+        a, b = one.predict(X), pipeline.predict(X)
+        assert_allclose(a - a.mean(), b - b.mean(), atol=1e-6 * np.ptp(a))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])

@@ -66,6 +66,35 @@ def test_held_out_scores_are_those_of_refits(cv):
             assert_allclose(model.cv_predictions_[out], again.predict(X[out]), atol=1e-8)
 
 
+@pytest.mark.parametrize("weighting", ["items", "pairs"])
+@pytest.mark.parametrize("weights", [None, "given"])
+@pytest.mark.parametrize("length", [10, 40])
+def test_zeros_that_change_without_a_query(weighting, weights, length):
+    """Many columns without a signal: leaving a query out moves some of their weights to or from zero.
+
+    Short queries are left out by a system of their rows, long ones by one of the columns.
+    """
+    rng = np.random.default_rng(0)
+    n_queries = 200 // length
+    Z, queries = rng.normal(size=(200, 25)), rng.permutation(np.repeat(np.arange(n_queries), length))
+    labels = np.round(Z[:, 0] - Z[:, 1] + rng.normal(size=200))
+    u = None if weights is None else rng.integers(1, 4, 200).astype(float)
+    params = {"positive": [*range(20)], "weighting": weighting}
+    model = RankRLS(alphas=[0.01, 1.0, 100.0], store_path=True, **params)
+    model.fit(Z, labels, qid=queries, sample_weight=u)
+    moved = 0
+    for q in range(n_queries):
+        out = queries == q
+        for k, alpha in enumerate(model.alphas_):
+            rest = RankRLS(alpha, **params).fit(
+                Z[~out], labels[~out], qid=queries[~out], sample_weight=None if u is None else u[~out]
+            )
+            assert_allclose(model.cv_predictions_path_[out, k], rest.predict(Z[out]), rtol=1e-7, atol=1e-9)
+            whole = RankRLS(alpha, **params).fit(Z, labels, qid=queries, sample_weight=u)
+            moved += np.any((rest.coef_ == 0) != (whole.coef_ == 0))
+    assert n_queries < moved <= 3 * n_queries
+
+
 def test_signs_that_hold_anyway_change_nothing():
     free = RankRLS(1.0).fit(X, y, qid=qid)
     signs = {j: int(np.sign(w)) for j, w in enumerate(free.coef_)}
@@ -105,6 +134,9 @@ def test_columns_by_name():
     frame = pd.DataFrame(X, columns=["bm25", "b", "c", "spam", "e", "f"])
     model = RankRLS(1.0, positive={"bm25": +1, "spam": -1}).fit(frame, y, qid=qid)
     assert model.coef_[0] >= 0 >= model.coef_[3]
+    assert not np.signbit(model.coef_[model.coef_ == 0]).any()
+    one = RankRLS(1.0, positive="spam").fit(frame, y, qid=qid)
+    assert_allclose(one.coef_, RankRLS(1.0, positive=["spam"]).fit(frame, y, qid=qid).coef_)
     with pytest.raises(ValueError, match="positive names column 'bm26', which X does not have; it has bm25, b"):
         RankRLS(positive=["bm26"]).fit(frame, y, qid=qid)
 
@@ -114,7 +146,8 @@ def test_columns_by_name():
     [
         ([9], "positive names column 9, but X has columns 0 to 5"),
         ({0: 2}, r"the sign of a weight is \+1 or -1, got 2 for column 0"),
-        (["a"], "the columns have no names: give numbers"),
+        (["a"], r"its columns have no names: give numbers, or a data frame .*set_output"),
+        (1, "positive must be True, columns, or a dict"),
     ],
 )
 def test_errors_say_what_to_do(positive, message):
@@ -129,7 +162,7 @@ def test_what_signs_do_not_go_with():
         RankRLS(positive={"a": 1, 0: -1}).fit(frame, y, qid=qid)
     with pytest.raises(ValueError, match="positive does not go with a kernel model"):
         RankRLS(kernel="rbf", positive=True).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="exactly do not go with positive"):
+    with pytest.raises(ValueError, match="exact pairs do not go with positive"):
         RankRLS(1.0, positive=True).fit(X, y, qid=qid).add_pairs(X, [[4, 8]], exact=True)
     with pytest.raises(ValueError, match="positive does not go with fit_pairs"):
         RankRLS(1.0, positive=True).fit_pairs(X, [[4, 8]])

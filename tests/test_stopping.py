@@ -140,5 +140,5 @@ def test_the_history_is_drawn(data):
     fixed = ConditionalRankRLS(1.0, kernel="rbf", solver="cr").fit(data.X, data.Y)
     assert IterationsDisplay.from_estimator(fixed).score_line_ is None
     closed = ConditionalRankRLS(1.0).fit(data.X, np.nan_to_num(data.Y))
-    with pytest.raises(ValueError, match="was not iterated"):
+    with pytest.raises(ValueError, match="was not fitted by iterations"):
         IterationsDisplay.from_estimator(closed)

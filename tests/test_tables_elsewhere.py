@@ -6,7 +6,7 @@ import sklearn
 from numpy.testing import assert_allclose
 from sklearn.pipeline import make_pipeline
 
-from rankrls import CoRankRLS, RankRLS, TableEncoder, View
+from rankrls import CoRankRLS, RankingPursuit, RankRLS, TableEncoder, View
 
 pd = pytest.importorskip("pandas", reason="needs pandas")
 pytest.importorskip("pyarrow", reason="needs rankrls[arrow]")
@@ -130,6 +130,14 @@ def test_dask():
     assert_allclose(found.predict(TABLE), here.predict(encoder.transform(TABLE)), rtol=1e-7)
 
 
+def test_columns_that_are_not_chosen_are_not_needed(tmp_path, small_batches):
+    FRAME.assign(other="x").to_parquet(tmp_path / "t.parquet")
+    pipe = fitted(str(tmp_path / "t.parquet"), TableEncoder(columns=["price", "brand"]))
+    encoder = TableEncoder(columns=["price", "brand"]).fit(FRAME, FRAME["label"], FRAME["query"])
+    assert pipe[0].feature_names_in_.tolist() == encoder.feature_names_in_.tolist() == ["price", "brand"]
+    assert_allclose(pipe[0].transform(TABLE), encoder.transform(TABLE[["brand", "price"]]), rtol=1e-14)
+
+
 def test_errors_say_what_to_do(tmp_path):
     weights = 1.0 + np.arange(len(FRAME)) % 3
     FRAME.assign(w=weights).to_parquet(tmp_path / "t.parquet")
@@ -147,6 +155,11 @@ def test_errors_say_what_to_do(tmp_path):
         fitted(lambda: iter(mixed))
     with pytest.raises(ValueError, match="no column 'grade'"):
         TableEncoder().fit(path, "grade")
+    with pytest.raises(ValueError, match="RankingPursuit learns from rows in memory, got the encoded rows of a file"):
+        make_pipeline(TableEncoder(), RankingPursuit(3)).fit(path, "label", rankingpursuit__qid="query")
+    FRAME.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(ValueError, match="is not a Parquet file.*polars.scan_csv"):
+        TableEncoder().fit(str(tmp_path / "t.csv"), "label", "query")
     columns = [name for name in TABLE if name != "stars"]
     rows = TableEncoder(columns=columns).fit_transform(path, "label", "query")
     model = RankRLS(1.0).fit(rows, "label", qid="query", sample_weight="w")

@@ -365,7 +365,7 @@ def errors():
             "cv=2: no comparable.*as a number",
         ),
         "no number of folds": ({"fidelity": "auto", "cv": "leave"}, X, y, qid, "cv must be a number"),
-        "alpha": ({"alpha": -1.0}, X, y, qid, "alpha must be a positive number"),
+        "alpha": ({"alpha": -1.0}, X, y, qid, "alpha must be a finite number, zero or positive"),
         "weighting": ({"weighting": "item"}, X, y, qid, "did you mean 'items'"),
         "basis": ({"basis": 5}, X, y, qid, "basis needs a kernel"),
         "not square": ({"kernel": "precomputed"}, X, y, qid, "must be square"),
@@ -431,9 +431,9 @@ def test_any_folds_minimise_the_held_out_cost(case, weighting):
     p = np.where(V, model.inductive_.predict(X), y)
     S = np.array([u[qid == q].sum() for q in qid])
     mass = np.array([_mass(levels[qid == q], u[qid == q], tied) for q in qid])
-    cS = {"items": np.ones(40), "pairs": S, "queries": np.where(mass > 0, S / np.where(mass > 0, mass, 1), 0)}[
-        weighting
-    ]
+    cS = {"items": np.ones(40), "pairs": S, "queries": S / np.where(mass > 0, mass, 1)}[weighting]
+    if not tied or weighting == "queries":  # rows of a query without a pair have no weight in the loss
+        cS = np.where(mass > 0, cS, 0)
     scale = np.average(beta + (1 - beta) * cS, weights=u)
 
     def J(x):

@@ -113,11 +113,11 @@ def test_the_width_is_chosen_and_points_are_drawn_from_blocks(tmp_path):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"tied_pairs": False}, "has no tied_pairs=False"),
-        ({"regression": 0.5}, "has no regression"),
-        ({"store_path": True}, "has no store_path"),
-        ({"folds": QID}, "has no folds"),
-        ({"kernel": "rbf"}, "expanded in a few points"),
+        ({"tied_pairs": False}, "does not support tied_pairs=False"),
+        ({"regression": 0.5}, "does not support regression"),
+        ({"store_path": True}, "does not support store_path"),
+        ({"folds": QID}, "does not support folds"),
+        ({"kernel": "rbf"}, "needs a basis"),
     ],
 )
 def test_what_needs_rows_in_memory(params, message):
@@ -132,7 +132,7 @@ def test_bad_blocks():
     for y, message in [
         (full, "every row has a score"),
         (np.full(M, np.nan), "no row is scored"),
-        (np.where(np.arange(M) % 2, full, np.nan), "queries have rows with and without a score"),
+        (np.where(np.arange(M) % 2, full, np.nan), "have rows with and without a score"),
     ]:
         with pytest.raises(ValueError, match=message):
             TransductiveRankRLS(1.0).fit(iter([(X[order], y, QID[order])]))
@@ -217,15 +217,15 @@ def test_updates_that_cannot_be():
     mine[3] += 1
     for message, old, rows, qid in [
         ("changed in place", model, X[:6], ["new"] * 6),
-        ("does not have the rows", pickle.loads(pickle.dumps(fitted())), X[:6], [99] * 6),
+        ("no longer has its training rows", pickle.loads(pickle.dumps(fitted())), X[:6], [99] * 6),
         ("folds has a label for each row", fitted(folds=QID % 4), X[:6], [99] * 6),
         ("the whole matrix", fitted(X @ X.T, kernel="precomputed"), X[:6] @ X.T, [99] * 6),
-        ("query ids were of type", fitted(), X[:6], ["new"] * 6),
+        ("query ids had the type", fitted(), X[:6], ["new"] * 6),
     ]:
         with pytest.raises(ValueError, match=message):
             old.partial_fit(rows, None, qid=qid)
     model, before = fitted(), fitted().predict(X)
-    with pytest.raises(ValueError, match="query 0 was learned from 6 rows, and 2 are to be forgotten"):
+    with pytest.raises(ValueError, match="query 0 was learned from 6 rows, but 2 were given to forget"):
         model.forget(X[QID == 0][:2], None, qid=[0, 0])
     with pytest.raises(ValueError, match="query 77 was learned from 0 rows"):
         model.forget(X[:2], None, qid=[77, 77])

@@ -14,10 +14,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankrls
-from rankrls import AutoRanker, PerQueryMinMax, RankingPursuit, RankRLS
+from rankrls import (
+    AutoRanker,
+    ConditionalRankRLS,
+    CoRankRLS,
+    PerQueryMinMax,
+    RankingPursuit,
+    RankRLS,
+    TransductiveRankRLS,
+)
 from rankrls.cli import main
-from rankrls.datasets import dump_letor, load_letor, make_search
-from rankrls.estimators.hints import query_column
+from rankrls.datasets import dump_letor, load_letor, make_relation, make_search
+from rankrls.estimators.rows.hints import query_column
 from rankrls.system.limits import limited
 
 
@@ -103,7 +111,7 @@ def test_sizes_of_queries_in_a_file_of_lightgbm(cli, data):
     sizes = pd.Series(data.qid).groupby(data.qid, sort=False).size()
     assert list(sizes.index) == list(dict.fromkeys(data.qid))  # rows of a query stand together
     Path("rank.train.query").write_text("\n".join(map(str, sizes)))
-    assert "rank.train.query lies beside it: pass --group rank.train.query" in cli(
+    assert "there is a file rank.train.query: pass --group rank.train.query" in cli(
         "train", "rank.train", "-o", "m", "--alpha", 1
     )
     assert cli("train", "rank.train", "-o", "m", "--alpha", 1, "--group", "rank.train.query") == ""
@@ -114,12 +122,12 @@ def test_sizes_of_queries_in_a_file_of_lightgbm(cli, data):
     assert cli("evaluate", "rank.train", "s.csv", "--group", "rank.train.query") == ""
     Path("short.query").write_text("3\n4\n")
     errors = cli("train", "rank.train", "-o", "m", "--group", "short.query", code=2)
-    assert f"the sizes in short.query add up to 7 rows, the data have {len(data):,}" in errors
+    assert f"the sizes in short.query add up to 7 rows, but the data have {len(data):,}" in errors
     Path("odd.query").write_text("a b\n")
     assert "must hold the number of rows of each query" in cli(
         "train", "rank.train", "-o", "m", "--group", "odd.query", code=2
     )
-    assert "query ids already" in cli("train", "train.txt", "-o", "m", "--group", "rank.train.query", code=2)
+    assert "already have query ids" in cli("train", "train.txt", "-o", "m", "--group", "rank.train.query", code=2)
 
 
 # ---------------------------------------------------------------- pipelines
@@ -136,7 +144,7 @@ def test_a_pipeline_that_drops_query_ids_says_how_to_route_them(data):
 
 def test_folds_that_split_queries(frame, data):
     X = frame.assign(qid=data.qid)
-    with pytest.warns(UserWarning, match=r"of the \d+ scored queries were trained on .* GroupKFold"):
+    with pytest.warns(UserWarning, match=r"of the \d+ scored queries were in the training data.* GroupKFold"):
         cross_val_score(RankRLS(1.0), X, data.y, cv=KFold(3, shuffle=True, random_state=0))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -164,7 +172,9 @@ def test_scaling_within_queries_without_queries(data):
 def test_text_with_fewer_or_more_features_than_the_model(cli, data):
     cli("train", "train.txt", "-o", "m", "--quiet")
     dump_letor(rankrls.datasets.RankingData(data.X[:, :9], data.y, data.qid), "narrow.txt")
-    message = "narrow.txt has no value of features 10 to 12, but the model was trained on 12 features: they count as 0"
+    message = (
+        "narrow.txt has no values for features 10 to 12, but the model was trained on 12 features: they count as 0"
+    )
     assert message in cli("predict", "m", "narrow.txt", "-o", "scores")
     assert message in cli("evaluate", "narrow.txt", "m")
     wide = np.hstack([data.X, data.X[:, :1]])
@@ -192,7 +202,7 @@ def test_tables_with_other_columns_than_the_model(cli, data, frame):
 def test_a_kernel_on_many_rows_proposes_a_basis(cli):
     words = ["train", "train.txt", "-o", "m", "--kernel", "rbf", "--alpha", 1]
     with limited(kernel_rows=100):
-        assert "--basis 500 learns from 500 points" in cli(*words)
+        assert "--basis 500 uses 500 points" in cli(*words)
         assert "--basis 500" not in cli(*words, "--basis", "50")
     with limited(free_memory=1e6):
         errors = cli(*words, code=2)
@@ -215,7 +225,7 @@ def test_a_full_disk_names_the_file_and_what_is_kept(cli, monkeypatch):
     cli("train", "train.txt", "-o", "m", "--quiet")
     before = Path("m").read_bytes()
     monkeypatch.setattr("os.fsync", full)
-    assert "No space left on device; m is as it was before" in cli("train", "train.txt", "-o", "m", code=2)
+    assert "No space left on device; m is unchanged" in cli("train", "train.txt", "-o", "m", code=2)
     assert "No space left on device; new was not written" in cli("train", "train.txt", "-o", "new", code=2)
     assert Path("m").read_bytes() == before and not Path("new").exists()
     assert not [name for name in os.listdir() if name.endswith(".part")]
@@ -330,10 +340,47 @@ def test_completion_works_in_bash(tmp_path, capsys):
         assert done.stdout.split() == [wanted], done.stderr
 
 
+def test_a_relation_whose_best_alpha_is_at_the_end_of_the_grid():
+    data = make_relation(40, random_state=0)
+    with pytest.warns(UserWarning, match=r"end of the grid \(.*\), which was extended to"):
+        model = ConditionalRankRLS().fit(data.X, data.Y)
+    assert len(model.alphas_) > 15 and model.alphas_[0] < model.alpha_ < model.alphas_[-1]
+    assert (
+        np.all(np.diff(model.alphas_) > 0) and model.cv_scores_.max() == model.cv_scores_[model.alphas_ == model.alpha_]
+    )
+    with pytest.warns(UserWarning, match=r"end of the grid \(1e\+05 to 1e\+06\): pass a wider one as alphas="):
+        assert ConditionalRankRLS(alphas=[1e6, 1e5]).fit(data.X, data.Y).alpha_ == 1e5
+
+
+def test_raw_columns_for_a_method_without_a_scale(cli, data):
+    units = 10.0 ** np.arange(data.X.shape[1])
+    y = np.where(data.qid == data.qid[0], np.nan, data.y)
+    dump_letor(rankrls.datasets.RankingData(data.X, y, data.qid), "partly.txt")
+    for model in (CoRankRLS(1.0, 1.0, agree_on="all", basis=10), TransductiveRankRLS(1.0), RankingPursuit(2)):
+        name = type(model).__name__
+        with pytest.warns(UserWarning, match=rf"columns differ in scale .* make_pipeline\(StandardScaler\(\), {name}"):
+            model.fit(data.X * units, y if name == "TransductiveRankRLS" else data.y, qid=data.qid)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RankingPursuit(2, kernel=None).fit(data.X * units, data.y, qid=data.qid)  # selects features in any units
+        RankRLS(1.0).fit(data.X * units, data.y, qid=data.qid)
+        RankingPursuit(2).fit(StandardScaler().fit_transform(data.X * units), data.y, qid=data.qid)
+    words = ["train", "partly.txt", "--method", "transductive", "--alpha", 1, "-o", "m"]
+    assert "and TransductiveRankRLS depends on it: pass --scale standard" in cli(*words)
+    assert cli(*words, "--scale", "standard") == ""
+
+
+def test_a_relation_of_noise():
+    rng = np.random.default_rng(0)
+    with pytest.warns(UserWarning, match="nothing was learned: on held-out edges pairwise_accuracy is"):
+        ConditionalRankRLS(alphas=[1.0, 10.0]).fit(rng.normal(size=(60, 5)), rng.normal(size=(60, 60)))
+
+
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
         (["evalute", "x"], "evaluate"),
+        (["train", "x", "--colums", "a"], "--columns"),
         (["predict", "m", "x", "--colums", "a"], "--columns"),
         (["train", "x", "-o", "m", "--scale", "minmx"], "minmax"),
     ],
@@ -363,7 +410,7 @@ def test_reasons_carry_the_names_of_columns(frame, data):
     assert several.shape == (2, 12) and list(several.index) == [3, 4]
     np.testing.assert_allclose(several.loc[3], why)
     assert rankrls.explain(ranker, data.X[3], data.X[5]).shape == (12,)
-    with pytest.raises(ValueError, match="do not pair"):
+    with pytest.raises(ValueError, match="pass as many of each"):
         rankrls.explain(model, frame.iloc[3:5], frame.iloc[5:6])
 
 

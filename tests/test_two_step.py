@@ -219,7 +219,7 @@ def test_one_step_with_tiny_alphas_is_two_steps_with_tiny_alphas():
     [
         ({"cv": "leave-one-out"}, True, "cv must be"),
         ({"relation": "symmetric"}, True, "leave Z out"),
-        ({"relation": "symmetric", "alpha": 1.0, "target_alpha": 2.0}, False, "has one alpha"),
+        ({"relation": "symmetric", "alpha": 1.0, "target_alpha": 2.0}, False, "has only one alpha"),
         ({"relation": "symmetric", "cv": "leave-row-out"}, False, "mirrored edges"),
         ({"cv": "leave-object-out"}, True, "objects of one kind"),
         ({"alpha": -1.0}, True, "alpha"),
@@ -236,7 +236,7 @@ def test_refused(params, Z, message):
 def test_missing_edges_are_refused():
     X, Y, Z = two_kinds()
     Y[1, 2] = np.nan
-    with pytest.raises(ValueError, match="needs every edge: 34 of 35 are known; use ConditionalRankRLS"):
+    with pytest.raises(ValueError, match="needs every edge, but 34 of 35 are known: use ConditionalRankRLS"):
         TwoStepRLS().fit(X, Y, Z)
     with pytest.raises(ValueError, match="setting 1"):
         TwoStepRLS().evaluate(X, Y, Z, settings=[1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -140,8 +142,32 @@ def test_wide_linear_views_are_expanded_in_their_rows(as_rows):
     assert [len(c) for c in model.view_coefs_] == [2000, 1000]
     assert_allclose(model.predict(as_rows(wide)), same.predict(wide), atol=1e-8)
     assert_allclose(model.cv_predictions_, same.cv_predictions_, atol=1e-8)
-    with pytest.raises(ValueError, match="keeps no sums"):
-        model.coef_path()
+    _, _, coefs = model.coef_path([0.7, 5.0], [0.3, 0.0])
+    other = CoRankRLS(5.0, 0.3, views=views).fit(as_rows(wide), y, qid=qid)
+    assert_allclose(coefs[0][0, 1], other.view_coefs_[0], atol=1e-8)
+    assert_allclose(model.predict_path(wide, [0.7], [0.3])[:, 0, 0], model.predict(wide), atol=1e-8)
+    with pytest.raises(ValueError, match="keeps no sums to update"):
+        model.partial_fit(wide, y, qid=qid)
+
+
+def test_rows_that_views_are_expanded_in_are_kept_on_request(tmp_path, limit):
+    X, y, qid = partly_scored()
+    wide = np.hstack([X, np.random.default_rng(0).normal(size=(60, 600))])
+    views = [View(slice(0, 3)), View(slice(3, 606))]
+    for stored in (False, True):
+        model = CoRankRLS(0.7, 0.3, views=views, store_path=stored).fit(wide, y, qid=qid)
+        expected = model.predict_path(wide, [1.0], [0.1])
+        rankrls.save(model, tmp_path / "model.rankrls")
+        for again in (rankrls.load(tmp_path / "model.rankrls"), pickle.loads(pickle.dumps(model))):
+            assert_allclose(again.predict(wide), model.predict(wide))
+            if stored:
+                assert_allclose(again.predict_path(wide, [1.0], [0.1]), expected)
+            else:
+                with pytest.raises(ValueError, match="were not saved with it"):
+                    again.predict_path(wide)
+    limit(kept_bytes=1000)
+    with pytest.raises(ValueError, match="Fit it with store_path=True"):
+        CoRankRLS(0.7, 0.3, views=views).fit(wide, y, qid=qid).coef_path()
 
 
 def test_the_path_of_alpha_and_nu():

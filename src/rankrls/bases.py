@@ -5,9 +5,9 @@
     PivotedCholesky(r)    rows drawn in proportion to what earlier draws do not explain [Chen23]
 
 `basis=` of every estimator and of `View` takes one of these, a number (`PivotedCholesky` of that size), row numbers, or
-the points themselves. Rows are drawn by a keyed hash of their content, so the same seed gives the same points in
-memory, out of core and on a cluster, in any row order; a row that occurs twice counts as one row of twice the weight.
-There are never more points than distinct rows.
+the points themselves. The same seed gives the same points in memory, out of core and on a cluster, in any row order
+and, up to 20,000 distinct rows, in any units of the columns. A row that occurs twice counts as one row of twice the
+weight, and there are never more points than distinct rows.
 
 Examples
 --------
@@ -29,16 +29,15 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import solve_triangular
 
-from .kernels import MEDIAN_ROWS, Function, Kernel, Moments, ObjectKernel, Scaled, divided
+from .kernels import Function, Kernel, Moments, ObjectKernel, Scaled, divided
 from .system import memory
 from .system.items import Items
-from .system.rows import DistinctRows
+from .system.rows import CANDIDATES, DistinctRows
 from .system.types import ArrayLike, DTypeLike, Matrix
 
 __all__ = ["Basis", "KMeansCentres", "PivotedCholesky", "RandomRows"]
 
 DRAWS = 64  # points of a pivoted Cholesky drawn at a time
-CANDIDATES = 20_000  # at most this many distinct rows are considered, drawn at random if there are more
 
 
 class Basis:
@@ -84,12 +83,14 @@ class RandomRows(Basis):
     _weighted = True
 
     def choose(self, X: Matrix, kernel: Kernel, rng: np.random.Generator, weights: np.ndarray | None = None) -> Any:
-        return DistinctRows.of(X, weights, self.size, _key_seed(rng)).X
+        return _candidates(X, weights, self.size, rng).X[: self.size]
 
 
 @dataclass(frozen=True)
 class KMeansCentres(Basis):
     """Centres of k-means clusters of (at most 20,000) distinct rows, weighted; for dense rows.
+
+    Columns are in the units that the kernel sees them in.
 
     Examples
     --------
@@ -110,9 +111,10 @@ class KMeansCentres(Basis):
     ) -> np.ndarray:
         if sparse.issparse(X):
             raise TypeError("k-means centres need dense rows: use PivotedCholesky or RandomRows for sparse rows")
-        rows = DistinctRows.of(X, weights, max(CANDIDATES, self.size), _key_seed(rng))
+        rows = _candidates(X, weights, self.size, rng)
+        scale = kernel.scale if isinstance(kernel, Scaled) else np.ones(X.shape[1])
         middle = np.average(rows.X, axis=0, weights=rows.weights)
-        V = rows.X.astype(np.float64) - middle  # squared distances cancel far from the origin
+        V = (rows.X.astype(np.float64) - middle) / scale  # squared distances cancel far from the origin
         centres = _first_centres(V, rows.weights, self.size, rng)
         for _ in range(self.iterations):
             label = _nearest(V, centres)
@@ -122,7 +124,7 @@ class KMeansCentres(Basis):
                 (rows.weights / total[label], (label, np.arange(len(V)))), shape=(len(used), len(V))
             )
             centres = pick @ V
-        return (centres + middle).astype(X.dtype)
+        return (centres * scale + middle).astype(X.dtype)
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ class PivotedCholesky(Basis):
     _weighted = True
 
     def choose(self, X: Matrix, kernel: Kernel, rng: np.random.Generator, weights: np.ndarray | None = None) -> Any:
-        candidates = DistinctRows.of(X, weights, max(CANDIDATES, self.size), _key_seed(rng))
+        candidates = _candidates(X, weights, self.size, rng)
         rows, u, c = candidates.X, candidates.weights / candidates.weights.max(), len(candidates)
         rows = rows.astype(np.float64) if rows.dtype == np.float32 else rows  # kernel values in full precision
         size = min(self.size, c)
@@ -293,7 +295,7 @@ def _given(array: Any, dtype: DTypeLike, where: str) -> Any:
 
 
 def deal(rows: DistinctRows, sizes: Sequence[int]) -> list[np.ndarray]:
-    """Disjoint shares of distinct rows, in proportion to sizes: dealt like cards, in the order of their keys."""
+    """Disjoint shares of distinct rows, in proportion to sizes: dealt like cards, in the order they come in."""
     place = np.concatenate([(np.arange(size) + 0.5) / size for size in sizes])
     pattern = np.repeat(np.arange(len(sizes)), sizes)[np.argsort(place, kind="stable")]
     owner = pattern[np.arange(len(rows)) % len(pattern)]
@@ -329,7 +331,7 @@ class Draw:
             X, weights = X[given], weights[given]
         return Sample(
             DistinctRows.of(X, weights, self.size, self.seed, below=self.below),
-            DistinctRows.of(X, weights, MEDIAN_ROWS, 0, below=self.below),
+            DistinctRows.of(X, weights, CANDIDATES, 0, below=self.below),
             Moments.of(X, weights),
         )
 
@@ -357,7 +359,7 @@ class Sample:
 
     def enough(self, draw: Draw) -> bool:
         """True if leaving rows out made no difference."""
-        return draw.below == 2**64 or (len(self.rows) >= draw.size and len(self.for_widths) >= MEDIAN_ROWS)
+        return draw.below == 2**64 or (len(self.rows) >= draw.size and len(self.for_widths) >= CANDIDATES)
 
     def kernels(self, kernel: Kernel, *, scaled: bool) -> list[Kernel]:
         """The kernels to choose from, as if all rows were in memory; `scaled` divides columns by their spread."""
@@ -374,6 +376,11 @@ class Sample:
         if getattr(kernel, "gamma", None) == "auto":
             return kernel.candidates(seen(self.for_widths.X))
         return kernel.candidates(seen(self.rows.X), self.rows.weights)
+
+
+def _candidates(X: Matrix, weights: np.ndarray | None, size: int, rng: np.random.Generator) -> DistinctRows:
+    """Distinct rows to choose from, in random order."""
+    return DistinctRows.of(X, weights, max(CANDIDATES, size), _key_seed(rng)).shuffled(rng)
 
 
 def _key_seed(rng: np.random.Generator) -> int:

@@ -1,10 +1,10 @@
-"""Model files: plain arrays and JSON, which nothing in them can make execute anything.
+"""Model files: plain arrays and JSON. Nothing in them is ever executed.
 
     magic | version | length of the header | header (JSON) | arrays | SHA-256 of all before it
 
-The header is a tree of values; numbers, text, lists and the like stand for themselves, `{"$": kind, ...}` for the rest:
+The header is a tree of values. Numbers, text, lists and the like stand for themselves, `{"$": kind, ...}` for the rest:
 arrays by their place in the file, objects by the name of a class in `CLASSES` and their attributes. Reading makes an
-object of that class and sets its attributes; no method of it runs.
+object of that class and sets its attributes; none of its methods run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from . import auto, bases, estimators, kernels, metrics, tables
 from .core import views
 from .core.statistics import Statistics
-from .estimators.training import TrainedOn
+from .estimators.rows.training import TrainedOn
 from .problems.constrained import Preferred
 from .problems.pursuit import PursuitPath
 from .relations import kernel_sums
@@ -72,20 +72,20 @@ CLASSES: dict[str, type] = {
         *(model_selection.LeaveOneGroupOut, model_selection.GroupShuffleSplit),
     )
 }
-RENAMED = {"Part": "StackPart"}  # classes of earlier versions
-BEFORE: dict[tuple[str, str], Any] = {("RankRLS", "scale"): None}  # what a parameter was before it existed
+RENAMED = {"Part": "StackPart"}  # class names of earlier versions
+BEFORE: dict[tuple[str, str], Any] = {("RankRLS", "scale"): None}  # behaviour before a parameter existed
 _INERT = (*CLASSES.values(), sparse.csr_array, sparse.csc_array, sparse.coo_array, np.dtype)
 _UFUNCS = {name: getattr(np, name) for name in ("log1p", "expm1", "log", "exp", "sqrt", "abs", "square")}
 _METRICS = {function.__name__: function for function, _ in metrics.METRICS.values()}
 
-# what `skops.io.load(path, trusted=SKOPS_TRUSTED_TYPES)` may make: the classes of this library, those of scikit-learn
-# that a model file holds, sparse arrays and metrics; making one runs nothing but its own constructor
+# types that `skops.io.load(path, trusted=SKOPS_TRUSTED_TYPES)` may create: classes of this library, those of
+# scikit-learn that a model file can hold, sparse arrays and metrics; creating one runs only its own constructor
 SKOPS_TRUSTED_TYPES = sorted(f"{thing.__module__}.{thing.__qualname__}" for thing in (*_INERT, *_METRICS.values()))
-_ROUTING = "_metadata_request"  # where scikit-learn keeps what set_fit_request and the like asked for
+_ROUTING = "_metadata_request"  # where scikit-learn stores requests made by set_fit_request and the like
 
 
 class ModelFileError(ValueError):
-    """A file that is not a model, or not a complete one.
+    """A file that is not a model file, or is damaged or incomplete.
 
     Examples
     --------
@@ -103,14 +103,14 @@ class ModelFileError(ValueError):
 
 
 def save(model: BaseEstimator, path: str | os.PathLike) -> None:
-    """Write a fitted estimator, or a pipeline of scalers and one, to a file that is safe to load.
+    """Write a fitted estimator, or a pipeline that ends in one, to a file that is safe to load.
 
-    The file takes its place only when it is written in full.
+    The file appears under its name only when it is complete.
 
     Parameters
     ----------
     model : estimator
-        Any estimator of the library, or a scikit-learn Pipeline of scalers and one.
+        Any estimator of the library, or a scikit-learn Pipeline of scalers that ends in one.
     path : str or path
         Conventionally ending in `.rankrls`.
 
@@ -127,13 +127,16 @@ def save(model: BaseEstimator, path: str | os.PathLike) -> None:
     True
     """
     if type(model).__name__ not in CLASSES or not hasattr(model, "get_params"):
-        hint = ": save its best_estimator_" if hasattr(model, "best_estimator_") else ""
-        raise TypeError(f"save takes an estimator of rankrls or a Pipeline of one, got {type(model).__name__}{hint}")
+        inner = next((name for name in ("best_estimator_", "ranker_") if hasattr(model, name)), None)
+        hint = f": save its {inner}" if inner else ""
+        raise TypeError(
+            f"save takes an estimator of rankrls or a Pipeline that ends in one, got {type(model).__name__}{hint}"
+        )
     writer = _Writer()
     tree = writer.value(model, type(model).__name__)
     header = {"model": tree, "arrays": writer.places(), "written_by": {"scikit-learn": sklearn_version}}
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
-    text += b" " * (-(len(text) + _PREFIX.size) % _ALIGN)  # so that arrays start at a multiple of _ALIGN
+    text += b" " * (-(len(text) + _PREFIX.size) % _ALIGN)  # arrays start at a multiple of _ALIGN
     digest = hashlib.sha256()
     with replacing(Path(path)) as file:
         for piece in (_PREFIX.pack(MAGIC, VERSION, len(text)), text, *writer.pieces()):
@@ -150,8 +153,8 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Pred
     path : str or path
         A file written by this version of the library or an earlier one.
     trusted : collection of str, default=()
-        Functions, as "module.name", that may be imported where the file names them as kernels. To import runs code:
-        list only what you know.
+        Functions, as "module.name", that may be imported if the file names them as kernels. Importing a module runs
+        its code: list only what you know.
 
     Returns
     -------
@@ -160,7 +163,7 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Pred
     Raises
     ------
     ModelFileError
-        If the file is not a model file, is damaged or incomplete, is of a newer version, or holds something unknown.
+        If the file is not a model file, is damaged or incomplete, has a newer version, or holds something unknown.
 
     Examples
     --------
@@ -175,7 +178,7 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Pred
     name = os.fspath(path)
     with open(path, "rb") as file:
         data = file.read(len(MAGIC))
-        if data != MAGIC:  # before whatever else it is, however large, is read
+        if data != MAGIC:  # before reading the rest of a file that may be huge
             raise ModelFileError(f"{name} is not a model file of rankrls (written by rankrls.save)")
         data += file.read()
     if len(data) < _PREFIX.size + _DIGEST:
@@ -201,12 +204,12 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Pred
 
 
 class _Writer:
-    """Values to a JSON tree, arrays aside; an array that occurs twice is written once."""
+    """Turns values into a JSON tree and a list of arrays; an array that occurs twice is written once."""
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
         self.place: dict[int, int] = {}
-        self.kept: list[Any] = []  # so that no id is used twice
+        self.kept: list[Any] = []  # keeps objects alive, so that no id is reused
 
     def value(self, value: object, where: str) -> Any:
         if value is None or isinstance(value, bool | str):
@@ -254,7 +257,7 @@ class _Writer:
         )
 
     def _routing(self, routing: object, where: str) -> dict[str, Any]:
-        """Requests of metadata by method, if any were made."""
+        """Metadata requests by method, if any were made."""
         if routing is None:
             return {}
         methods = {method: getattr(one, "requests", None) for method, one in vars(routing).items()}
@@ -283,7 +286,7 @@ class _Writer:
         return {"$": "sparse", "format": value.format, "kind": kind, "shape": list(value.shape), "parts": parts}
 
     def places(self) -> list[dict[str, Any]]:
-        """Where each array lies after the header; one by columns stays so, since rounding may depend on it."""
+        """Where each array lies after the header; column order is kept, since rounding may depend on it."""
         found: list[dict[str, Any]] = []
         offset = 0
         for array in self.arrays:
@@ -299,7 +302,7 @@ class _Writer:
 
 
 def _arrays(data: memoryview, places: list[dict[str, Any]]) -> list[np.ndarray]:
-    """The arrays of a file, one after the other: together they are no larger than the file."""
+    """The arrays of a file, which may not overlap: together they are no larger than the file."""
     arrays, end = [], 0
     for place in places:
         dtype, shape, offset = np.dtype(_checked_dtype(place["dtype"])), place["shape"], place["offset"]
@@ -307,7 +310,9 @@ def _arrays(data: memoryview, places: list[dict[str, Any]]) -> list[np.ndarray]:
             raise ModelFileError(f"an array of shape {shape} at {offset}")
         count = math.prod(shape)
         if offset < end or offset + count * dtype.itemsize > len(data):
-            raise ModelFileError(f"an array of shape {shape} at {offset}, in another one or beyond the end of the file")
+            raise ModelFileError(
+                f"an array of shape {shape} at {offset}, inside another one or beyond the end of the file"
+            )
         end = offset + count * dtype.itemsize
         stored = np.frombuffer(data, dtype, count, offset) if count else np.empty(0, dtype)
         order: Any = "F" if place.get("order") == "F" else "C"
@@ -322,7 +327,7 @@ def _checked_dtype(text: str) -> str:
 
 
 class _Reader:
-    """A JSON tree back to values."""
+    """Turns a JSON tree back into values."""
 
     def __init__(self, arrays: list[np.ndarray], trusted: Collection[str] = ()):
         self.arrays = arrays
@@ -353,10 +358,10 @@ class _Reader:
         return self.kinds[node["$"]](node)
 
     def _is(self, kind: Any, node: object) -> Any:
-        """A value of some type; what is passed on to other code is what it should be."""
+        """A value that must have a certain type before it is passed to other code."""
         value = self.value(node)
         if not isinstance(value, kind):
-            raise ModelFileError(f"a {type(value).__name__} in the place of another kind of value")
+            raise ModelFileError(f"a {type(value).__name__} where another kind of value belongs")
         return value
 
     def _text(self, node: dict[str, Any]) -> str:
@@ -384,7 +389,7 @@ class _Reader:
         found = make(parts, shape=tuple(self._is(int, n) for n in node["shape"]))
         if node["format"] != "coo":
             _, pointers = index
-            if (pointers[1:] < pointers[:-1]).any():  # check_format looks at this, but not if the last is negative
+            if (pointers[1:] < pointers[:-1]).any():  # check_format checks this too, but not if the last is negative
                 raise ModelFileError("a sparse array whose rows end before they begin")
             found.check_format(full_check=True)
         return found
@@ -405,7 +410,7 @@ class _Reader:
 
 
 def _requests(methods: dict[str, dict[str, Any]], owner: object) -> MetadataRequest:
-    """What methods of an object asked for."""
+    """The metadata requests of an object's methods."""
     made = MetadataRequest(owner=owner)
     for method, requests in methods.items():
         if method not in vars(made) or method == "owner":
@@ -416,7 +421,7 @@ def _requests(methods: dict[str, dict[str, Any]], owner: object) -> MetadataRequ
 
 
 def _complete(found: object) -> None:
-    """Give an object the parameters that its class has got since it was written; an error if it cannot be without."""
+    """Add parameters that its class got after the file was written; an error if one has no default."""
     cls: Any = type(found)
     for name, default in _parameters(cls).items():
         if name not in vars(found):
@@ -427,6 +432,6 @@ def _complete(found: object) -> None:
 
 @cache
 def _parameters(cls: type) -> dict[str, Any]:
-    """What a class is made with, and the defaults."""
+    """The parameters of a class and their defaults."""
     several = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
     return {name: p.default for name, p in inspect.signature(cls).parameters.items() if p.kind not in several}

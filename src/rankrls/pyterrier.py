@@ -1,7 +1,7 @@
 """Rankers as stages of PyTerrier pipelines: `pipeline = bm25 >> features >> rankrls.pyterrier.ranker(RankRLS())`.
 
-PyTerrier's own `pt.ltr.apply_learned_model` gives a learner features and labels but not the queries they belong to,
-which a ranker cannot do without; this stage passes them on.
+PyTerrier's own `pt.ltr.apply_learned_model` gives a learner features and labels but not the query ids, which a ranker
+needs; this stage passes them on.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 def ranker(model: BaseEstimator, *, unjudged: float = 0.0) -> RankerStage:
-    """A stage that scores documents by their features, and learns to where the pipeline is fitted.
+    """A stage that scores documents by their features; fitting the pipeline fits the model.
 
     Parameters
     ----------
     model : estimator or Pipeline
-        A ranker of this library, or a scikit-learn pipeline of one, fitted or not. `fit` of the stage fits this object.
+        A ranker of this library, or a scikit-learn pipeline that ends in one, fitted or not. The stage's `fit` fits it.
     unjudged : float, default=0.0
-        Label of documents without a judgement, as is usual in PyTerrier; NaN leaves them unscored, for CoRankRLS,
+        Label of documents without a judgement; 0 is usual in PyTerrier. NaN leaves them unscored, for CoRankRLS,
         TransductiveRankRLS and RankingPursuit.
 
     Returns
@@ -67,7 +67,9 @@ class RankerStage(pt.Estimator):
     def __init__(self, model: BaseEstimator, *, unjudged: float = 0.0):
         super().__init__()
         if isinstance(ranker_of(model), ConditionalRankRLS) or not hasattr(model, "predict"):
-            raise TypeError(f"a ranker of documents by their features is needed, got {type(model).__name__}")
+            raise TypeError(
+                f"the stage needs a model that ranks documents by their features, got {type(model).__name__}"
+            )
         self.model, self.unjudged = model, unjudged
 
     def fit(
@@ -86,7 +88,7 @@ class RankerStage(pt.Estimator):
         qrels_tr : DataFrame
             Judgements with columns qid, docno and label.
         topics_or_res_va, qrels_va
-            Not used: what is to be chosen is chosen by holding out training queries, exactly.
+            Not used: settings are chosen by exact hold-out of training queries.
 
         Returns
         -------
@@ -106,7 +108,7 @@ class RankerStage(pt.Estimator):
         return self
 
     def transform(self, inp: pd.DataFrame) -> Any:
-        """The results with score and rank of each document in its query.
+        """The results with the score and rank of each document.
 
         Parameters
         ----------
@@ -120,7 +122,7 @@ class RankerStage(pt.Estimator):
         pt.validate.result_frame(inp, extra_columns=["features"], context=self)
         scores = predicted(self.model, _features(inp), inp["qid"].to_numpy()) if len(inp) else np.zeros(0)
         if scores.ndim > 1:
-            raise ValueError(f"the model has {scores.shape[1]} targets, a ranking has one score per document")
+            raise ValueError(f"the model has {scores.shape[1]} targets, but a ranking needs one score per document")
         return add_ranks(inp.assign(score=scores.astype(np.float64)))
 
     def transform_outputs(self, inp_cols: list[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 Examples
 --------
-Relations have folds of their own, for what will be new when the model is used:
+Relations have their own folds, depending on which end will be new when the model is used:
 
 >>> from rankrls import ConditionalRankRLS
 >>> from rankrls.datasets import make_relation

@@ -8,8 +8,8 @@ import numpy as np
 from rankrls import RankRLS, datasets
 
 from . import oracles, problems
-from .oracles import Linear, differences
-from .rankers import check_scores, given, loss, some_alpha, typical, weight_of
+from .oracles import Linear, Spent, differences
+from .rankers import check_scores, given, loss, some_alpha, typical
 
 KINDS = (
     "tuples",
@@ -153,7 +153,7 @@ def more_blocks(t):
     D2 = differences(part.y, part.qid, u=part.u, **theirs)
     if not len(D2):
         return
-    spent = (full.X, full.y, D, weight_of(full))
+    spent = Spent(full.X, full.y, D, full.u, theirs["beta"])
     truth = Linear(part.X, part.y, D2, alpha, rows.eps, u=part.u, intercept=theirs["beta"] > 0, spent=spent)
     check_scores(t, model, truth, rows)
 

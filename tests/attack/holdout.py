@@ -6,7 +6,7 @@ from rankrls import RankRLS
 
 from . import oracles, problems
 from .oracles import LD, differences
-from .rankers import UNSCALED, fitted, given, kernel_size, loss, some_alpha, some_kernel, typical, weight_of
+from .rankers import UNSCALED, fitted, given, kernel_size, loss, some_alpha, some_kernel, typical
 
 
 def kernels_held_out(t):
@@ -65,17 +65,18 @@ def one_query(t):
             rows.eps,
             u=part.u,
             intercept=theirs["beta"] > 0,
-            spent=(kept.X, kept.y, D, weight_of(kept)),
+            spent=oracles.Spent(kept.X, kept.y, D, kept.u, theirs["beta"]),
         )
         full[alive[fold]] = truth.scores(kept.X[fold])[:, 0]
         wide[alive[fold]] = truth.held_out_bounds(kept.X[fold], kept.y[fold], D[:, fold])
     if theirs["beta"] > 0:
         t.close("held-out scores", model.cv_predictions_, full, wide)
         return
-    for fold in parts:  # ranking does not see a constant: differences within a fold
+    for fold in parts:  # ranking does not see a constant: differences within a fold, rounded at the level they are at
         there = alive[fold]
+        level = rows.eps * np.abs(model.cv_predictions_[there]).max()
         found = model.cv_predictions_[there] - model.cv_predictions_[there[0]]
-        t.close("held-out differences", found, full[there] - full[there[0]], wide[there] + wide[there[0]])
+        t.close("held-out differences", found, full[there] - full[there[0]], wide[there] + wide[there[0]] + level)
 
 
 def untouched(t):

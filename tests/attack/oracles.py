@@ -32,6 +32,7 @@ of them, so that equal rows tie.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -164,11 +165,39 @@ def item_means(V, u=None):
 # ---------------------------------------------------------------- models: scores of new rows, and their error bounds
 
 
+@dataclass(frozen=True)
+class Spent:
+    """All rows that were ever part of sums from which some were taken out again.
+
+    Sums are kept about a mean, which is rounded. So the mean that the regression part subtracts is not exact for rows
+    that are nearly the mean themselves: |D| counts a row and the mean by their full size. And the weight W of what
+    stays is off by eps times the weight that ever was in, W_0, so that means are off by eps W_0 / W of themselves, and
+    beta W mean mean', which centring takes off, by as much.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    D: np.ndarray
+    u: np.ndarray | None = None
+    beta: float = 0.0
+
+    @property
+    def weights(self):
+        return np.ones(len(self.X), dtype=LD) if self.u is None else ld(self.u)
+
+    def absolute(self):
+        """|D|."""
+        found, u = np.abs(self.D), self.weights
+        if self.beta > 0:
+            found[-len(u) :] = np.sqrt(LD(self.beta) * u)[:, None] * (np.eye(len(u), dtype=LD) + u / u.sum())
+        return found
+
+
 class Linear:
     """min ||D (y - X w)||^2 + alpha ||w||^2: weights, and the bound of their error."""
 
     def __init__(self, X, y, D, alpha, eps, *, u=None, intercept=False, z=None, spent=None):
-        """`spent`: (X, y, D, weight) of all rows that were ever part of the sums, if others were taken out again."""
+        """`spent`: see `Spent`."""
         X, alpha = ld(X), LD(alpha)
         y = None if y is None else ld(y).reshape(len(X), -1)
         A, z = D @ X, D @ y if z is None else ld(z).reshape(len(D), -1)
@@ -177,9 +206,11 @@ class Linear:
         self.b = np.zeros(z.shape[1], dtype=LD)
         if intercept:
             self.b = item_means(y, u) - item_means(X, u) @ self.w
-        Xs, ys, Ds = (X, y, D) if spent is None else (ld(spent[0]), ld(spent[1]).reshape(len(spent[0]), -1), spent[2])
-        a, e_A = max(spectral(A), spectral(Ds @ Xs)), eps * norm(np.abs(Ds) @ np.abs(Xs))
-        e_z = eps * (norm(z) if y is None else norm(np.abs(Ds) @ np.abs(ys)))
+        Xs, ys, Ds, size = X, y, D, np.abs(D)
+        if spent is not None:
+            Xs, ys, Ds, size = ld(spent.X), ld(spent.y).reshape(len(spent.X), -1), spent.D, spent.absolute()
+        a, e_A = max(spectral(A), spectral(Ds @ Xs)), eps * norm(size @ np.abs(Xs))
+        e_z = eps * (norm(z) if y is None else norm(size @ np.abs(ys)))
         self.inverse = 1 / (least_eigenvalue(A.T @ A) + alpha)
         self.top = a**2 + alpha
         r = norm(z - A @ self.w)
@@ -188,9 +219,13 @@ class Linear:
         self.dw += self.roundings * LEAST * (1 + self.inverse * (1 + norm(self.w)))
         self.db, self.means = LD(0), item_means(np.abs(X), u) if intercept else None
         if intercept:
+            weight, ever = LD(len(X)) if u is None else np.sum(ld(u)), LD(1)
+            if spent is not None:
+                ever = np.sum(spent.weights) / weight
+                product = norm(self.means) * norm(self.w) + norm(item_means(np.abs(y), u))
+                centring = LD(spent.beta) * weight * norm(self.means) * product
+                self.dw += self.roundings * self.inverse * eps * ever * centring
             self.db = norm(self.means) * self.dw
-            # sums of all weights that ever were in, beside those that are
-            ever = 1 if spent is None else LD(spent[3]) / (LD(len(X)) if u is None else np.sum(ld(u)))
             self.db += ever * self.roundings * eps * (np.abs(y).max() + self.means @ np.abs(self.w)).max()
         self.eps = eps
 
@@ -216,7 +251,7 @@ class Linear:
         far = rho * (size * self.inverse + (np.sqrt(self.inverse * self.top) / size if size > 0 else 0))
         lengths = np.sqrt(np.sum(ld(X) ** 2, axis=1))
         reach = lengths + (0 if self.means is None else norm(self.means))
-        about = lengths.max(initial=0) * self.roundings * self.eps * norm(self.w)  # the mean, in turned coordinates
+        about = lengths.max(initial=0) * self.roundings * self.eps * (norm(self.w) + self.dw)  # the mean, turned
         return self.bounds(X)[:, 0] + reach * far + about + last_bits(scores - self.b[0], precision)
 
 
@@ -274,7 +309,12 @@ def last_bits(scores, precision):
 
 
 class Subset:
-    """min ||D (y - K_mr c)||^2 + alpha c'K_rr c: the kernel model expanded in r points."""
+    """min ||D (y - K_mr c)||^2 + alpha c'K_rr c: the kernel model expanded in r points.
+
+    It is solved in r coordinates w of features Phi = K_mr R^-1, K_rr = R'R, in which the penalty is alpha ||w||^2. So
+    its error is that of a kernel model whose values are off by eK, and besides that of a linear model of Phi: normal
+    equations round in every direction, also in those that no difference of rows reaches.
+    """
 
     def __init__(self, K_mr, K_rr, y, D, alpha, eps, eK, **more):
         self.K_mr, self.K_rr = ld(K_mr), ld(K_rr)
@@ -283,6 +323,12 @@ class Subset:
         reach = 1 + norm(self.P)
         self.model = Kernel((Q + Q.T) / 2, y, D, alpha, eps, eK * reach**2, **more)
         self.eK, self.reach = eK, reach
+        self.R = cholesky(self.K_rr)
+        self.linear = Linear(self.features(self.K_mr), y, D, alpha, eps, **more)
+
+    def features(self, K):
+        """(k, r) R'^-1 K' of kernel rows, as rows."""
+        return solve(self.R.T, ld(K).T).T
 
     def scores(self, K):
         return self.model.scores(ld(K) @ self.P.T)
@@ -291,7 +337,7 @@ class Subset:
         rows = ld(K) @ self.P.T
         own = norm(solve(self.K_rr, ld(K).T)) + 1
         self.model.eK = self.eK * self.reach * own
-        return self.model.bounds(rows)
+        return self.model.bounds(rows) + self.linear.bounds(self.features(K))
 
 
 def kernel(name, X, Z, *, gamma=1.0, degree=3, coef0=1.0):

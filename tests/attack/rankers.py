@@ -11,7 +11,7 @@ import rankrls
 from rankrls import RankRLS, bases, kernels
 
 from . import oracles, problems
-from .oracles import Linear, differences
+from .oracles import Linear, Spent, differences
 from .trial import DeviationError, Refused
 
 UNSCALED = {"scale": None} if "scale" in inspect.signature(RankRLS).parameters else {}
@@ -300,7 +300,7 @@ def refits(rows, D, folds, alpha, theirs, eps):
             eps,
             u=part.u,
             intercept=theirs["beta"] > 0,
-            spent=(rows.X, rows.y, D, weight_of(rows)),
+            spent=Spent(rows.X, rows.y, D, rows.u, theirs["beta"]),
         )
         scores[fold], learned[fold] = model.scores(rows.X[fold])[:, 0], model.w.any()
         bound[fold] = model.held_out_bounds(rows.X[fold], rows.y[fold], D[:, fold])
@@ -357,7 +357,7 @@ def updates(t):
             with t.may_refuse():
                 getattr(model, step)(X[part], y[part], qid=qid[part], sample_weight=weights)
         except Refused as refusal:  # right only where more was forgotten than digits are there for
-            if step == "forget" and not outweighed(rows, spent, [p for p in inside if p is not part]):
+            if step == "forget" and not outweighed(rows, spent, [p for p in inside if p is not part], theirs, alpha):
                 raise DeviationError(f"refused without need: {refusal}") from None
             raise
         if learn:
@@ -381,28 +381,34 @@ def updates(t):
         rows.eps,
         u=part.u,
         intercept=theirs["beta"] > 0,
-        spent=(whole.X, whole.y, Dall, weight_of(whole)),
+        spent=Spent(whole.X, whole.y, Dall, whole.u, theirs["beta"]),
     )
     check_scores(t, model, truth, rows)
     t.same("queries", model.n_queries_, len(np.unique(part.qid)))
 
 
-def outweighed(rows, ever, left):
-    """Whether what was in the sums is 10^4 times what stays, or more, by weight or by squares of some column.
+def outweighed(rows, ever, left, theirs, alpha):
+    """Whether what was in the sums is 10^4 times what stays, or more, in some column, in y or in weight.
 
     A forgotten row is subtracted, so that rounding of the largest sums stays; the library refuses at 10^9, and in
-    single precision sums have 7 digits.
+    single precision sums have 7 digits. Sums are those of differences, and the penalty stays with what is left of a
+    column.
     """
-    if not left:
-        left = [np.empty(0, int)]
 
-    def sizes(parts):
-        part = np.concatenate(parts)
-        u = np.ones(len(part)) if rows.u is None else rows.u[part]
-        X, y = oracles.ld(rows.X[part]), oracles.ld(rows.y[part])
-        return np.concatenate([[np.sum(u)], oracles.ld(u) @ (X * X), [oracles.ld(u) @ (y * y)]])
+    def sizes(parts, rounding=False):
+        part = rows.take(np.sort(np.concatenate(parts)) if parts else np.empty(0, int))
+        part = part.take(given(part))
+        if not len(part.y):
+            return np.zeros(rows.X.shape[1] + 2, oracles.LD)
+        D = differences(part.y, part.qid, u=part.u, **theirs)
+        A, z = D @ oracles.ld(part.X), D @ oracles.ld(part.y)
+        if rounding:
+            A = np.abs(A) + rows.eps * np.abs(D) @ np.abs(oracles.ld(part.X))
+        return np.concatenate([np.sum(A * A, axis=0), [np.sum(z * z), weight_of(part)]])
 
-    return bool(np.any(sizes(ever) > 1e4 * sizes(left)))
+    stays = sizes(left)
+    stays[:-2] += oracles.LD(alpha)
+    return bool(np.any(sizes(ever, rounding=True) > 1e4 * stays))
 
 
 CATEGORIES = {

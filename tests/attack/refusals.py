@@ -16,7 +16,7 @@ DOCUMENTED = {
     r"is not defined in any of the": "a metric has no query to judge",
     r"less than one pair": 'weights count copies, and weighting="queries" needs more than one in a query',
     r"but the two are equal in every feature": "a pair of equal rows cannot be learned",
-    r"and the opposite was said": "pairs that contradict each other",
+    r"but the opposite was given": "pairs that contradict each other",
     r"keeps no sums to add pairs to": "more features than rows: rows of weight zero are not given",
     r"contradicts Y": "a relation that is not what the parameter says",
     r"Y is zero for all": "a relation of zeros",
@@ -24,8 +24,9 @@ DOCUMENTED = {
     r"no conditioning object has two edges": "nothing to rank",
     # ---- scales beyond double precision
     r"overflow|too large|beyond the range|out of range": "values whose squares are not numbers any more",
+    r"vanish when they are added up": "columns in units of their spread, whose squares are zero in floating point",
     # ---- formats
-    r"of the model is .*, of these rows": "a table whose columns come in another order",
+    r"in the model, but .* in these rows": "a table whose columns come in another order",
     r"only under the same loss": "sums of one loss and more rows under another",
     r"would leave rounding errors": "rows to forget outweigh those that stay",
     r"these queries were never learned": "rows forgotten before have left rounding; see rankers.outweighed",

@@ -38,17 +38,19 @@ def coregularised(t):
     scored, unscored = np.flatnonzero(alive & ~np.isnan(y)), np.flatnonzero(alive & np.isnan(y))
     part = lambda where: None if rows.u is None else rows.u[where]
     D = differences(y[scored], rows.qid[scored], tied=tied, weighting=weighting, u=part(scored))
-    E = differences(np.zeros(len(unscored)), rows.qid[unscored], tied=True, weighting=weighting, u=part(unscored))
+    agree_on = t.pick("unscored", "unscored", "all")
+    among = unscored if agree_on == "unscored" else np.flatnonzero(alive)
+    E = differences(np.zeros(len(among)), rows.qid[among], tied=True, weighting=weighting, u=part(among))
     try:
         Phi = [phi(rows.X) for phi in phis]
-        big = stacked(Phi, y, scored, unscored, D, E, nu)
+        big = stacked(Phi, y, scored, among, D, E, nu)
     except ZeroDivisionError:  # basis points that repeat each other: no oracle
         t.compared = t.undecided = 1
         return
     alpha = some_alpha(t, max(typical(D @ P[scored]) for P in Phi), -3)
     X, qid, u = problems.dressed(t, rows.X, rows.dtype), problems.labelled(t, rows.qid), rows.u
     t.let(X=X, y=y, qid=qid, u=u)
-    ours = {"weighting": weighting, "tied_pairs": tied, **unscaled(CoRankRLS)}
+    ours = {"weighting": weighting, "tied_pairs": tied, "agree_on": agree_on, **unscaled(CoRankRLS)}
     t.do(f"model = CoRankRLS({alpha!r}, {nu!r}, views={views!r}, **{ours!r}).fit(X, y, qid, u)")
     with t.may_refuse(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "no query has two of the")
@@ -92,9 +94,9 @@ def some_view(t, rows):
     )
 
 
-def stacked(Phi, y, scored, unscored, D, E, nu):
+def stacked(Phi, y, scored, among, D, E, nu):
     """Rows, targets and differences of the one problem: a copy of the scored rows for each view, and for each two
-    views the unscored rows, whose differences between the views are to be none."""
+    views the rows to agree on, whose differences between the views are to be none."""
     place = np.cumsum([0, *(P.shape[1] for P in Phi)])
     rows, targets, blocks = [], [], []
     for v, P in enumerate(Phi):
@@ -105,11 +107,11 @@ def stacked(Phi, y, scored, unscored, D, E, nu):
         blocks.append(D)
     for v in range(len(Phi)):
         for w in range(v):
-            Z = np.zeros((len(unscored), place[-1]), LD)
-            Z[:, place[v] : place[v + 1]] = Phi[v][unscored]
-            Z[:, place[w] : place[w + 1]] = -Phi[w][unscored]
+            Z = np.zeros((len(among), place[-1]), LD)
+            Z[:, place[v] : place[v + 1]] = Phi[v][among]
+            Z[:, place[w] : place[w + 1]] = -Phi[w][among]
             rows.append(Z)
-            targets.append(np.zeros(len(unscored), LD))
+            targets.append(np.zeros(len(among), LD))
             blocks.append(np.sqrt(LD(2) * LD(nu)) * E)
     whole = np.zeros((sum(len(b) for b in blocks), sum(b.shape[1] for b in blocks)), LD)
     i = j = 0
@@ -120,23 +122,28 @@ def stacked(Phi, y, scored, unscored, D, E, nu):
 
 
 def transductive(t):
-    """The scores of unscored queries that make cross-validation agree: a refit for every query and unit vector."""
+    """The scores of unscored queries that make cross-validation agree: a refit for every fold and unit vector."""
     rows = problems.rows(t, m=(6, 14), n=(1, 4), weights=False, extreme=False, queries=5, offsets=t.chance(0.3))
     y = partly(t, rows, whole=True)
-    scored, unscored = np.flatnonzero(~np.isnan(y)), np.flatnonzero(np.isnan(y))
+    unscored = np.flatnonzero(np.isnan(y))
     weighting, fidelity = t.pick("pairs", "queries", "items"), t.power(-3, 2)
     D = differences(rows.y, rows.qid, weighting=weighting)
     alpha = some_alpha(t, typical(D @ ld(rows.X)), -2)
     X, qid = problems.dressed(t, rows.X, rows.dtype), problems.labelled(t, rows.qid)
     t.let(X=X, y=y, qid=qid)
+    folds = rows.qid
     ours = {"weighting": weighting, **unscaled(TransductiveRankRLS)}
+    if len(np.unique(rows.qid)) > 2 and t.chance(0.4):  # several queries at a time, scored and unscored
+        folds = (t.rng.permutation(int(rows.qid.max()) + 1) % 2)[rows.qid]
+        if len(np.unique(folds)) > 1:
+            ours["folds"] = folds.tolist()
     t.do(f"model = TransductiveRankRLS({alpha!r}, {fidelity!r}, **{ours!r}).fit(X, y, qid)")
     with t.may_refuse(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "every row has a score")
         model = TransductiveRankRLS(alpha, fidelity, **ours).fit(X, y, qid=qid)
     if len(unscored):
         weight = fidelity * row_weight(rows.qid, weighting)
-        expected, bound = completed(rows, y, scored, unscored, D, weighting, alpha, weight)
+        expected, bound = completed(rows, y, folds if "folds" in ours else rows.qid, D, weighting, alpha, weight)
         t.close("completed scores", model.transduction_, expected, bound)
     truth = Linear(rows.X, model.transduction_, D, alpha, rows.eps)
     for name, A in (("training rows", rows.X), ("new rows", rows.new)):
@@ -152,12 +159,15 @@ def row_weight(qid, weighting):
     return float(np.mean(factor * S))
 
 
-def completed(rows, y, scored, unscored, D, weighting, alpha, fidelity):
+def completed(rows, y, folds, D, weighting, alpha, fidelity):
     """(scores, bounds) of all rows."""
     m, parts, worst = len(y), [], LD(0)
-    for q in np.unique(rows.qid):
-        fold, rest = np.flatnonzero(rows.qid == q), np.flatnonzero(rows.qid != q)
-        d = differences(y[fold], np.zeros(len(fold)), weighting=weighting)
+    scored, unscored = np.flatnonzero(~np.isnan(y)), np.flatnonzero(np.isnan(y))
+    if folds is not rows.qid:  # from the kernel matrix of all rows, of which alpha is the least eigenvalue
+        worst = 1 / LD(alpha)
+    for f in np.unique(folds):
+        fold, rest = np.flatnonzero(folds == f), np.flatnonzero(folds != f)
+        d = differences(np.zeros(len(fold)), rows.qid[fold], weighting=weighting)
         S = np.zeros((len(fold), m), LD)
         S[np.arange(len(fold)), fold] = 1
         if len(rest):
@@ -192,11 +202,12 @@ def pursuit(t):
     rows = problems.rows(t, m=(5, 14), n=(2, 6), extreme=False, offsets=t.chance(0.3))
     weighting, tied = t.pick("pairs", "queries", "items"), t.chance(0.5)
     beta, backfit = t.pick(0.0, 0.0, 0.3, 1.0), t.chance(0.6)
-    own, values, atoms = None, ld, rows.X.shape[1]
+    own, values, atoms, wrong = None, ld, rows.X.shape[1], 0.0
     kept = rows.take(np.arange(len(rows.y)) if rows.u is None else np.flatnonzero(rows.u > 0))
     if t.chance(0.5):
         own, name, options = some_kernel(t, rows.X)
         values, atoms = lambda A: oracles.kernel(name, A, kept.X, **options), len(kept.y)
+        wrong = oracles.kernel_error(name, rows.X, rows.eps, **options)
     steps = t.number(1, min(4, atoms))
     X, qid = rows.X.astype(rows.dtype), problems.labelled(t, rows.qid)
     t.let(X=X, y=rows.y, qid=qid, u=rows.u)
@@ -214,63 +225,98 @@ def pursuit(t):
     D = differences(kept.y, kept.qid, tied=tied, weighting=weighting, beta=beta, u=kept.u)
     A, V = D @ values(kept.X), np.abs(D) @ np.abs(values(kept.X))
     z, w = D @ ld(kept.y), np.abs(D) @ np.abs(ld(kept.y))
-    # differences lose digits where values are large beside them; atoms that are constant within queries are nothing
-    own, whole = np.sum(A * A, axis=0), np.sum(V * V, axis=0) + LD("1e-4000")
-    lost = max(np.max(whole[own > 1e-26 * whole] / own[own > 1e-26 * whole], initial=1), norm(w) ** 2 / norm(z) ** 2)
-    A[:, own <= 1e-26 * whole] = 0
-    if 1e3 * rows.eps * np.sqrt(lost) > 1e-3:
+    many = roundings(len(kept.y), steps)
+    size, whole = np.sum(A * A, axis=0), np.sum(V * V, axis=0)
+    error = many * (rows.eps * np.sqrt(whole) + wrong * norm(np.abs(D).sum(axis=1)))  # of each atom
+    nothing = size <= 1e-26 * whole  # constant within queries
+    A[:, nothing] = 0
+    lost = error[~nothing] > 1e-3 * np.sqrt(size[~nothing])  # differences of large values
+    if lost.any() or norm(z) <= 1e3 * many * rows.eps * norm(w):
         t.compared = t.undecided = 1
         return
-    follow(t, model, A, z, rows, 1e3 * rows.eps * np.sqrt(lost), backfit)
+    Retraced(t, model, A, z, rows, error, many * rows.eps, backfit).follow(many * rows.eps * norm(w))
 
 
-def follow(t, model, A, z, rows, slack, backfit):
-    """Retrace the path: the atom of each step is the best to rounding, the coefficients are those of least squares."""
-    chosen = [int(i) for i in model.path_.indices]
-    if model.kernel is not None:  # row numbers of the caller
-        alive = np.arange(len(rows.y)) if rows.u is None else np.flatnonzero(rows.u > 0)
-        chosen = [int(np.flatnonzero(alive == i)[0]) for i in chosen]
-    loss, coef = norm(z) ** 2, np.zeros(A.shape[1], LD)
-    size = np.sum(A * A, axis=0)
-    for step, g in enumerate(chosen):
-        r = z - A @ coef
-        if backfit:
-            before = chosen[:step]
-            P = A[:, before]
-            if before:
-                condition = np.linalg.cond((P / np.sqrt(np.sum(P * P, axis=0))).astype(float))
-                if condition > 1e5:
-                    t.compared = t.undecided = 1
-                    return
-                B = A - P @ solve(P.T @ P, P.T @ A)
-            else:
-                B = A
-        else:
-            B = A
+class Retraced:
+    """A pursuit step by step: each takes the best atom there is to rounding, and fits as least squares does.
+
+    With B = A - P (P'P)^-1 P'A what is new of the atoms and r the residual, an atom gains (B'r)^2 / B'B. If atoms are
+    off by e, B is off by e_B = e + |P^+ A|'e. Gram matrices are off by nu ||A||^2, nu being the rounding of sums. So
+
+        |d gain| <= 2 sqrt(gain / B'B) (e_B ||r|| + ||B|| e_r + nu ||A|| ||z||)
+                    + gain (2 e_B / ||B|| + nu ||A||^2 / B'B)
+
+    with e_r = e_z + |coef|'e for the residual. The loss is off by what every gain is, by 2 ||r|| e_r and by nu ||z||^2.
+    """
+
+    def __init__(self, t, model, A, z, rows, error, nu, backfit):
+        self.t, self.model, self.A, self.z, self.e, self.nu, self.backfit = t, model, A, z, error, nu, backfit
+        self.chosen = [int(i) for i in model.path_.indices]
+        if model.kernel is not None:  # row numbers of the caller
+            alive = np.arange(len(rows.y)) if rows.u is None else np.flatnonzero(rows.u > 0)
+            self.chosen = [int(np.flatnonzero(alive == i)[0]) for i in self.chosen]
+        self.size = np.sum(A * A, axis=0)
+
+    def follow(self, e_z):
+        A, z, loss = self.A, self.z, norm(self.z) ** 2
+        coef, off = np.zeros(A.shape[1], LD), LD(0)
+        for step, g in enumerate(self.chosen):
+            r, e_r = z - A @ coef, e_z + np.abs(coef) @ self.e
+            B, e_B = self.new(self.chosen[:step])
+            if B is None:
+                break
+            gain, doubt = self.gains(B, e_B, r, e_r)
+            self.check_choice(step, g, B, gain, doubt)
+            coef = self.fitted(coef, r, g, step)
+            off += doubt[g]
+            left = z - A @ coef
+            bound = off + 2 * norm(left) * (e_z + np.abs(coef) @ self.e) + self.nu * loss
+            self.t.close(
+                f"loss after step {step}", self.model.path_.errors[step], norm(left) ** 2, bound, size=float(loss)
+            )
+
+    def new(self, before):
+        """B and its error; None where the atoms chosen hardly differ."""
+        if not self.backfit or not before:
+            return self.A, self.e
+        P = self.A[:, before]
+        if np.linalg.cond((P / np.sqrt(self.size[before])).astype(float)) > 1e5:
+            self.t.compared = self.t.undecided = 1
+            return None, None
+        share = solve(P.T @ P, P.T @ self.A)
+        return self.A - P @ share, self.e + np.abs(share).T @ self.e[before]
+
+    def gains(self, B, e_B, r, e_r):
         power = np.sum(B * B, axis=0)
-        real = power > 1e-20 * np.maximum(size, LD("1e-4000"))
-        gain = np.where(real, (B.T @ r) ** 2 / np.where(real, power, 1), 0)
-        doubt = np.where(real, slack * loss * np.sqrt(size / np.where(real, power, 1)), 0)
-        new = power > 1e-9 * size  # atoms of which less than 1e-10 is new count as spanned by those chosen
+        real = power > np.maximum(1e-20 * self.size, e_B**2)
+        safe = np.where(real, power, 1)
+        gain = np.where(real, (B.T @ r) ** 2 / safe, 0)
+        first = e_B * norm(r) + np.sqrt(power) * e_r + self.nu * np.sqrt(self.size) * norm(self.z)
+        doubt = 2 * np.sqrt(gain / safe) * first + gain * (2 * e_B / np.sqrt(safe) + self.nu * self.size / safe)
+        return gain, np.where(real, doubt, norm(self.z) ** 2)
+
+    def check_choice(self, step, g, B, gain, doubt):
+        if self.size[g] == 0:
+            raise DeviationError(f"step {step} takes atom {g}, which is constant within queries")
+        new = np.sum(B * B, axis=0) > 1e-9 * self.size  # atoms of which less than 1e-10 is new count as spanned
+        for c in self.chosen[:step] if not self.backfit else []:  # as do copies of those chosen, which may come again
+            along = self.A[:, c] @ self.A / self.size[c]
+            rest = self.A - np.outer(self.A[:, c], along)
+            new &= (np.arange(len(new)) == c) | (np.sum(rest * rest, axis=0) > 1e-9 * self.size)
         best = int(np.argmax(np.where(new, gain - doubt, 0)))
         if new[best] and gain[best] - doubt[best] > gain[g] + doubt[g]:
             raise DeviationError(
-                f"step {step} takes atom {g}, which gains {gain[g]:.6g}; {best} gains {gain[best]:.6g}"
+                f"step {step} takes atom {g}, which gains {gain[g]:.9g}; {best} gains {gain[best]:.9g}"
             )
-        if backfit:
-            P = A[:, chosen[: step + 1]]
-            try:
-                coef = np.zeros(A.shape[1], LD)
-                coef[chosen[: step + 1]] = solve(P.T @ P, P.T @ z)
-            except ZeroDivisionError:
-                t.compared = t.undecided = 1
-                return
+
+    def fitted(self, coef, r, g, step):
+        coef = coef.copy()
+        if self.backfit:
+            P = self.A[:, self.chosen[: step + 1]]
+            coef[self.chosen[: step + 1]] = solve(P.T @ P, P.T @ self.z)
         else:
-            if size[g] == 0:
-                raise DeviationError(f"step {step} takes atom {g}, which is constant within queries")
-            coef[g] += (A[:, g] @ r) / size[g]
-        left = norm(z - A @ coef) ** 2
-        t.close(f"loss after step {step}", model.path_.errors[step], left, slack * loss * 10)
+            coef[g] += (self.A[:, g] @ r) / self.size[g]
+        return coef
 
 
 CATEGORIES = {

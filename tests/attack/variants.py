@@ -123,7 +123,7 @@ def labels_and_pairs(t):
     whole[: len(D), given(rows)] = D
     whole[len(D) :] = E
     z = np.concatenate([D @ ld(kept.y), root * ld(margins)])
-    spent = (rows.X, rows.y, whole, weight_of(rows))
+    spent = oracles.Spent(rows.X, rows.y, whole, rows.u)
     if way == "removed":
         truth = Linear(kept.X, kept.y, D, alpha, rows.eps, spent=spent)
     else:

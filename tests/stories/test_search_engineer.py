@@ -47,7 +47,7 @@ def shell(tmp_path, monkeypatch, capsys):
 def test_from_the_export_to_a_decision(shell):
     # the first try names nothing; each answer says what to do next
     _, errors = shell("train train.csv -o model.rankrls", code=2)
-    assert "no column 'label' or 'y': name it by --label; it has srch_id, url, title" in errors
+    assert "no column 'label' or 'y': name it with --label; it has srch_id, url, title" in errors
     _, errors = shell("train train.csv -o model.rankrls --label grad", code=2)
     assert "did you mean grade?" in errors
     _, errors = shell("train train.csv -o model.rankrls --label grade", code=2)

@@ -20,4 +20,4 @@ STORED = (
     StackPart,
     Ramps,
     Scores,
-)  # what a model is made of
+)  # parts of a model

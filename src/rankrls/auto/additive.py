@@ -1,8 +1,8 @@
 """Additive models with pairs in closed form: functions of single columns and of the pairs that a screen finds.
 
-All functions of a column, or of a pair, are a block of unit variance. After a first fit blocks are scaled by the spread
-of what they contribute and fitted again, a few times over: what contributes little is regularised more, then dropped
-(adaptive ridge). The spread of a block is w_b' G_bb w_b, so this happens in the sums; the rows are not touched again.
+All functions of a column, or of a pair, form a block of unit variance. After a first fit, blocks are scaled by the
+spread of their contribution and fitted again, a few times: blocks that contribute little are regularised more, then
+dropped (adaptive ridge). The spread of a block is w_b' G_bb w_b, so this needs only the sums, not the rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from ..core.statistics import Statistics
-from .functions import Curves, Ramps
+from .functions import PAIR_RAMPS, Curves, Ramps
 from .rows import solve
 
 PAIR_CURVES = 4  # curves of each column of a pair
@@ -47,7 +47,12 @@ class AdditiveMap:
         """(blocks,) features of each block."""
         k, f = self.curves.size, self.ramps.size
         small = min(k, PAIR_CURVES) ** 2
-        kinds = ((self.columns, k), (self.pairs, small), (self.fine_columns, f), (self.fine_pairs, f * f))
+        kinds = (
+            (self.columns, k),
+            (self.pairs, small),
+            (self.fine_columns, f),
+            (self.fine_pairs, len(PAIR_RAMPS) ** 2),
+        )
         return np.concatenate([np.full(len(blocks), size) for blocks, size in kinds])
 
     @cached_property
@@ -75,13 +80,13 @@ class AdditiveMap:
         parts = [self.curves(N, self.columns).reshape(len(N), -1)]
         parts.append(_products(lambda columns: self.curves(N, columns)[:, :, :k], self.pairs, N))
         parts.append(self.ramps(N, self.fine_columns).reshape(len(N), -1))
-        parts.append(_products(lambda columns: self.ramps(N, columns), self.fine_pairs, N))
+        parts.append(_products(lambda columns: self.ramps(N, columns)[:, :, PAIR_RAMPS], self.fine_pairs, N))
         Phi = np.concatenate([part for part in parts if part.shape[1]] or parts[:1], axis=1)
         Phi *= self.scale
         return Phi
 
     def outputs(self, N: np.ndarray, coef: np.ndarray) -> np.ndarray:
-        """(m, blocks) what each block contributes."""
+        """(m, blocks) the contribution of each block."""
         Phi = self(N)
         Phi *= coef.astype(Phi.dtype)
         return np.add.reduceat(Phi, self.starts, axis=1)
@@ -98,7 +103,7 @@ def _products(functions, pairs: np.ndarray, N: np.ndarray) -> np.ndarray:
 def products(A: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """(m, p k^2) products of the functions A (m, n, k) of the two columns of each pair."""
     i, j = pairs.T
-    return (A[:, i, :, None] * A[:, j, None, :]).reshape(len(A), -1)
+    return (np.take(A, i, axis=1)[..., None] * np.take(A, j, axis=1)[:, :, None]).reshape(len(A), -1)
 
 
 def deviations(features: AdditiveMap, sums: Statistics, coef: np.ndarray) -> np.ndarray:
@@ -122,7 +127,7 @@ def adapted(features: AdditiveMap, sums: Statistics, coef: np.ndarray, alpha: fl
 
 
 def column_effects(features: AdditiveMap, deviation: np.ndarray, n: int) -> np.ndarray:
-    """(n,) the spread of all blocks with a column, the largest being 1."""
+    """(n,) the spread of all blocks that include a column, scaled so that the largest is 1."""
     effect = np.zeros(n)
     for columns, value in zip(features.members, deviation, strict=True):
         effect[list(columns)] += value**2

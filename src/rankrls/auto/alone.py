@@ -1,4 +1,4 @@
-"""Cross-fitting and the stack for any rankers, as AutoRanker uses them for its candidates."""
+"""Cross-fitting and stacking for any rankers, as AutoRanker does it for its candidates."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .stack import RIDGE, stack
 def cross_fit(
     model: BaseEstimator, X: MatrixLike, y: ArrayLike, qid: Ids, *, n_folds: int = 3, random_state: int = 0
 ) -> np.ndarray:
-    """Scores of every row by a model that never saw its query: folds of queries, a fit for each.
+    """Scores of every row by a model that never saw its query, from one fit per fold of queries.
 
     Parameters
     ----------
     model : ranker or Pipeline
-        Cloned and fitted to the other folds; whatever it learns from labels it learns there.
+        Cloned and fitted to the other folds, from which it learns everything.
     X, y, qid : array-like
         Items, relevance and query of each row.
     n_folds : int, default=3
-        Folds of queries. With fewer than three queries for each of two folds, rows are dealt instead.
+        Number of folds of queries. With fewer than six queries, folds are made of rows instead.
     random_state : int, default=0
         Seed of the folds.
 
@@ -56,7 +56,7 @@ def cross_fit(
 
 
 def stack_weights(scores: ArrayLike, y: ArrayLike, qid: Ids, *, ridge: float = RIDGE) -> np.ndarray:
-    """Weights of several rankers, none below zero, by ridge regression on pairs of their held-out scores.
+    """Non-negative weights of several rankers, by pairwise ridge regression on their held-out scores.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def stack_weights(scores: ArrayLike, y: ArrayLike, qid: Ids, *, ridge: float = R
     Returns
     -------
     weights : ndarray of shape (n_rankers,)
-        `scores @ weights` is the stack. Rankers with less than 5 % of all weight are left out.
+        `scores @ weights` is the stack. Rankers with less than a tenth of all weight are left out.
 
     Examples
     --------
@@ -82,11 +82,13 @@ def stack_weights(scores: ArrayLike, y: ArrayLike, qid: Ids, *, ridge: float = R
     """
     H = np.asarray(scores, dtype=np.float64)
     if H.ndim != 2 or not np.isfinite(H).all():
-        raise ValueError(f"scores are finite numbers, a column for each ranker: got an array of shape {H.shape}")
+        raise ValueError(
+            f"scores must be finite numbers with a column for each ranker: got an array of shape {H.shape}"
+        )
     y = checks.check_numbers("y", y, len(H))
     queries = checks.check_queries(qid, len(H))
     checks.check_comparable(y, queries)
     F = QueryPreferences(queries, y, weighting="items")
     deviation = np.sqrt(((F @ H) ** 2).mean(axis=0))
     deviation = np.where(deviation > 0, deviation, 1.0)
-    return stack(F, H / deviation, y, checks.check_number("ridge", ridge)) / deviation
+    return stack(F, H / deviation, y, checks.check_number("ridge", ridge, auto=False)) / deviation

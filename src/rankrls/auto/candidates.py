@@ -1,8 +1,8 @@
 """The candidates: each turns the rows of a split into features, sums and (where blocks were scaled) a scale.
 
-What a candidate learns from labels (pairs, scales, column weights) it learns from the training rows of the split. The
-candidates that learn nothing from labels share their features among all splits; the sums of a split are then the sums
-of all rows less those of the fold that is left out, which is exact.
+What a candidate learns from labels (pairs, scales, column weights) it learns from the training rows of the split.
+Candidates whose features do not depend on labels share them among all splits; the sums of a split are then the sums of
+all rows minus those of the fold that is left out, which is exact.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.statistics import Statistics
+from ..tables import ColumnMaps
 from .additive import PAIR_CURVES, AdditiveMap, adapted, column_effects, deviations, products
 from .effort import Effort
 from .functions import Curves, Ramps, step, with_steps
@@ -23,11 +24,11 @@ from .kernelmap import KernelMap
 from .rows import AutoRows, Map, Scores, in_blocks, solve
 from .screen import MOST_COLUMNS, best_pairs, pair_lift
 
-MAIN_ALPHA = 10.0  # of the additive model whose residual is screened for pairs
+MAIN_ALPHA = 10.0  # alpha of the additive model whose residual is screened for pairs
 PAIR_ALPHA = 1.0
 SCREEN_CURVES = 3
-SAMPLE = 5_000  # rows that variances are taken over
-SCREEN_ROWS = 30_000  # rows that pairs are looked for in
+SAMPLE = 5_000  # rows used to estimate variances
+SCREEN_ROWS = 30_000  # rows used to look for pairs
 FINE_SHARE = 0.05  # blocks with a smaller share of the largest spread are left out of the fine model
 FINE_COLUMNS = 12
 
@@ -38,49 +39,60 @@ class CandidateFeatures:
 
     map: Any  # a Map; an AdditiveMap where blocks have a scale
     sums: Statistics
-    scale: np.ndarray | None = None  # of each feature, zero if it is dropped
+    penalty: np.ndarray | None = None  # as `Penalised` takes it
 
 
 @dataclass
 class Common:
-    """What all splits share: nothing here has seen a label."""
+    """What all splits share; none of it depends on labels."""
 
     rows: AutoRows
-    source: np.ndarray  # (n,) the original column of each column of scores
+    columns: ColumnMaps
     effort: Effort
     seed: int
     basis: int
     folds: list[np.ndarray] = field(default_factory=list)  # test rows of each fold
     _kept: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def n_scores(self) -> int:
+        """The number of columns of N that additive models and kernels use: all but the raw ones."""
+        return self.columns.n_scores_
+
+    @property
+    def source(self) -> np.ndarray:
+        """(n,) the original column of each of them."""
+        return self.columns.source_[: self.n_scores]
+
     @cached_property
     def curves(self) -> Curves:
-        n = min(self.rows.N.shape[1], MOST_COLUMNS)
-        return Curves.of(self.sample, int(np.clip(800 // max(n, 1), 2, 6)))
+        n = min(self.n_scores, MOST_COLUMNS)
+        return Curves.of(self.sample[:, : self.n_scores], int(np.clip(800 // max(n, 1), 2, 6)))
 
     @cached_property
     def sample(self) -> np.ndarray:
-        return scattered_rows(self.rows.N, 4 * SAMPLE)
+        return scattered_rows(self.rows.N)
 
-    def kernel(self, name: str, N: np.ndarray, weights: np.ndarray, *, l1: bool) -> KernelMap:
-        return KernelMap.of(N, weights, self.basis, l1=l1, rng=self.rng(name))
+    def kernel(self, name: str, N: np.ndarray, weights: np.ndarray, *, cut: bool) -> KernelMap:
+        return KernelMap.of(N, weights, self.basis, cut=cut, rng=self.rng(name))
 
     def rng(self, name: str) -> np.random.Generator:
-        """Random numbers of a candidate's own."""
+        """A random generator for a candidate."""
         return np.random.default_rng([self.seed, *name.encode()])
 
     def label_free(self, name: str, make: Callable[[], Map], split: Split) -> CandidateFeatures:
-        """Features that all splits share, and the sums of this split: all rows less the fold left out."""
+        """Features that all splits share, and the sums of this split: all rows minus the fold left out."""
         if not self.folds:
             features = make()
-            return CandidateFeatures(features, self.rows.sums(features))
+            return CandidateFeatures(features, self.rows.sums(features), penalty_of(features))
         if name not in self._kept:
             features = make()
             Phi = in_blocks(features, self.rows.N)
             parts = [self.rows.part(fold).sums(Phi[fold]) for fold in self.folds]
-            self._kept[name] = features, parts, reduce(add, parts)
-        features, parts, total = self._kept[name]
-        return CandidateFeatures(features, total - parts[split.number])
+            self._kept = {name: (features, Phi, parts, reduce(add, parts), penalty_of(features))}
+        features, Phi, parts, total, penalty = self._kept[name]
+        split.keep_held(features, Phi[self.folds[split.number]])
+        return CandidateFeatures(features, total - parts[split.number], penalty)
 
 
 @dataclass
@@ -94,35 +106,63 @@ class Split:
     coef: dict[str, np.ndarray] = field(default_factory=dict)  # at the alpha chosen
     alpha: dict[str, float] = field(default_factory=dict)
     lifts: np.ndarray = field(default_factory=lambda: np.empty(0))
+    _held: tuple[Any, np.ndarray] | None = None
+
+    def held(self, features: Map) -> np.ndarray:
+        """Features of the rows left out, cached because candidates with the same features follow one another."""
+        if self._held is None or self._held[0] is not features:
+            self.keep_held(features, in_blocks(features, self.common.rows.N[self.common.folds[self.number]]))
+        assert self._held is not None
+        return self._held[1]
+
+    def keep_held(self, features: Map, Phi: np.ndarray) -> None:
+        self._held = features, Phi
 
     def effects(self, name: str) -> np.ndarray:
-        """(n,) the spread of all that a column has part in."""
+        """(n,) the spread of everything that a column contributes to."""
         made = self.made[name]
         deviation = deviations(made.map, made.sums, self.coef[name])
-        return column_effects(made.map, deviation, self.rows.N.shape[1])
+        return column_effects(made.map, deviation, self.common.n_scores)
+
+
+def penalty_of(features: Any) -> np.ndarray | None:
+    """The norm of a kernel; None for that of the coefficients."""
+    return features.penalty() if hasattr(features, "penalty") else None
 
 
 def linear(split: Split) -> CandidateFeatures:
-    return split.common.label_free("linear", lambda: Scores.of(split.common.rows.N, split.common.rng("linear")), split)
+    """The columns themselves, and indicators of missing values."""
+    first = split.common.n_scores - len(split.common.columns.missing_)
+    return _columns(split, "linear", first, split.rows.N.shape[1])
+
+
+def scores(split: Split) -> CandidateFeatures:
+    return _columns(split, "scores", 0, split.common.n_scores)
+
+
+def _columns(split: Split, name: str, start: int, stop: int) -> CandidateFeatures:
+    common = split.common
+    return common.label_free(name, lambda: Scores.of(common.rows.N, start, stop, common.rng(name)), split)
 
 
 def gauss(split: Split) -> CandidateFeatures:
-    return _plain_kernel(split, "gauss", l1=False)
+    return _plain_kernel(split, "gauss", cut=False)
 
 
 def laplace(split: Split) -> CandidateFeatures:
-    return _plain_kernel(split, "laplace", l1=True)
+    return _plain_kernel(split, "laplace", cut=True)
 
 
-def _plain_kernel(split: Split, name: str, *, l1: bool) -> CandidateFeatures:
-    N = split.common.rows.N
-    return split.common.label_free(name, lambda: split.common.kernel(name, N, np.ones(N.shape[1]), l1=l1), split)
+def _plain_kernel(split: Split, name: str, *, cut: bool) -> CandidateFeatures:
+    common = split.common
+    make = lambda: common.kernel(name, common.rows.N, np.ones(common.n_scores), cut=cut)
+    return common.label_free(name, make, split)
 
 
 def additive(split: Split) -> CandidateFeatures:
-    """Curves of columns, and the pairs that a screen of what they leave finds in two rounds."""
+    """Curves of columns, and pairs found in two rounds of screening their residual."""
     common, rows = split.common, split.rows
-    columns = strongest(rows)
+    columns = strongest(rows, common.n_scores)
     pairs, split.lifts = found_pairs(common, rows.sampled(SCREEN_ROWS), columns)
     sample = scattered_rows(rows.N)
     features = AdditiveMap.of(sample, common.curves, Ramps.of(sample, {}), columns, pairs)
@@ -130,11 +170,12 @@ def additive(split: Split) -> CandidateFeatures:
 
 
 def found_pairs(common: Common, rows: AutoRows, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs among some columns: two rounds of screening what is left by single columns, then by the first pairs."""
+    """Pairs among some columns: one round screens the residual of single columns, the next that of the first pairs "
+    "too."""
     A = in_blocks(lambda N: common.curves(N, columns), rows.N)
-    main = A.reshape(len(rows), -1)
-    left = rows.y - main @ solve(rows.sums(main), MAIN_ALPHA).astype(np.float32)
     Z = A[:, :, :SCREEN_CURVES]
+    main = np.ascontiguousarray(Z).reshape(len(rows), -1)
+    left = rows.y - main @ solve(rows.sums(main), MAIN_ALPHA).astype(np.float32)
     Z = Z / np.maximum(Z.std(axis=0), 1e-6)
     lift: dict[tuple[int, int], float] = {}
     for _ in range(2):
@@ -155,13 +196,12 @@ def scattered_rows(N: np.ndarray, m: int = SAMPLE) -> np.ndarray:
     return N[:: -(-len(N) // m)]
 
 
-def strongest(rows: AutoRows) -> np.ndarray:
-    """The columns of additive models: all, or those most related to the labels."""
-    n = rows.N.shape[1]
+def strongest(rows: AutoRows, n: int) -> np.ndarray:
+    """The columns of additive models: all n scores, or those most related to the labels."""
     if n <= MOST_COLUMNS:
         return np.arange(n)
-    g = rows.gradient(rows.y).astype(np.float32)
-    relation = np.abs(rows.N.T @ g) + np.abs((rows.N**2).T @ g)
+    N, g = rows.N[:, :n], rows.gradient(rows.y).astype(np.float32)
+    relation = np.abs(N.T @ g) + np.abs((N**2).T @ g)
     return np.sort(np.argsort(-relation, kind="stable")[:MOST_COLUMNS])
 
 
@@ -173,7 +213,7 @@ def adaptive(split: Split) -> CandidateFeatures:
 
 
 def fine(split: Split) -> CandidateFeatures:
-    """The strongest blocks only, with ramps and steps in place of curves for the strongest of them."""
+    """Only the strongest blocks, with ramps and steps instead of curves for the very strongest."""
     made, rows, common = split.made["adaptive"], split.rows, split.common
     deviation = deviations(made.map, made.sums, split.coef["adaptive"])
     deviation = deviation / max(deviation.max(initial=0), 1e-30)
@@ -193,7 +233,7 @@ def fine(split: Split) -> CandidateFeatures:
 
 
 def found_knots(split: Split, columns: set[int], pairs: list[tuple[int, ...]]) -> dict[int, np.ndarray]:
-    """Knots of columns: where what the adaptive model leaves has a step, alone or together with the other column."""
+    """Knots of columns, where the residual of the adaptive model has a step, alone or jointly with another column."""
     made, rows = split.made["adaptive"], split.rows.sampled(SCREEN_ROWS)
     left = rows.y - in_blocks(lambda N: made.map(N) @ split.coef["adaptive"].astype(N.dtype), rows.N)
     g = rows.gradient(left)
@@ -208,7 +248,7 @@ def found_knots(split: Split, columns: set[int], pairs: list[tuple[int, ...]]) -
 
 @dataclass(frozen=True)
 class Contributions:
-    """What the blocks of an additive model contribute: the largest, and the sum of all others."""
+    """The contributions of the largest blocks of an additive model, and the sum of all others."""
 
     additive: AdditiveMap
     coef: np.ndarray
@@ -234,10 +274,8 @@ class EffectKernel:
     def __call__(self, N: np.ndarray) -> np.ndarray:
         return self.kernel(self.effects(N))
 
-    def folded(self, coef: np.ndarray) -> tuple[EffectKernel, np.ndarray]:
-        """The same scores from kernel values."""
-        kernel, coef = self.kernel.folded(coef)
-        return EffectKernel(self.effects, kernel), coef
+    def penalty(self) -> np.ndarray:
+        return self.kernel.penalty()
 
 
 def effects(split: Split) -> CandidateFeatures:
@@ -246,32 +284,33 @@ def effects(split: Split) -> CandidateFeatures:
     blocks = np.argsort(-deviation, kind="stable")[:12]
     contributions = Contributions(made.map, coef, blocks)
     rows = split.rows
-    V = in_blocks(contributions, scattered_rows(rows.N, 4 * SAMPLE))
-    kernel = common.kernel("effects", V, np.ones(V.shape[1]) / max(V.std(), 1e-30), l1=False)
+    V = in_blocks(contributions, scattered_rows(rows.N))
+    kernel = common.kernel("effects", V, np.ones(V.shape[1]) / max(V.std(), 1e-30), cut=False)
     features = EffectKernel(contributions, kernel)
-    return CandidateFeatures(features, rows.sums(features))
+    return CandidateFeatures(features, rows.sums(features), features.penalty())
 
 
-def _learned(name: str, by: str, *, l1: bool) -> Callable[[Split], CandidateFeatures]:
+def _learned(name: str, by: str, *, cut: bool) -> Callable[[Split], CandidateFeatures]:
     def make(split: Split) -> CandidateFeatures:
-        features = split.common.kernel(name, split.rows.N, split.effects(by), l1=l1)
-        return CandidateFeatures(features, split.rows.sums(features))
+        features = split.common.kernel(name, split.rows.N, split.effects(by), cut=cut)
+        return CandidateFeatures(features, split.rows.sums(features), features.penalty())
 
     return make
 
 
 MAKE: dict[str, Callable[[Split], CandidateFeatures]] = {
     "linear": linear,
+    "scores": scores,
     "additive": additive,
     "adaptive": adaptive,
     "fine": fine,
     "effects": effects,
     "gauss": gauss,
     "laplace": laplace,
-    "gauss learned": _learned("gauss learned", "additive", l1=False),
-    "laplace learned": _learned("laplace learned", "fine", l1=True),
+    "gauss learned": _learned("gauss learned", "additive", cut=False),
+    "laplace learned": _learned("laplace learned", "fine", cut=True),
 }
-NEEDS = {  # what a candidate builds on
+NEEDS = {  # candidates that a candidate builds on
     "adaptive": ("additive",),
     "fine": ("additive", "adaptive"),
     "effects": ("additive", "adaptive", "fine"),

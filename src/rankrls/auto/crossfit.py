@@ -1,7 +1,7 @@
-"""Cross-fitting: every candidate is judged on queries that nothing it learned has seen.
+"""Cross-fitting: every candidate is judged on queries from which it learned nothing.
 
 Queries are dealt into folds. For each fold, pairs, column weights and coefficients are learned from the other folds,
-and the fold is predicted at every alpha. The weights of the stack, too, are learned from such held-out scores; to judge
+and the fold is predicted at every alpha. The weights of the stack are learned from these held-out scores too; to judge
 the stack itself, alphas and weights for a fold are chosen on the other folds.
 """
 
@@ -17,10 +17,10 @@ from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..metrics import Metric, get_metric, standard_error
 from .candidates import MAKE, Common, Split
-from .rows import ALPHAS, AutoRows, Map, in_blocks, solve, solve_all
+from .rows import ALPHAS, AutoRows, Map, in_blocks, solve
 from .stack import stack
 
-FEW = 3  # queries of a fold: with fewer, rows are dealt into folds instead
+FEW = 3  # queries per fold; with fewer, rows are dealt into folds instead
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Folds:
 
 @dataclass(frozen=True)
 class CrossFitJudge:
-    """What alphas are chosen by: the metric plus the pairwise accuracy, means over held-out queries."""
+    """Judges alphas by the metric plus the pairwise accuracy, averaged over held-out queries."""
 
     metric: Metric
     y: np.ndarray
@@ -84,7 +84,7 @@ class CrossFitJudge:
         return int(np.argmax(total))
 
     def certainty(self, scores: np.ndarray, base: np.ndarray) -> float:
-        """max(0, 1 - (s / d)^2) for the mean gain d in pairwise accuracy over others, s its standard error."""
+        """max(0, 1 - (s / d)^2) with d the mean gain in pairwise accuracy over `base` and s its standard error."""
         accuracy = ACCURACY.per_query(self.y, np.stack([scores, base], axis=1), self.folds.groups)
         gain = accuracy[:, 0] - accuracy[:, 1]
         gain = gain[~np.isnan(gain)]
@@ -93,7 +93,7 @@ class CrossFitJudge:
         return float(max(0.0, 1 - (standard_error(gain) / gain.mean()) ** 2))
 
     def score(self, scores: np.ndarray) -> tuple[float, float]:
-        """The metric, mean over held-out queries, and its standard error."""
+        """The mean of the metric over held-out queries, and its standard error."""
         value = self.metric.per_query(self.y, scores, self.folds.groups)
         value = value[~np.isnan(value)]
         return (float(value.mean()), float(standard_error(value))) if len(value) else (float("nan"), float("nan"))
@@ -107,9 +107,9 @@ class CrossFitted:
     """A candidate after cross-fitting."""
 
     name: str
-    alpha: int  # the alpha chosen on all folds, its place in ALPHAS
+    alpha: int  # index in ALPHAS of the alpha chosen on all folds
     held: np.ndarray  # (m,) held-out scores at that alpha
-    honest: np.ndarray  # (m,) held-out scores, the alpha of a fold chosen on the other folds
+    honest: np.ndarray  # (m,) held-out scores with the alpha of each fold chosen on the other folds
     size: int  # features
     seconds: float
 
@@ -129,7 +129,7 @@ class CrossFit:
         self.splits = [Split(self.common, rows.part(self.folds.others(f)), f) for f in range(len(self.folds))]
 
     def run(self, names: Iterable[str]) -> None:
-        """Judge candidates; what was judged so far is kept if this is interrupted."""
+        """Judge candidates; if this is interrupted, the results so far are kept."""
         for name in names:
             self.judged.append(self._judged(name))
 
@@ -140,9 +140,9 @@ class CrossFit:
         paths = []
         for split in self.splits:
             made = split.made[name] = MAKE[name](split)
-            paths.append(solve_all(made.sums, made.scale))
+            paths.append(solve(made.sums, ALPHAS, made.penalty))
             fold = self.folds.rows(split.number)
-            P[fold] = scores_of(made.map, paths[-1], rows.N[fold])
+            P[fold] = split.held(made.map) @ paths[-1].astype(np.float32)
         values = self.judge.values(P)
         best = self.judge.best(values)
         honest = np.empty(len(rows))
@@ -175,10 +175,10 @@ class Blend:
         return cls(stack(F, held / deviation, rows.y), deviation, total)
 
     def towards(self, judged: list[CrossFitted], rows: AutoRows, judge: CrossFitJudge) -> Blend:
-        """Shrunk towards the linear candidate by how sure it is that the stack is better (James and Stein).
+        """Shrink towards the linear candidate unless the stack is clearly better (James and Stein).
 
-        With d the mean gain of the stack over the linear candidate on held-out queries, and s its standard error, the
-        stack counts max(0, 1 - (s / d)^2) where d > 0.
+        With d the mean gain of the stack over the linear candidate on held-out queries and s its standard error, the
+        stack gets the weight max(0, 1 - (s / d)^2) if d > 0.
         """
         place = next((i for i, one in enumerate(judged) if one.name == "linear"), None)
         if place is None or len(judged) == 1:
@@ -205,4 +205,4 @@ def fit_on_all(split: Split, name: str, alpha: int) -> None:
     """Fit a candidate on the rows of a split at an alpha chosen before."""
     made = split.made[name] = MAKE[name](split)
     split.alpha[name] = float(ALPHAS[alpha])
-    split.coef[name] = solve(made.sums, split.alpha[name], made.scale)
+    split.coef[name] = solve(made.sums, split.alpha[name], made.penalty)

@@ -1,19 +1,19 @@
-"""How much work AutoRanker spends: which candidates, how many basis points, pairs and folds."""
+"""Levels of effort of AutoRanker: which candidates, how many basis points, pairs and folds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-FAST = ("linear", "additive", "adaptive", "fine")
-NORMAL = (*FAST, "effects", "gauss", "laplace", "gauss learned", "laplace learned")
+FAST = ("linear", "scores", "additive", "adaptive", "fine")
+NORMAL = (*FAST, "effects", "gauss", "laplace", "laplace learned")
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much work is spent."""
+    """A level of effort."""
 
     folds: int
-    cv_rows: int  # rows, of whole queries, that everything is chosen on
+    cv_rows: int  # rows, of whole queries, used to choose everything
     cv_basis: int  # basis points of a kernel while choosing
     basis: int  # and in the final model
     pairs: int  # pairs of columns found in each of two rounds

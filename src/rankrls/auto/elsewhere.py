@@ -1,4 +1,4 @@
-"""Rows that are not in memory: everything is learned from a sample of whole queries, the final sums from all rows."""
+"""Rows that are not in memory: everything is chosen on a sample of whole queries, and only final sums use all rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..blocks.sums import BlockedRows
 from ..blocks.totals import Loss, QueryTotals
 from ..core.queries import Queries
 from ..core.statistics import Statistics
-from ..estimators.from_blocks import CountedRows
+from ..estimators.ranking.blocks import CountedRows
 from ..system.types import Matrix
 from ..tables import ColumnMaps
 from .fitting import AutoFit, FitPlan, fit_rows, learned_columns, whole_queries
@@ -23,20 +23,20 @@ LOSS = Loss("items", 0.0, tied=False)
 
 
 def fit_blocks(blocks: BlockedRows, plan: FitPlan) -> AutoFit:
-    """Fit to rows in blocks: one pass draws the sample, and one adds up the sums of each candidate of use."""
+    """Fit to rows in blocks: one pass draws the sample, and one adds up the sums of each candidate that is used."""
     if blocks.once:
         raise ValueError(
-            "an iterator can be read only once, and AutoRanker reads the rows several times: give a function that "
+            "an iterator can be read only once, but AutoRanker reads the rows several times: pass a function that "
             "returns a new iterator each time, a file, a polars LazyFrame or a DuckDB relation"
         )
     if blocks.n_targets > 1:
-        raise ValueError(f"AutoRanker learns one target, these rows have {blocks.n_targets}: name one by y=")
+        raise ValueError(f"AutoRanker learns one target, but these rows have {blocks.n_targets}: name one with y=")
     effort = plan.effort
     block = blocks.sum(DrawQueries(2 * effort.cv_rows, 2 * effort.folds, plan.seed), "sample of queries").block
     queries = Queries.of(as_labels(block.qid))
     if len(queries) < 2:
         raise ValueError(
-            "candidates are judged on whole queries, and there is only one: name the column of query ids by qid=, or "
+            "candidates are judged on whole queries, but there is only one: name the column of query ids with qid=, or "
             "fit to rows in memory"
         )
     y, X = block.y[:, 0], dense(block.X)
@@ -84,7 +84,7 @@ class SumScores:
 
 @dataclass(frozen=True)
 class QuerySample:
-    """Rows of the queries that come first in the order of a hash: two samples add up to one of all their rows."""
+    """Rows of the queries with the smallest hashes; the samples of two parts merge into the sample of both."""
 
     block: Block
     draw: DrawQueries
@@ -99,10 +99,10 @@ class QuerySample:
 
 @dataclass(frozen=True)
 class DrawQueries:
-    """A block -> rows of some of its queries: as many whole ones as there is room for, but not too few.
+    """A block -> rows of some of its queries: as many whole queries as there is room for, but not too few.
 
-    A query that is left out has others before it, in the order of the hash, that fill the room; they fill it in every
-    sum with others too, so a query that is in the sample of all rows was left out nowhere.
+    A query is left out only if queries with smaller hashes fill the room. These fill it in every larger sum too, so a
+    query in the sample of all rows was never left out.
     """
 
     rows: int

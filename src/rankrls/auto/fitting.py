@@ -24,7 +24,7 @@ from .crossfit import Blend, CrossFit, CrossFitJudge, Folds, fit_on_all, scores_
 from .effort import EFFORTS, Effort
 from .rows import AutoRows, Map
 
-SPENT = 0.5  # share of a number of seconds after which no further candidate is tried
+SPENT = 0.5  # no new candidate is tried after this share of the given seconds
 
 
 @dataclass(frozen=True)
@@ -42,21 +42,21 @@ class StackPart:
 
 @dataclass(frozen=True)
 class FitPlan:
-    """How a model is to be learned."""
+    """How to fit a model."""
 
     effort: Effort
-    scoring: Any  # the metric asked for
+    scoring: Any  # the requested metric
     seed: int
     relative: bool
-    seconds: float | None = None  # None for as long as it takes
+    seconds: float | None = None  # None: no limit
 
     @classmethod
     def of(cls, effort: object, candidates: object, scoring: object, seed: int, relative: bool) -> FitPlan:
-        """The plan that parameters describe; an error if they describe none."""
+        """The plan for the given parameters; an error if they are invalid."""
         seconds = None
         if isinstance(effort, int | float | np.number) and not isinstance(effort, bool):
             if not 0 < float(effort) < np.inf:
-                raise ValueError(f"effort as a number is the seconds to spend, and positive: got {effort!r}")
+                raise ValueError(f"effort as a number is the seconds to spend and must be positive: got {effort!r}")
             seconds, effort = float(effort), "normal"
         checks.check_choice("effort", effort, tuple(EFFORTS))
         plan = cls(EFFORTS[str(effort)], scoring, seed, bool(relative), seconds)
@@ -71,24 +71,24 @@ class FitPlan:
         return replace(plan, effort=replace(plan.effort, candidates=tuple(name for name in MAKE if name in needed)))
 
     def usable(self, y: np.ndarray) -> Any:
-        """The metric, or pairwise accuracy where the labels have no such metric."""
+        """The metric, or pairwise accuracy if the metric is not defined for the labels."""
         if not get_metric(self.scoring).name.startswith("ndcg"):
             return self.scoring
         return self.scoring if y.min() >= 0 and y.max() < 50 and (y > 0).any() else "pairwise_accuracy"
 
     def in_time(self, start: float) -> Iterator[str]:
-        """The candidates, until the time is spent; the first one always."""
+        """The candidates until time runs out; always at least the first."""
         for number, name in enumerate(self.effort.candidates):
             if number and self.seconds is not None and limits.clock() - start > SPENT * self.seconds:
                 left = ", ".join(self.effort.candidates[number:])
-                warn(f"effort={self.seconds:g} seconds were not enough to try {left}: give more, or leave them out")
+                warn(f"effort={self.seconds:g} seconds were not enough to try {left}: allow more, or leave them out")
                 return
             yield name
 
 
 @dataclass(frozen=True)
 class AutoFit:
-    """What a fit found: attributes of the model."""
+    """The result of a fit: attributes of the model."""
 
     parts: list[Any]
     columns: ColumnMaps | None
@@ -101,7 +101,7 @@ class AutoFit:
     feature_effects: list[dict[str, Any]]
     n_queries: int
     cv_predictions: np.ndarray | None = None
-    additive: StackPart | None = None  # the model that effects and interactions are of
+    additive: StackPart | None = None  # the model behind effects and interactions
 
 
 # ---------------------------------------------------------------- rows in memory
@@ -126,15 +126,15 @@ def fit_dense(
 
 
 def learned_columns(X: np.ndarray, queries: Queries, plan: FitPlan) -> ColumnMaps:
-    """Scores of columns; an error if there are none to learn from."""
-    columns = ColumnMaps(relative=plan.relative).learn(X, queries)
+    """Scores of columns; an error if all columns are constant."""
+    columns = ColumnMaps(relative=plan.relative, raw=True).learn(X, queries)
     if not len(columns.columns_):
         raise ValueError(f"all {X.shape[1]} columns are constant over the {len(X)} rows: there is nothing to learn")
     return columns
 
 
 def whole_queries(rows: AutoRows, plan: FitPlan) -> np.ndarray | None:
-    """Rows of whole queries, drawn at random, that everything is chosen on; None for all."""
+    """Rows of randomly drawn whole queries, used to choose everything; None for all rows."""
     effort = plan.effort
     if len(rows) <= effort.cv_rows:
         return None
@@ -149,7 +149,7 @@ def whole_queries(rows: AutoRows, plan: FitPlan) -> np.ndarray | None:
 
 
 def fit_sparse(X: Matrix, y: np.ndarray, queries: Queries, weights: np.ndarray | None, plan: FitPlan) -> AutoFit:
-    """A linear model, of rows with many zeros."""
+    """A linear model for sparse rows."""
     start, scoring = time.perf_counter(), plan.usable(y)
     ids = queries.labels[queries.codes]
     model = RankRLS(weighting="items", tied_pairs=False, scoring=scoring).fit(X, y, ids, weights)
@@ -172,15 +172,15 @@ def fit_rows(
     plan: FitPlan,
     units: np.ndarray | None = None,
 ) -> AutoFit:
-    """Judge the candidates on a sample, and fit those of use to all rows.
+    """Judge the candidates on a sample, and fit those that are used to all rows.
 
-    `units` (m,) are what is dealt into folds, if not the queries of the sample.
+    `units` (m,) are dealt into folds, if not the queries of the sample.
     """
     scoring = plan.usable(sample.y)
     folds = dealt(sample, plan, units)
     study = judged(sample, folds, columns, get_metric(scoring), plan)
     blend = Blend.of(study.judged, sample, folds).towards(study.judged, sample, study.judge)
-    final = Split(Common(rows, columns.source_, plan.effort, plan.seed, plan.effort.basis), rows)
+    final = Split(Common(rows, columns, plan.effort, plan.seed, plan.effort.basis), rows)
     parts = fitted_parts(final, study, blend)
     score, error = study.judge.score(blend.held)
     values = study.judge.metric.per_query(study.judge.y, blend.held, folds.groups)
@@ -203,9 +203,9 @@ def dealt(sample: AutoRows, plan: FitPlan, units: np.ndarray | None) -> Folds:
 
 
 def judged(rows: AutoRows, folds: Folds, columns: ColumnMaps, metric: Metric, plan: FitPlan) -> CrossFit:
-    """The candidates, judged by cross-fitting on some rows; fewer of them if it is interrupted."""
+    """The candidates judged by cross-fitting on some rows; fewer if interrupted."""
     parts = [folds.rows(fold) for fold in range(len(folds))]
-    common = Common(rows, columns.source_, plan.effort, plan.seed, plan.effort.cv_basis, parts)
+    common = Common(rows, columns, plan.effort, plan.seed, plan.effort.cv_basis, parts)
     study = CrossFit(common, folds, CrossFitJudge(metric, rows.y, folds))
     progress = counter("candidates", len(plan.effort.candidates))
     try:
@@ -214,7 +214,7 @@ def judged(rows: AutoRows, folds: Folds, columns: ColumnMaps, metric: Metric, pl
         if not study.judged:
             raise
         tried = ", ".join(one.name for one in study.judged)
-        warn(f"interrupted: the model is made of the candidates tried so far ({tried})")
+        warn(f"interrupted: the model uses the candidates tried so far ({tried})")
     progress.close()
     return study
 
@@ -232,20 +232,15 @@ def fitted_parts(final: Split, study: CrossFit, blend: Blend) -> list[Any]:
         if not any(name in weight for name in final.coef):
             raise
         left = ", ".join(name for name in weight if name not in final.coef)
-        warn(f"interrupted: the final model is without {left}")
+        warn(f"interrupted: the final model leaves out {left}")
     return [
-        StackPart(name, *folded(final.made[name].map, final.coef[name]), float(weight[name]))
+        StackPart(name, final.made[name].map, final.coef[name], float(weight[name]))
         for name in order
         if name in weight and name in final.coef
     ]
 
 
-def folded(features: Map, coef: np.ndarray) -> tuple[Map, np.ndarray]:
-    """The same scores in the form that is quickest to predict with."""
-    return features.folded(coef) if hasattr(features, "folded") else (features, coef)
-
-
-# ---------------------------------------------------------------- what there is to see
+# ---------------------------------------------------------------- inspection
 
 
 def leaderboard(study: CrossFit, blend: Blend) -> list[dict[str, Any]]:
@@ -263,13 +258,13 @@ def leaderboard(study: CrossFit, blend: Blend) -> list[dict[str, Any]]:
 def shown(
     final: Split, columns: ColumnMaps, names: Sequence[str]
 ) -> tuple[StackPart | None, list[dict[str, Any]], list[dict[str, Any]]]:
-    """The additive model with its pairs and its curves; of the linear model the slopes, where there is no other."""
+    """The additive model with its pairs and curves, or the slopes of the linear model if there is no additive one."""
     named = columns.get_feature_names_out(names)
-    name = next((name for name in ("fine", "adaptive", "additive") if name in final.coef), None)
+    name = next((name for name in ("fine", "adaptive", "additive", "scores", "linear") if name in final.coef), None)
     if name is None:
-        linear = "linear" in final.coef and not final.made["linear"].map.projects
-        coef = final.coef["linear"] if linear else np.empty(0)
-        return None, [], glassbox.linear_effects(coef, columns, named)
+        return None, [], []
+    if name in ("scores", "linear"):
+        return None, [], glassbox.linear_effects(final.made[name].map, final.coef[name], columns, named)
     made, coef, lifts = final.made[name], final.coef[name], {}
     if "additive" in final.made:
         lifts = dict(zip(map(tuple, final.made["additive"].map.pairs.tolist()), final.lifts.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Functions of one column, the material of additive models: smooth curves, and ramps and steps at a few knots."""
+"""Functions of one column, for additive models: smooth curves, and ramps and steps at a few knots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KNOTS = ndtri(np.arange(1, 8) / 8)
 
 @dataclass(frozen=True)
 class Curves:
-    """Leading components of a Gaussian kernel on nine centres, centred, each column's of unit variance together."""
+    """Leading components of a Gaussian kernel on nine centres, centred, with unit variance per column."""
 
     W: np.ndarray  # (9, k)
     mean: np.ndarray  # (n, k)
@@ -36,10 +36,11 @@ class Curves:
 
     def __call__(self, N: np.ndarray, columns: np.ndarray | slice = slice(None)) -> np.ndarray:
         """(m, c, k) the curves of some columns."""
-        E = N[:, columns, None] - CENTRES.astype(N.dtype)
+        E = (N if isinstance(columns, slice) else np.take(N, columns, axis=1))[..., None] - CENTRES.astype(N.dtype)
         E *= E
         E *= -1 / (2 * WIDTH**2)
-        A = np.exp(E, out=E) @ self.W
+        A = np.exp(E, out=E).reshape(-1, len(CENTRES)) @ self.W  # one product, not one for each row
+        A = A.reshape(*E.shape[:2], self.size)
         A -= self.mean[columns]
         A /= self.scale[columns, None]
         return A
@@ -47,7 +48,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class Ramps:
-    """x, (x - t)+ and 1(x > t) for seven knots t of each column, centred, of unit variance each."""
+    """x, (x - t)+ and 1(x > t) for seven knots t of each column, centred, each with unit variance."""
 
     knots: np.ndarray  # (n, 7)
     mean: np.ndarray  # (n, 15)
@@ -72,13 +73,18 @@ class Ramps:
 
     def __call__(self, N: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """(m, c, 15) the functions of some columns."""
-        A = _ramps(N[:, columns], self.knots[columns])
+        A = _ramps(np.take(N, columns, axis=1), self.knots[columns])
         A -= self.mean[columns]
         A *= self.scale[columns]
         return A
 
 
 SIZE = 1 + 2 * len(KNOTS)
+PAIR_RAMPS = [
+    0,
+    *range(2, len(KNOTS) + 1, 2),
+    *range(len(KNOTS) + 1, SIZE),
+]  # of a pair: x, every other ramp, all steps
 
 
 def _ramps(N: np.ndarray, knots: np.ndarray) -> np.ndarray:
@@ -102,11 +108,11 @@ def step(x: np.ndarray, G: np.ndarray) -> float:
     below = np.cumsum(sums, axis=0)[:-1] - share[:, None] * sums.sum(axis=0)
     energy = (below**2).sum(axis=1) / np.maximum(share * (1 - share), 1e-9)
     edge = edges[np.argmax(energy)]
-    return float((edge + x[x > edge].min()) / 2)  # halfway to the next value: no row lies on it
+    return float((edge + x[x > edge].min()) / 2)  # halfway to the next value, so that no row lies on it
 
 
 def with_steps(steps: list[float]) -> np.ndarray:
-    """(7,) the quantiles of a normal score, each step in place of the nearest of them; the first steps count first."""
+    """(7,) the quantiles of a normal score, the nearest replaced by each step; earlier steps take precedence."""
     knots, free = KNOTS.copy(), np.ones(len(KNOTS), dtype=bool)
     for t in steps:
         nearest = int(np.argmin(np.where(free, np.abs(KNOTS - t), np.inf)))

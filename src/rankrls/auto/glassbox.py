@@ -1,4 +1,4 @@
-"""What a model has found: effects of single columns, pairs, and the parts of a difference between two items."""
+"""Explanations: effects of single columns and pairs, and contributions to the difference between two items."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from scipy.special import ndtr
 from ..tables.columns import ColumnMaps
 from .additive import deviations
 from .candidates import CandidateFeatures
+from .rows import Scores
 
 GRID = np.linspace(-2.5, 2.5, 41)
-PAIR_POINTS = 20  # of each column of a pair
-STEPS = 32  # of the line between two items
+PAIR_POINTS = 20  # grid points for each column of a pair
+STEPS = 32  # on the line between two items
 
 
 def interactions(
@@ -32,9 +33,7 @@ def interactions(
     return sorted(found, key=lambda entry: -entry["spread"])
 
 
-def feature_effects(
-    made: CandidateFeatures, coef: np.ndarray, maps: ColumnMaps, names: Sequence[str] | None
-) -> list[dict]:
+def feature_effects(made: CandidateFeatures, coef: np.ndarray, maps: ColumnMaps, names: Sequence[str]) -> list[dict]:
     """The curve of every column of scores in an additive model, largest spread first."""
     deviation: dict[int, float] = {}
     for columns, value in zip(made.map.members, deviations(made.map, made.sums, coef), strict=True):
@@ -52,16 +51,23 @@ def feature_effects(
     return found
 
 
-def linear_effects(coef: np.ndarray, maps: ColumnMaps, names: Sequence[str] | None) -> list[dict]:
-    """The same for a linear model of the scores."""
-    order = np.argsort(-np.abs(coef), kind="stable")
-    return [_effect(maps, names, int(i), float(abs(coef[i])), coef[i] * GRID) for i in order]
+def linear_effects(features: Scores, coef: np.ndarray, maps: ColumnMaps, names: Sequence[str]) -> list[dict]:
+    """The same for a linear model."""
+    weights = features.weights(coef)
+    order = np.argsort(-np.abs(weights), kind="stable")
+    return [_effect(maps, names, features.start + int(i), float(abs(weights[i])), weights[i] * GRID) for i in order]
 
 
-def _effect(maps: ColumnMaps, names: Any, i: int, deviation: float, effect: np.ndarray) -> dict:
+def _effect(maps: ColumnMaps, names: Sequence[str], i: int, deviation: float, effect: np.ndarray) -> dict:
     n = len(maps.columns_)
-    entry = {"column": str(names[i]), "relative": bool(n <= i < 2 * n and maps.relative), "spread": deviation}
-    return {**entry, "values": _values(maps, i), "effect": effect - effect.mean()}
+    return {
+        "column": str(names[i]),
+        "source": int(maps.source_[i]),
+        "relative": bool(n <= i < 2 * n and maps.relative),
+        "spread": deviation,
+        "values": _values(maps, i),
+        "effect": effect - effect.mean(),
+    }
 
 
 def _values(maps: ColumnMaps, i: int) -> np.ndarray:
@@ -69,11 +75,13 @@ def _values(maps: ColumnMaps, i: int) -> np.ndarray:
     n, scale = len(maps.columns_), maps.scale_[i]
     if i < n:
         return np.interp(GRID * scale, maps.scores_[i], maps.values_[i])
+    if i >= maps.n_scores_:
+        return maps.mean_[i - maps.n_scores_] + GRID * scale
     return ndtr(GRID * scale) if maps.relative and i < 2 * n else GRID.copy()
 
 
 def pair_effect(part: Any, pair: tuple[int, int], maps: ColumnMaps) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values of the first column (g,), of the second (g,), and what the pair adds at each (g, g)."""
+    """Values of the first column (g,), of the second (g,), and the effect of the pair at each (g, g)."""
     i, j = pair
     grid = GRID[:: len(GRID) // PAIR_POINTS]
     N = np.zeros((len(grid) ** 2, len(maps.source_)), np.float32)
@@ -87,8 +95,8 @@ def pair_effect(part: Any, pair: tuple[int, int], maps: ColumnMaps) -> tuple[np.
 def contributions(predict: Callable, N: np.ndarray, source: np.ndarray, n: int) -> np.ndarray:
     """(n,) what each source column adds to the difference of the scores of two rows N (2, k).
 
-    The second row is moved into the first along a straight line of scores, a step at a time, and the change of the
-    score in a step is shared among the columns.
+    The second row moves to the first along a straight line of scores, and the change of the score in each step is
+    shared among the columns.
     """
     a, b = N[0].astype(np.float64), N[1].astype(np.float64)
     middle = b + ((np.arange(STEPS) + 0.5) / STEPS)[:, None] * (a - b)
@@ -98,5 +106,5 @@ def contributions(predict: Callable, N: np.ndarray, source: np.ndarray, n: int) 
         both = predict(np.concatenate([middle + half, middle - half]))
         part[column] = (both[:STEPS] - both[STEPS:]).sum()
     high, low = predict(N.astype(np.float64))
-    rest = float(high - low) - part.sum()  # what the steps miss, by the size of the parts
+    rest = float(high - low) - part.sum()  # the remainder is shared by the size of the parts
     return part + rest * np.abs(part) / max(np.abs(part).sum(), 1e-30)

@@ -1,4 +1,4 @@
-"""PairScreen: which pairs of columns interact, and features of columns and pairs, as a transformer."""
+"""PairScreen: a transformer that finds interacting pairs of columns and returns features of columns and pairs."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from .rows import AutoRows, in_blocks
 
 
 class PairScreen(TransformerMixin, BaseEstimator):
-    """Smooth functions of columns, and of the pairs of columns whose products explain what single columns leave.
+    """Smooth functions of columns, and of pairs of columns whose products explain the residual of single columns.
 
-    The first step of an additive model with interactions: a linear ranker on these features is one (a GA2M in closed
-    form). One matrix product looks at all pairs.
+    A linear ranker on these features is an additive model with interactions (a GA2M in closed form). One matrix product
+    screens all pairs.
 
     Parameters
     ----------
     n_pairs : int, default=8
-        Pairs to find in each of two rounds; in between, what the first pairs explain is taken off.
+        Pairs to find in each of two rounds; the second screens the residual of the first.
 
     Attributes
     ----------
     pairs_ : ndarray of shape (n_found, 2)
         Columns of the pairs found, strongest first.
     strengths_ : ndarray of shape (n_found,)
-        The energy of each pair in what single columns leave, about 1 for columns that do not interact.
+        The energy of each pair in the residual of single columns, about 1 for columns that do not interact.
     columns_ : ColumnMaps
-        The normal scores that functions are taken of.
+        The normal scores of the columns.
     map_ : AdditiveMap
         The features.
     n_features_in_ : int
         Number of columns seen during fit.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, where X has names.
+        Names of the columns, if X has names.
 
     Examples
     --------
@@ -71,14 +71,14 @@ class PairScreen(TransformerMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Relevance.
         qid : array-like of shape (n_samples,), default=None
-            Query of each row; None is one query.
+            Query of each row; None: all rows are one query.
 
         Returns
         -------
         self
         """
         if not isinstance(self.n_pairs, int | np.integer) or self.n_pairs < 1:
-            raise ValueError(f"n_pairs is a whole number of at least 1, got {self.n_pairs!r}")
+            raise ValueError(f"n_pairs must be a whole number of at least 1, got {self.n_pairs!r}")
         X, qid = checks.split_qid_column(X, qid)
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2)
         y, queries = np.asarray(y, dtype=np.float64), checks.check_queries(qid, len(X))
@@ -88,8 +88,8 @@ class PairScreen(TransformerMixin, BaseEstimator):
             raise ValueError(f"all {X.shape[1]} columns are constant over the {len(X)} rows: there is nothing to find")
         rows = AutoRows(self.columns_.scores(X, queries, np.float32), y, queries)
         source = self.columns_.source_
-        common = Common(rows, source, replace(EFFORTS["normal"], pairs=int(self.n_pairs)), 0, 0)
-        chosen = strongest(rows)
+        common = Common(rows, self.columns_, replace(EFFORTS["normal"], pairs=int(self.n_pairs)), 0, 0)
+        chosen = strongest(rows, common.n_scores)
         pairs, strengths = found_pairs(common, rows, chosen)
         sample = scattered_rows(rows.N)
         self.map_ = AdditiveMap.of(sample, common.curves, Ramps.of(sample, {}), chosen, pairs)

@@ -1,4 +1,4 @@
-"""Explicit preferences: a pair of rows is a query of two documents, the preferred one with the larger label."""
+"""Explicit preferences: a pair of rows is a query of two documents, where the preferred one has the larger label."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def fit_preferences(
     names: Sequence[str],
     plan: FitPlan,
 ) -> AutoFit:
-    """Fit to pairs (p, 2) of rows; `queries` are where ranks within the query are taken."""
+    """Fit to pairs (p, 2) of rows; ranks within the query refer to `queries`."""
     if len(pairs) < 2 * FEW:
         raise ValueError(
-            f"candidates are judged on pairs that they never saw, and {len(pairs)} pairs of different items are too "
-            f"few: give at least {2 * FEW}, or use RankRLS().fit_pairs"
+            f"candidates are judged on held-out pairs, but {len(pairs)} pairs of different items are too few: pass at "
+            f"least {2 * FEW}, or use RankRLS().fit_pairs"
         )
     columns = learned_columns(X, queries, plan)
     N = columns.scores(X, queries, np.float32)
@@ -44,7 +44,7 @@ def fit_preferences(
 
 
 def units(queries: Queries, pairs: np.ndarray, m: int) -> np.ndarray:
-    """(p,) what folds are made of: queries, else components of the graph of pairs, else pairs."""
+    """(p,) the units that folds are made of: queries, else components of the graph of pairs, else pairs."""
     of_query = queries.codes[pairs[:, 0]]
     if len(np.unique(of_query)) >= 2 * FEW:
         return of_query

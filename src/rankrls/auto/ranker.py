@@ -16,9 +16,9 @@ from ..blocks.sources import source_of
 from ..blocks.sums import BlockedRows
 from ..core.queries import Queries
 from ..estimators.base import Ranker
-from ..estimators.from_blocks import seen
-from ..estimators.hints import mind_columns, mind_one_query
+from ..estimators.ranking.blocks import seen
 from ..estimators.reasons import as_rows, named
+from ..estimators.rows.hints import mind_columns, mind_one_query
 from ..system import frames
 from ..system.frames import as_frame
 from ..system.memory import check_memory
@@ -30,7 +30,7 @@ from .elsewhere import fit_blocks
 from .fitting import FitPlan, fit_dense, fit_sparse
 from .preferences import fit_preferences
 
-NO_LABELS = "no_validation"  # scikit-learn's word for rows alone
+NO_LABELS = "no_validation"  # scikit-learn's marker for rows without labels
 DOUBLE_ROWS = 20_000  # up to this many rows are scored in double precision
 
 
@@ -40,19 +40,19 @@ class AutoRanker(Ranker):
     Columns become normal scores of their distribution over all rows and within the query (`ColumnMaps`). The candidates
     are a linear model, additive models with screened pairs of columns, and kernels with learned column weights; each is
     a pairwise ridge regression in closed form. Cross-fitting over folds of queries chooses every alpha and the
-    non-negative weights of the stack; all that saw labels is judged on other queries.
+    non-negative weights of the stack; everything learned from labels is judged on other queries.
 
     Parameters
     ----------
     scoring : str or callable, default="ndcg@10"
-        The metric that candidates are judged by, together with pairwise accuracy. Labels for which the metric is not
-        defined (ndcg wants grades of at least zero) are judged by pairwise accuracy; see `scoring_`.
+        The metric that judges candidates, together with pairwise accuracy. If the metric is not defined for the labels
+        (ndcg needs grades of at least zero), pairwise accuracy is used; see `scoring_`.
     effort : {"fast", "normal", "best"} or float, default="normal"
         How much work to spend. "fast" tries the linear and the additive candidates, "normal" kernels of 1,000 points
         as well, "best" the same with 5 folds and 2,000 points. docs/auto.md has the costs. A number is the seconds to
         spend: the candidates of "normal" are tried in turn until half of them are gone, the linear one always.
     relative : bool, default=True
-        Whether ranks within the query are columns, too. `predict` then wants whole queries, with `qid`.
+        Whether to add ranks within the query as columns. `predict` then needs whole queries, with `qid`.
     candidates : list of str, default=None
         The candidates to try, instead of those of `effort`: "linear", "additive", "adaptive", "fine", "effects",
         "gauss", "laplace", "gauss learned", "laplace learned". Those they build on are tried as well.
@@ -71,20 +71,21 @@ class AutoRanker(Ranker):
     cv_scores_ : ndarray of shape (n_folds,)
         The held-out score of the whole stack in each fold.
     cv_predictions_ : ndarray of shape (n_samples,)
-        Held-out scores of the whole stack; NaN for rows that are not in the sample that everything is chosen on. Not
-        kept for rows elsewhere and for pairs.
+        Held-out scores of the whole stack; NaN for rows outside the sample that is used to choose everything. Not kept
+        for rows that are not in memory or for pairs.
     interactions_ : list of dict
         The pairs of columns in the additive model: "columns", "strength" (energy of what single columns leave, 1 for
         chance) and "spread" (standard deviation of the pair's contribution within queries), largest first.
     feature_effects_ : list of dict
-        For each column of scores: "column", "relative", "spread", "values" and "effect", the curve of its contribution.
+        For each column of scores: "column", "source" (the number of the column of X), "relative", "spread", "values"
+        and "effect", the curve of its contribution.
     additive_ : StackPart
-        The additive model that both are read off (`plotting.EffectsDisplay`, `plotting.PairEffectsDisplay`); missing
-        where only the linear model and kernels were of use.
+        The additive model behind both (`plotting.EffectsDisplay`, `plotting.PairEffectsDisplay`); missing if only the
+        linear model and kernels are used.
     parts_ : list
         The candidates of the final model with their weights.
     encoder_ : TableEncoder or None
-        What turned text, categories and dates of a data frame into numbers, where there were any.
+        The encoder of text, categories and dates of a data frame, if there are any.
     columns_ : ColumnMaps
         The scores of columns; None for sparse rows.
     scoring_ : str or callable
@@ -92,15 +93,15 @@ class AutoRanker(Ranker):
     n_features_in_ : int
         Number of columns seen during fit.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, where X has names.
+        Names of the columns, if X has names.
     n_queries_ : int
         Number of queries seen during fit.
 
     Notes
     -----
-    With fewer than six queries the rows are dealt into folds rather than the queries. Interrupting `fit` (Ctrl-C) keeps
-    the candidates judged so far. Sparse rows are ranked by a linear model. From rows elsewhere a sample of whole
-    queries is drawn; everything is learned from it but the weights of the final model, which are those of all rows.
+    With fewer than six queries, rows are dealt into folds instead of queries. Interrupting `fit` (Ctrl-C) keeps the
+    candidates judged so far. Sparse rows are ranked by a linear model. For rows that are not in memory, everything is
+    chosen on a sample of whole queries, and only the weights of the final model are learned from all rows.
 
     Examples
     --------
@@ -159,9 +160,9 @@ class AutoRanker(Ranker):
         y : array-like of shape (n_samples,), or the name of a column of X
             Relevance, larger is better.
         qid : array-like of shape (n_samples,), or the name of a column of X, default=None
-            Query of each row; None is one query.
+            Query of each row; None: all rows are one query.
         sample_weight : array-like of shape (n_samples,), or the name of a column of X, default=None
-            Copies that a row counts for. The scores of columns do not depend on it.
+            How many copies each row counts as. The scores of columns do not depend on it.
 
         Returns
         -------
@@ -196,7 +197,7 @@ class AutoRanker(Ranker):
         *,
         qid: Ids | str = None,
     ) -> Self:
-        """Learn from explicit preferences between rows: candidates are judged on pairs that they never saw.
+        """Learn from explicit preferences between rows; candidates are judged on held-out pairs.
 
         Parameters
         ----------
@@ -205,12 +206,12 @@ class AutoRanker(Ranker):
         pairs : array-like of int, shape (n_pairs, 2)
             Row numbers (i, j): item i is preferred to item j.
         margins : array-like of shape (n_pairs,), default=None
-            By how much; 1 if not given.
+            The difference of their scores; 1 if not given.
         weights : array-like of shape (n_pairs,), default=None
             The weight of each pair; 1 if not given.
         qid : array-like of shape (n_samples,), or the name of a column of X, default=None
-            Query of each row, for ranks within the query; None is one query. With six queries or more, folds are of
-            queries; else of items that no chain of pairs links, or of pairs.
+            Query of each row, for ranks within the query; None: all rows are one query. With six queries or more,
+            folds are made of queries; otherwise of connected components of the graph of pairs, or of pairs.
 
         Returns
         -------
@@ -248,7 +249,7 @@ class AutoRanker(Ranker):
         return FitPlan.of(self.effort, self.candidates, self.scoring, seed_of(self.random_state), self.relative)
 
     def _learned_rows(self, X: Any, y: Any, qid: Ids) -> Any:
-        """Checked rows, and labels if any; text, categories, dates and truth values become numbers."""
+        """Checked rows, and labels if any; text, categories, dates and booleans become numbers."""
         self.encoder_ = TableEncoder() if _has_text(X) else None
         if self.encoder_ is not None:
             X = self.encoder_.fit_transform(X, None if y is NO_LABELS else y, qid=qid)
@@ -265,7 +266,7 @@ class AutoRanker(Ranker):
 
     @property
     def needs_queries(self) -> bool:
-        """Whether scores depend on the other rows of the query."""
+        """True if scores depend on the other rows of the query."""
         return bool(self.relative) and getattr(self, "columns_", self) is not None
 
     def column_names(self) -> list[str]:
@@ -284,7 +285,7 @@ class AutoRanker(Ranker):
         X : array-like or CSR matrix of shape (n_samples, n_features)
             Items; all items of each query where the model uses ranks within the query (`relative`).
         qid : array-like of shape (n_samples,), default=None
-            Query of each row; None is one query. Not used with `relative=False`.
+            Query of each row; None: all rows are one query. Not used with `relative=False`.
 
         Returns
         -------
@@ -302,7 +303,7 @@ class AutoRanker(Ranker):
 
     def _rows_of(self, X: Any, qid: Ids = None) -> Any:
         """Checked rows, as numbers."""
-        encoder = getattr(self, "encoder_", None)  # which models of the first version do not have
+        encoder = getattr(self, "encoder_", None)  # missing in models of the first version
         if encoder is not None:
             return check_array(encoder.transform(X, qid=qid), dtype=_INPUT["dtype"])
         return validate_data(self, X, reset=False, **_INPUT)
@@ -316,16 +317,16 @@ class AutoRanker(Ranker):
     def explain(self, x_a: ArrayLike, x_b: ArrayLike, X: MatrixLike | None = None) -> Any:
         """Why a is above b: the contribution of each column to score(a) - score(b).
 
-        The scores of the columns of b are moved to those of a along a straight line, and the change of the model's
-        score is shared among the columns a step at a time.
+        The scores of the columns move from b to a along a straight line, and the change of the model's score in each
+        step is shared among the columns.
 
         Parameters
         ----------
         x_a, x_b : array-like of shape (n_features,), or rows of a data frame
             Two items.
         X : array-like of shape (n_samples, n_features), default=None
-            The items of their query, which ranks within the query depend on; a and b may be among them or not. None
-            is a query of the two alone.
+            The items of their query, on which ranks within the query depend; a and b need not be among them. None: a
+            query of just the two.
 
         Returns
         -------
@@ -377,16 +378,16 @@ _INPUT: dict[str, Any] = {
 
 
 def _has_text(X: Matrix) -> bool:
-    """Whether a frame has columns that are not numbers."""
+    """True if a frame has columns that are not numbers."""
     return any(np.asarray(X[name]).dtype.kind not in "iuf" for name in frames.names(X))
 
 
 def _item(x: object) -> Any:
-    """An item, out of a frame of one row if it is in one."""
+    """An item, taken out of a frame of one row if necessary."""
     return x.iloc[0] if hasattr(x, "iloc") and getattr(x, "ndim", 1) == 2 and len(x) == 1 else x  # type: ignore[arg-type]
 
 
 def _placed(rows: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, int]:
-    """The rows with a row (1, n) among them, and where it is."""
+    """The rows with a row (1, n) added if it is missing, and its place."""
     found = np.flatnonzero(((rows == row) | (np.isnan(rows) & np.isnan(row))).all(axis=1))
     return (rows, int(found[0])) if len(found) else (np.concatenate([rows, row]), len(rows))

@@ -1,6 +1,6 @@
-"""Training rows as the candidates see them, and ridge regression on features of theirs for every alpha.
+"""Training rows as the candidates see them, and ridge regression on their features for every alpha.
 
-The loss is that of all pairs of a query with different labels, each weighing 1 / items of the query (tied pairs out,
+The loss covers all pairs of a query with different labels, each with weight 1 / items of the query (no tied pairs,
 `weighting="items"`). Alphas are in units of the mean energy of a row, trace(A'A) / m, so one grid suits all features.
 """
 
@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
 
+from ..core.levels import Levels
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..core.statistics import Statistics, statistics
-from ..problems.solved import model_at
+from ..core.symmetric import solve_path, solve_shifted
 
 ALPHAS = 10.0 ** np.arange(-3, 2.6, 0.5)
 MOST_SCORES = 1000  # features of the linear candidate
@@ -34,26 +37,30 @@ class Map(Protocol):
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores themselves or, where columns are many, their coordinates in the span of some rows."""
+    """Adjacent columns or, if there are many, their coordinates in the span of some rows."""
 
-    n_columns: int
-    directions: np.ndarray | None = None  # (n, n_columns)
+    start: int
+    stop: int
+    directions: np.ndarray | None = None  # (stop - start, n_columns)
 
     @classmethod
-    def of(cls, N: np.ndarray, rng: np.random.Generator) -> Scores:
-        n = N.shape[1]
-        if n <= MOST_SCORES:
-            return cls(n)
+    def of(cls, N: np.ndarray, start: int, stop: int, rng: np.random.Generator) -> Scores:
+        if stop - start <= MOST_SCORES:
+            return cls(start, stop)
         rows = np.sort(rng.choice(len(N), min(len(N), MOST_SCORES), replace=False))
-        directions = np.linalg.qr(N[rows].T.astype(np.float64))[0].astype(np.float32)
-        return cls(directions.shape[1], directions)
+        directions = np.linalg.qr(N[rows, start:stop].T.astype(np.float64))[0].astype(np.float32)
+        return cls(start, stop, directions)
 
     @property
-    def projects(self) -> bool:
-        """Whether features are not the scores themselves."""
-        return self.directions is not None
+    def n_columns(self) -> int:
+        return self.stop - self.start if self.directions is None else self.directions.shape[1]
+
+    def weights(self, coef: np.ndarray) -> np.ndarray:
+        """(stop - start,) the weights of the columns, for coefficients of the features."""
+        return coef if self.directions is None else self.directions.astype(np.float64) @ coef
 
     def __call__(self, N: np.ndarray) -> np.ndarray:
+        N = N[:, self.start : self.stop]
         return N if self.directions is None else N @ self.directions
 
 
@@ -61,7 +68,7 @@ class Scores:
 class AutoRows:
     """Rows to learn from: normal scores of their columns, labels, queries, weights."""
 
-    N: np.ndarray  # (m, n) float32
+    N: np.ndarray  # (m, n) float32, as ColumnMaps gives them
     y: np.ndarray  # (m,)
     queries: Queries
     weights: np.ndarray | None = None
@@ -72,7 +79,7 @@ class AutoRows:
         return AutoRows(self.N[rows], self.y[rows], Queries.of(self.queries.codes[rows]), weights)
 
     def sampled(self, m: int) -> AutoRows:
-        """The rows of evenly spaced queries, about m of them; all where there are no more."""
+        """About m rows of evenly spaced queries; all rows if there are no more."""
         if len(self) <= m:
             return self
         step = -(-len(self) // m)
@@ -86,12 +93,20 @@ class AutoRows:
     def F(self) -> QueryPreferences:
         return QueryPreferences(self.queries, self.y, weighting="items", weights=self.weights)
 
+    @cached_property
+    def _levels(self) -> Levels:
+        return Levels.of(self.queries, self.y, self.weights)
+
     def gradient(self, residual: np.ndarray) -> np.ndarray:
-        """L e."""
-        return self.F.T @ (self.F @ residual)
+        """L e: row i gets the sum over the rows j of its query with other labels of u_i u_j (e_i - e_j) / S."""
+        levels, codes, S = self._levels, self.queries.codes, self.F.S
+        u = np.ones(len(self)) if self.weights is None else self.weights
+        weighted = u * residual
+        others = self.queries.sum(weighted)[codes] - np.bincount(levels.level, weights=weighted)[levels.level]
+        return u / S[codes] * ((S[codes] - levels.weight[levels.level]) * residual - others)
 
     def sums(self, features: Map | np.ndarray, target: np.ndarray | None = None) -> Statistics:
-        """The sums of features and labels (or of another target); a map is applied to a batch of rows at a time."""
+        """The sums of features and labels (or another target); a map is applied to one batch of rows at a time."""
         if isinstance(features, np.ndarray):
             Phi = features
             read, n = (lambda rows: Phi[rows]), Phi.shape[1]
@@ -102,44 +117,58 @@ class AutoRows:
         return statistics(self.F, lambda: read, y[:, None], n, np.float32)
 
 
-def unit(sums: Statistics) -> float:
-    """The mean energy of a row: what alphas are multiples of."""
-    return max(float(np.trace(sums.gram)) / max(sums.n_rows, 1), 1e-30)
+@dataclass(frozen=True)
+class Penalised:
+    """A'A and A'z in coordinates v whose penalty is |v|^2, and the map back to coefficients of features."""
+
+    gram: np.ndarray  # (k, k)
+    cross: np.ndarray  # (k,)
+    unit: float  # the mean energy of a row, the unit of alphas
+    penalty: np.ndarray | None
+
+    @classmethod
+    def of(cls, sums: Statistics, penalty: np.ndarray | None = None) -> Penalised:
+        """`penalty` is None for |w|^2, a scale (r,) for |w / scale|^2, zero where a feature is left out, or a
+        triangular C (r, r) for |C w|^2."""
+        gram, cross = sums.gram, sums.cross[:, 0]
+        if penalty is not None and penalty.ndim == 1:
+            used = np.flatnonzero(penalty)
+            scale = penalty[used]
+            gram, cross = scale[:, None] * gram[np.ix_(used, used)] * scale, scale * cross[used]
+        elif penalty is not None:
+            lower, _ = lapack.dsygst(gram.T, penalty.T, lower=1)
+            gram = np.tril(lower) + np.tril(lower, -1).T
+            cross = linalg.solve_triangular(penalty, cross, trans="T", check_finite=False)
+        unit = max(float(np.trace(gram)) / max(sums.n_rows, 1), 1e-30)
+        return cls(gram, cross, unit, penalty)
+
+    def coef(self, V: np.ndarray) -> np.ndarray:
+        """(r, a) the coefficients of the features, for V (k, a)."""
+        if self.penalty is None:
+            return V
+        if self.penalty.ndim == 2:
+            return linalg.solve_triangular(self.penalty, V, check_finite=False)
+        found = np.zeros((len(self.penalty), V.shape[1]))
+        used = np.flatnonzero(self.penalty)
+        found[used] = self.penalty[used, None] * V
+        return found
 
 
-def solve(sums: Statistics, alpha: float, scale: np.ndarray | None = None) -> np.ndarray:
-    """(r,) coefficients at one alpha; with `scale` those of features multiplied by it, for the features as they are."""
-    if scale is None:
-        penalty = alpha * unit(sums)
-        return model_at(penalty, sums, None, np.float64).coef[:, 0]
-    used = np.flatnonzero(scale)
-    coef = np.zeros(len(scale))
-    coef[used] = scale[used] * solve(scaled(sums, scale), alpha)
-    return coef
-
-
-def solve_all(sums: Statistics, scale: np.ndarray | None = None) -> np.ndarray:
-    """(r, n_alphas) coefficients at every alpha: a Cholesky factor each costs less than the eigenvectors."""
-    if scale is None:
-        return np.stack([solve(sums, alpha) for alpha in ALPHAS], axis=1)
-    used = np.flatnonzero(scale)
-    coef = np.zeros((len(scale), len(ALPHAS)))
-    coef[used] = scale[used, None] * solve_all(scaled(sums, scale))
-    return coef
-
-
-def scaled(sums: Statistics, scale: np.ndarray) -> Statistics:
-    """The sums of the features whose scale is not zero, multiplied by it."""
-    used = np.flatnonzero(scale)
-    d = scale[used]
-    values: dict[str, Any] = {**vars(sums)}
-    values["gram"] = d[:, None] * sums.gram[np.ix_(used, used)] * d
-    values["cross"], values["mean"] = d[:, None] * sums.cross[used], sums.mean[used]
-    return Statistics(**values)
+def solve(sums: Statistics, alphas: float | np.ndarray, penalty: np.ndarray | None = None) -> np.ndarray:
+    """Coefficients at one alpha (r,), or at each of several (r, n_alphas)."""
+    white = Penalised.of(sums, penalty)
+    if np.ndim(alphas):
+        return white.coef(solve_path(white.gram, np.asarray(alphas) * white.unit, white.cross))
+    alpha = float(alphas) * white.unit
+    try:
+        found = solve_shifted(white.gram, alpha, white.cross)[:, None]
+    except np.linalg.LinAlgError:  # rounding of the sums is larger than alpha
+        found = solve_path(white.gram, np.array([alpha]), white.cross)
+    return white.coef(found)[:, 0]
 
 
 def in_blocks(work: Callable[[np.ndarray], np.ndarray], N: np.ndarray) -> np.ndarray:
-    """`work` on blocks of rows, its results one after the other."""
+    """`work` on blocks of rows, with concatenated results."""
     if len(N) <= BLOCK:
         return work(N)
     return np.concatenate([work(N[i : i + BLOCK]) for i in range(0, len(N), BLOCK)])

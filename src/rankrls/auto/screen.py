@@ -1,9 +1,9 @@
-"""Which pairs of columns interact: one matrix product looks at all of them.
+"""Which pairs of columns interact: one matrix product screens all of them.
 
-Let e be what a model of single columns leaves, g = L e the gradient of the loss, Z_i (m, k) functions of column i. The
-products of functions of columns i and j correlate with what is left by Z_i' diag(g) Z_j, so their energy is
+Let e be the residual of a model of single columns, g = L e the gradient of the loss, Z_i (m, k) functions of column i.
+The products of functions of columns i and j correlate with the residual by Z_i' diag(g) Z_j, so their energy is
 
-    E_ij = ||Z_i' diag(g) Z_j||_F^2            and, were the signs of g random, on average
+    E_ij = ||Z_i' diag(g) Z_j||_F^2            and, if the signs of g were random, on average
     R_ij = sum over rows of g^2 |z_i|^2 |z_j|^2.
 
 E / R is about 1 for a pair without interaction.
@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 MOST_COLUMNS = 400  # at most this many columns are searched for pairs
-VARIANT = 0.9  # of the best lift among the variants of a pair
+VARIANT = 0.9  # variants of a pair are kept if they have this share of the best lift
 LEAST = 2.0
 
 
@@ -31,10 +31,10 @@ def pair_lift(Z: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 
 def best_pairs(lift: np.ndarray, source: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """(p, 2) the pairs of greatest lift for the `count` best pairs of source columns, and their lifts.
+    """(p, 2) the pairs with the largest lift for the `count` best pairs of source columns, and their lifts.
 
-    A column comes as value and as rank in the query, so a pair of source columns comes in four variants: those with
-    nearly the lift of the best are kept, for the fit to decide between them.
+    A column appears as value and as rank in the query, so a pair of source columns has four variants: those with nearly
+    the best lift are kept, and the fit decides between them.
     """
     i, j = np.triu_indices(len(lift), 1)
     other = source[i] != source[j]

@@ -1,4 +1,4 @@
-"""One model of several: non-negative weights for their held-out scores, by ridge regression on pairs."""
+"""Stacking: non-negative weights for the held-out scores of several models, by pairwise ridge regression."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from scipy.optimize import nnls
 from ..core.preferences import QueryPreferences
 
 RIDGE = 0.02
-LEAST = 0.05  # models with a smaller share of the weights are left out
+LEAST = 0.1  # models with a smaller share of the weights are left out
 
 
 def stack(F: QueryPreferences, H: np.ndarray, y: np.ndarray, ridge: float = RIDGE) -> np.ndarray:
     """(k,) argmin over w >= 0 of ||F (y - H w)||^2 + ridge * mean diagonal * |w|^2, for H (m, k) of equal spread.
 
-    Models with a small share of the weights are left out, and the others fitted again.
+    Models with a small share of the weights are left out, and the others refitted.
     """
     A, z = F @ H, F @ y
     S, c = A.T @ A, A.T @ z

@@ -16,8 +16,9 @@ from ..core.statistics import Statistics
 from ..system.files import replacing
 from ..system.limits import limits
 from .block import Block
-from .scoring import HeldOutScores
-from .sums import PartialSums, PerFold
+from .fragments import PartialSums
+from .scoring import HeldOutNoise, HeldOutScores
+from .sums import PerFold
 from .totals import Counts
 
 
@@ -95,7 +96,9 @@ class Checkpoint:
             self.path.unlink(missing_ok=True)
 
 
-_RECORDS = {cls.__name__: cls for cls in (Pass, Block, Statistics, PartialSums, PerFold, HeldOutScores, Counts)}
+_RECORDS = {
+    cls.__name__: cls for cls in (Pass, Block, Statistics, PartialSums, PerFold, HeldOutScores, HeldOutNoise, Counts)
+}
 
 
 def _packed(value: object, name: str, arrays: dict[str, np.ndarray]) -> Any:

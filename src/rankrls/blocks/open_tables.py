@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,12 @@ class OpenTable:
     read: Callable[[list[str]], Iterable[Any]]
     n_rows: int | None = None
     version: str = ""
+
+    def only(self, names: Sequence[str]) -> OpenTable:
+        """The table of some of its columns."""
+        import pyarrow
+
+        return replace(self, schema=pyarrow.schema([self.schema.field(name) for name in names]))
 
 
 def parquet_table(files: Sequence[Path], what: str) -> OpenTable:
@@ -80,7 +88,9 @@ def _naming(file: Path) -> Iterator[None]:
 
     try:
         yield
-    except (pyarrow.ArrowException, OSError) as error:
+    except FileNotFoundError:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(file)) from None
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise OSError(f"{file} is damaged, or not a Parquet file: {error}") from error
 
 
@@ -159,18 +169,27 @@ def feature_types(schema: Any, features: list[str], what: str) -> tuple[list[int
         kind, width = schema.field(name).type, 1
         if types.is_fixed_size_list(kind):
             kind, width = kind.value_type, kind.list_size
-        if not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind)):
+        if not is_numeric(kind):
             wrong.append(f"{name!r} ({kind})")
         widths.append(width)
         single &= (types.is_floating(kind) and kind.bit_width <= 32) or types.is_boolean(kind)
     if wrong:
         raise ValueError(
-            f"{what}: {', '.join(wrong[:5])} {'is' if len(wrong) == 1 else 'are'} not numeric: give a query "
-            "without them, e.g. polars.scan_parquet(path).drop(...), and name label and query id by y= and qid="
+            f"{what}: {', '.join(wrong[:5])} {'is' if len(wrong) == 1 else 'are'} not numeric: put "
+            "rankrls.TableEncoder() before the ranker in a pipeline, or give a query without them, e.g. "
+            "polars.scan_parquet(path).drop(...); y= and qid= name label and query id"
         )
     if not features:
         raise ValueError(f"{what} has no column left for features")
     return widths, np.float32 if single else np.float64
+
+
+def is_numeric(kind: Any) -> bool:
+    """Whether an Arrow type is one of numbers, or of vectors of them."""
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_fixed_size_list(kind) else kind
+    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind))
 
 
 def row_major(batch: Any, dtype: DTypeLike) -> np.ndarray:
@@ -181,7 +200,7 @@ def row_major(batch: Any, dtype: DTypeLike) -> np.ndarray:
     columns = []
     for column in batch.columns:
         vectors |= pa.types.is_fixed_size_list(column.type)
-        columns.append(column if column.type == plain or vectors else column.cast(plain))
+        columns.append(column if column.type == plain or vectors else column.cast(plain, safe=False))
     if not vectors:
         same = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
         return same.to_tensor(null_to_nan=True, row_major=True).to_numpy()

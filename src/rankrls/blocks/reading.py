@@ -26,7 +26,7 @@ from ..system.types import DTypeLike
 from .block import Block
 from .checkpoint import Checkpoint
 from .sources import Source
-from .sums import TreeSum
+from .sums import SumRows, TreeSum
 from .totals import QueryTotals
 
 if TYPE_CHECKING:
@@ -111,13 +111,17 @@ class SourceRows:
         self, function: Callable[[Block], T], batches: Iterator[Any], label: str, waiting: WaitingRows | None
     ) -> T:
         count = counter(label, self.source.n_rows, "rows")
-        state, sums = self.checkpoint.begin(label), TreeSum[T]()
+        state = self.checkpoint.begin(label)
+        sums: Any = TreeSum[T]()
+        apply: Callable[[Block], Any] = function
+        if isinstance(function, SumRows):
+            apply, sums = function.in_turn()
         if state.finished:
             return state.value
         if state.value is not None:
             sums.add(state.value)
         if state.waiting is not None and waiting is not None:
-            waiting.add(state.waiting)
+            waiting.add(state.waiting, whole=True)
 
         def work(batch: pa.RecordBatch) -> tuple[int, Any, Any]:
             block = self._block(batch)
@@ -125,11 +129,11 @@ class SourceRows:
             rest = None
             if waiting is not None and rows:
                 block, rest = waiting.totals.divide(block)
-            return rows, function(block) if len(block) else None, rest
+            return rows, apply(block) if len(block) else None, rest
 
         for number, (rows, value, rest) in enumerate(in_order(work, _after(batches, state.done)), start=state.done):
             if waiting is not None and rest is not None:
-                waiting.add(rest)
+                waiting.add(rest, whole=len(rest) == rows)
             if value is not None:
                 sums.add(value)
             count.add(rows)
@@ -139,7 +143,7 @@ class SourceRows:
                 )
         if waiting is not None:
             for block in waiting.blocks():
-                sums.add(function(block))
+                sums.add(apply(block))
         count.close()
         result = sums.total()
         self.checkpoint.save(finished=True, value=result, waiting=None)
@@ -202,8 +206,9 @@ class WaitingRows:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def add(self, rest: Block) -> None:
-        self.rows.append(replace(rest, X=rest.X.copy()))  # a copy, so that the block can be freed
+    def add(self, rest: Block, *, whole: bool) -> None:
+        """Rows of a block, or `whole`, all of them; fewer rows are copied, so that their block can be freed."""
+        self.rows.append(rest if whole else replace(rest, X=rest.X.copy()))
         self._bytes += rest.X.nbytes
         if self._bytes > limits.waiting_bytes:
             self._spill()

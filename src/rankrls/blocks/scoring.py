@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.features import Features
+from ..core.noise import HeldOutNoise
 from ..core.queries import Queries
 from ..core.statistics import Statistics
 from ..metrics import Metric
@@ -28,15 +29,17 @@ class HeldOutScores:
     total: np.ndarray  # (k,)
     square: np.ndarray  # (k,)
     count: int
+    noise: HeldOutNoise | None = None  # of the labels; none of several targets
 
     def __add__(self, other: HeldOutScores) -> HeldOutScores:
-        return HeldOutScores(self.total + other.total, self.square + other.square, self.count + other.count)
+        noise = None if self.noise is None or other.noise is None else self.noise + other.noise
+        return HeldOutScores(self.total + other.total, self.square + other.square, self.count + other.count, noise)
 
     @classmethod
-    def of(cls, values: np.ndarray) -> HeldOutScores:
+    def of(cls, values: np.ndarray, noise: HeldOutNoise | None) -> HeldOutScores:
         """From the values (q, k) of each query, NaN where the metric is undefined."""
         known = values[~np.isnan(values[:, 0])]
-        return cls(known.sum(axis=0), (known**2).sum(axis=0), len(known))
+        return cls(known.sum(axis=0), (known**2).sum(axis=0), len(known), noise)
 
     @property
     def mean(self) -> np.ndarray:
@@ -67,7 +70,7 @@ class LeaveQueryOut:
         y = self.loss.recoded(block).y
         F = self.loss.preferences(queries, y, block.weights)
         rows = Primal(F, self.features, block.X, y, self.dtype)
-        return _judged(self.metric, block.y, rows.leave_queries_out(self.solved, self.alphas), queries)
+        return _judged(self.metric, block.y, y, rows.leave_queries_out(self.solved, self.alphas), queries)
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class LeaveQueryOutSigned:
         rows = SignedPrimal(
             F, self.features, block.X, y, self.dtype, float(self.scaled), total=self.sums, signs=self.signs
         )
-        return _judged(self.metric, block.y, rows.leave_out(None, self.alphas), queries)
+        return _judged(self.metric, block.y, y, rows.leave_out(None, self.alphas), queries)
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ class LeaveFoldOut:
 
     models: Sequence[Sequence[Model]]  # for each fold, the models that never saw it: one for each alpha
     features: Features
+    loss: Loss
     metric: Metric
     dtype: Any
 
@@ -108,10 +112,11 @@ class LeaveFoldOut:
         for f in np.unique(fold):
             rows = np.flatnonzero(fold == f)
             scores[rows] = scores_of(self.models[f], self.features, block.X, rows, self.dtype)
-        return _judged(self.metric, block.y, scores, Queries.of(as_labels(block.qid)))
+        return _judged(self.metric, block.y, self.loss.recoded(block).y, scores, Queries.of(as_labels(block.qid)))
 
 
-def _judged(metric: Metric, y: np.ndarray, scores: np.ndarray, queries: Queries) -> HeldOutScores:
-    """A metric of held-out scores (m, k, t), averaged over targets."""
-    columns = [metric.per_query(y[:, t], scores[:, :, t], queries) for t in range(y.shape[1])]
-    return HeldOutScores.of(np.mean(columns, axis=0))
+def _judged(metric: Metric, truth: np.ndarray, y: np.ndarray, scores: np.ndarray, queries: Queries) -> HeldOutScores:
+    """A metric of held-out scores (m, k, t), averaged over targets, and the noise of y, the labels of the loss."""
+    columns = [metric.per_query(truth[:, t], scores[:, :, t], queries) for t in range(truth.shape[1])]
+    noise = HeldOutNoise.of(y[:, 0], scores[:, :, 0], queries) if y.shape[1] == 1 else None
+    return HeldOutScores.of(np.mean(columns, axis=0), noise)

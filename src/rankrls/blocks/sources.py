@@ -169,6 +169,9 @@ class TableSource(Source):
             self.names = [f"{name}_{i}" if width > 1 else name for name, width in pairs for i in range(width)]
         self.n_columns = len(self.names)
 
+    def labelled(self, columns: LabelColumns) -> TableSource:
+        return type(self)(self.table, columns)
+
     def describe(self) -> str:
         return f"{self.table.what}: {self.n_columns} columns, {self.n_rows} rows {self.version}"
 
@@ -178,6 +181,8 @@ class TableSource(Source):
             if batch.num_rows:
                 yield start, batch
                 start += batch.num_rows
+        if not start:
+            raise ValueError(f"{self.table.what} has no rows: there is nothing to learn from")
 
     def block(self, batch: tuple[int, Any]) -> Block:
         start, arrow = batch
@@ -196,20 +201,28 @@ class TableSource(Source):
 def _of_path(path: Path, columns: LabelColumns, kinds: Kinds) -> Any:
     if not path.exists():
         raise FileNotFoundError(f"there is no file or folder {path}")
-    if path.is_dir():
-        files = sorted(f for f in path.rglob("*.parquet") if not any(p.startswith(("_", ".")) for p in f.parts[-1:]))
-        if not files:
-            raise FileNotFoundError(f"the folder {path} has no Parquet files (*.parquet)")
+    files = parquet_files(path)
+    if files:
         return kinds.table(parquet_table(files, str(path)), columns)
-    with open(path, "rb") as file:
-        parquet = file.read(4) == b"PAR1"
-    if parquet:
-        return kinds.table(parquet_table([path], str(path)), columns)
     if columns.labels:
-        raise ValueError(f"{path} is no Parquet file; of LETOR text y, qid and sample_weight are not to be named")
+        raise ValueError(
+            f"{path} is not a Parquet file, and LETOR text has no names for y, qid and sample_weight: read CSV by "
+            "polars.scan_csv, and fit that"
+        )
     source = kinds.batches(lambda: iter_letor(path, rows=limits.table_rows), columns, once=False, what=str(path))
     source.version = version([path])
     return source
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """The Parquet files of a folder, or the file itself; none if it is a file of another kind."""
+    if not path.is_dir():
+        with open(path, "rb") as file:
+            return [path] if file.read(4) == b"PAR1" else []
+    files = sorted(f for f in path.rglob("*.parquet") if not f.name.startswith(("_", ".")))
+    if not files:
+        raise FileNotFoundError(f"the folder {path} has no Parquet files (*.parquet)")
+    return files
 
 
 # ---------------------------------------------------------------- iterators of blocks
@@ -358,6 +371,6 @@ def _check_finite(X: Any, where: str, columns: Sequence[str] | None) -> None:
         i, j = (X.tocoo().row[first], X.tocoo().col[first]) if sparse.issparse(X) else divmod(first, X.shape[1])
         name = repr(columns[j]) if columns else j
         raise ValueError(
-            f"{where}: feature {name} is {X[i, j]} at row {i} of these ({bad.sum()} such values): "
-            "fill or drop missing values before"
+            f"{where}: feature {name} is {X[i, j]} at row {i} of these ({bad.sum()} such values): fill or drop missing "
+            "values before, or put rankrls.TableEncoder() before the ranker in a pipeline (train --encode yes)"
         )

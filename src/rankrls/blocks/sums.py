@@ -1,20 +1,12 @@
 """Sums over rows that arrive in blocks: parts of a file, partitions of a cluster, in any order.
 
-The rows of a query may lie in several blocks. Rows of queries that are complete in a block go straight into its
-`Statistics`. Of the others, rows with the same place in the preference graph (a group: the level on which they tie,
-else the query) are replaced by their mean. With w the weight of a group in a block, v its mean, and x^2 for x x',
-
-    sum of u_i within^2 (v_i - rbar)^2  =  sum of u_i within^2 (v_i - v)^2  +  w within^2 (v - rbar)^2.
-
-A block knows `within` from the `QueryTotals`, so it can add up the first sum, and keeps (w, v) as a fragment. A
-fragment is a weighted row: fragments of two blocks merge by the same formula, and those of all blocks are the items
-of an ordinary problem. Nothing cancels, no row is moved, and a block returns n^2 numbers and n for each fragment.
+Rows of queries that are complete in a block go straight into its `Statistics`; the others become `fragments`.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -23,13 +15,14 @@ from scipy import sparse
 
 from ..bases import Draw, Sample
 from ..checks import check_copies, check_query_mass
-from ..core.features import Features, Identity
-from ..core.preferences import QueryPreferences
+from ..core import fused
+from ..core.features import Features, Nystroem
 from ..core.queries import Queries
 from ..core.statistics import SINGLE, Statistics
 from ..problems.base import Model
 from ..problems.primal import Primal, scores_of
 from .block import Block, as_labels
+from .fragments import PartialSums, RunningSums, joined, no_fragments, no_sums
 from .totals import Loss, QueryTotals
 
 T = TypeVar("T")
@@ -78,7 +71,7 @@ class TreeSum(Generic[T]):
     def total(self) -> T:
         """The sum so far."""
         if not self._stack:
-            raise ValueError("there are no rows to learn from: every block is empty")
+            raise ValueError("there are no rows to learn from: every block is empty, or its weights are zero")
         while len(self._stack) > 1:
             value = self._stack.pop()
             self._stack[-1] = self._stack[-1] + value
@@ -91,39 +84,6 @@ def growth(value: object) -> int:
 
 
 @dataclass(frozen=True)
-class PartialSums:
-    """Sums over the rows of some blocks, and fragments of the queries that continue in others."""
-
-    closed: Statistics
-    group: np.ndarray  # (k,) ascending
-    weight: np.ndarray  # (k,)
-    within2: np.ndarray  # (k,)
-    mean: np.ndarray  # (k, n + t) of [Phi, y]
-
-    def __add__(self, other: PartialSums) -> PartialSums:
-        return _join([self, other])
-
-    @property
-    def growth(self) -> int:
-        return len(self.group)
-
-    def finished(self, totals: QueryTotals | None, loss: Loss) -> Statistics:
-        """The sums over all rows, once every block is in."""
-        if totals is None or not len(self.group):
-            return self.closed
-        n = self.closed.gram.shape[0]
-        queries = Queries.of(totals.group_query[self.group])
-        numbers = queries.labels
-        F = QueryPreferences(
-            queries, regression=loss.regression, weights=self.weight, between2=totals.between2[numbers]
-        )
-        Phi, y = np.ascontiguousarray(self.mean[:, :n]), self.mean[:, n:]
-        sums = Primal(F, Identity(n), Phi, y, np.float64).sums
-        rows, pairs = int(totals.size[numbers].sum()), int(totals.pairs[numbers].sum())
-        return self.closed + replace(sums, n_rows=rows, n_queries=len(numbers), n_pairs=pairs)
-
-
-@dataclass(frozen=True)
 class SumRows:
     """A block -> its partial sums, in the space of some features."""
 
@@ -132,11 +92,19 @@ class SumRows:
     loss: Loss
     dtype: Any
     model: Model | None = None  # if given, its residuals replace y
+    merges: bool = True  # whether the rows of a group are merged here, or by the sum they are added to
+    careful: bool = False  # never added in place, which is faster but rounds a little more
+
+    def in_turn(self) -> tuple[SumRows, TreeSum[PartialSums] | RunningSums]:
+        """The function and the sum for blocks that are added one after the other."""
+        if self.careful or self.totals is None:
+            return self, TreeSum[PartialSums]()
+        return replace(self, merges=not fused.ready()), RunningSums(len(self.totals.group_query))
 
     def __call__(self, block: Block) -> PartialSums:
         block = self.loss.recoded(block)
         queries = Queries.of(as_labels(block.qid))
-        nothing = _no_fragments(_no_sums(self.features.n_columns, block.y.shape[1], self.loss.regression))
+        nothing = no_fragments(no_sums(self.features.n_columns, block.y.shape[1], self.loss.regression))
         if not len(block):
             return nothing
         if self.totals is None:
@@ -148,10 +116,12 @@ class SumRows:
             rows = np.flatnonzero(inside)
             found.append(replace(nothing, closed=self._closed(block.take(rows), Queries.of(queries.codes[rows]))))
         outside = np.flatnonzero(~inside)
-        for i in range(0, len(outside), FRAGMENT_ROWS):
-            rows = outside[i : i + FRAGMENT_ROWS]
+        step = FRAGMENT_ROWS if isinstance(self.features, Nystroem) else max(1, len(outside))
+        for i in range(0, len(outside), step):
+            rows = outside[i : i + step]
             found.append(self._fragments(block.take(rows), number[queries.codes[rows]]))
-        return _join(found) if found else nothing
+        part = joined(found) if len(found) > 1 else found[0]
+        return part.merged() if self.merges else part
 
     def _closed(self, block: Block, queries: Queries) -> Statistics:
         if self.loss.tied:
@@ -167,61 +137,20 @@ class SumRows:
             check_copies(totals.label[here], totals.size[here], totals.weight[here], self.loss.weighting)
         group = totals.groups(number, np.zeros(0) if self.loss.tied else block.y[:, 0])
         Phi: Any = self.features.reader(block.X)()(slice(0, len(block)))
-        V = np.hstack([Phi.toarray() if sparse.issparse(Phi) else Phi, self._targets(block)])
-        tops = np.abs(V).max(axis=0, initial=0.0)
-        if np.all((tops == 0) | ((tops > SINGLE[0]) & (tops < SINGLE[1]))):
-            V = V.astype(self.dtype, copy=False)
-        weights = np.ones(len(block)) if block.weights is None else block.weights
-        closed = _no_sums(self.features.n_columns, block.y.shape[1], self.loss.regression)
-        return _merged(closed, group, weights, totals.group_within2[group], V)
+        Phi, targets = Phi.toarray() if sparse.issparse(Phi) else Phi, self._targets(block)
+        n, weights = Phi.shape[1], np.ones(len(block)) if block.weights is None else block.weights
+        within2 = totals.group_within2[group]
+        single = _weighs_little(weights * within2) and _fits(Phi) and _fits(targets)
+        V = np.empty((len(block), n + targets.shape[1]), self.dtype if single else np.float64)
+        V[:, :n], V[:, n:] = Phi, targets
+        closed = no_sums(self.features.n_columns, block.y.shape[1], self.loss.regression)
+        return PartialSums(closed, group, weights, within2, V)
 
     def _targets(self, block: Block) -> np.ndarray:
         if self.model is None:
             return block.y
         scores = scores_of([self.model], self.features, block.X, np.arange(len(block)), np.float64)
         return block.y - scores[:, 0]
-
-
-def _join(parts: Sequence[PartialSums]) -> PartialSums:
-    closed = parts[0].closed
-    for part in parts[1:]:
-        closed = closed + part.closed
-    arrays = ([getattr(part, name) for part in parts] for name in ("group", "weight", "within2", "mean"))
-    return _merged(closed, *(np.concatenate(array) for array in arrays))
-
-
-def _merged(
-    closed: Statistics, group: np.ndarray, weight: np.ndarray, within2: np.ndarray, V: np.ndarray
-) -> PartialSums:
-    """One fragment for each group of rows or fragments; deviations from its mean go into the sums."""
-    label, first, place = np.unique(group, return_index=True, return_inverse=True)
-    if len(label) == len(group):
-        return PartialSums(closed, label, weight[first], within2[first], V[first].astype(np.float64))
-    k = len(group)
-    sums = np.bincount(place, weights=weight)
-    average = sparse.csr_array((weight / sums[place], (place, np.arange(k))), shape=(len(label), k))
-    mean = average @ V.astype(np.float64, copy=False)
-    R = V - mean[place].astype(V.dtype)
-    R *= np.sqrt(weight * within2)[:, None].astype(V.dtype)
-    product = (R.T @ R).astype(np.float64)
-    n = closed.gram.shape[0]
-    inside = replace(
-        _no_sums(n, V.shape[1] - n, closed.beta),
-        gram=product[:n, :n],
-        cross=product[:n, n:],
-        square=np.diag(product)[n:],
-    )
-    return PartialSums(closed + inside, label, sums, within2[first], mean)
-
-
-def _no_fragments(closed: Statistics) -> PartialSums:
-    none = np.empty(0)
-    width = closed.gram.shape[0] + closed.cross.shape[1]
-    return PartialSums(closed, np.empty(0, dtype=np.intp), none, none, np.empty((0, width)))
-
-
-def _no_sums(n: int, t: int, beta: float) -> Statistics:
-    return Statistics(np.zeros((n, n)), np.zeros((n, t)), np.zeros(t), np.zeros(n), np.zeros(t), 0.0, beta, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -255,3 +184,18 @@ def fold_of(qid: np.ndarray, n_folds: int) -> np.ndarray:
     queries = Queries.of(as_labels(qid))
     of_query = np.array([zlib.crc32(str(label).encode()) % n_folds for label in queries.labels.tolist()], dtype=int)
     return of_query[queries.codes]
+
+
+def _weighs_little(weights: np.ndarray) -> bool:
+    """True if single precision has room for squares times these weights, and none of them vanishes."""
+    return bool(np.all((weights == 0) | ((weights > 1e-12) & (weights < 1e6))))
+
+
+def _fits(V: np.ndarray) -> bool:
+    """True if single precision holds the squares of every column."""
+    with np.errstate(over="ignore"):
+        squares = np.einsum("ij,ij->j", V, V)
+    if np.all((squares > 1e-18) & (squares < 1e28)):  # the usual case, in one pass
+        return True
+    tops = np.maximum(V.max(axis=0, initial=0.0), -V.min(axis=0, initial=0.0))
+    return bool(np.all((tops == 0) | ((tops > SINGLE[0]) & (tops < SINGLE[1]))))

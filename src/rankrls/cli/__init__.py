@@ -30,7 +30,14 @@ OPTIONS = {  # messages of the library, rewritten in terms of command line optio
     r"pass qid \(rankrls\.qid_from_group makes it from sizes\); pass a constant qid if one is meant": (
         "--qid names the column of their ids, --group a file of their sizes"
     ),
+    r"put a scaler before it, make_pipeline\(.*\)": "pass --scale standard",
+    r"pass a wider one as alphas=, or leave alphas out.*": "pass a wider one, or leave --alphas out",
     r"pass alphas=": "pass --alphas",
+    r'set indefinite="clip" to drop its negative part, "shift" to add (\S+) to its diagonal, or pass a valid kernel': (
+        r"--indefinite clip drops its negative part, --indefinite shift adds \1 to its diagonal"
+    ),
+    r"the kernel matrix of X\b": "the table of similarities --features",
+    r"the kernel matrix of Z\b": "the table of similarities --target-features",
     r"no qid was given": "the data have no query ids",
 }
 
@@ -88,11 +95,11 @@ def _line(error: Exception) -> str:
     text = _in_options(text)
     if isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
         return text
-    return f"{type(error).__name__}: {text}; this should not happen, --debug shows where"
+    return f"{type(error).__name__}: {text}; this should not happen, --debug shows where it did"
 
 
 def _in_options(text: str) -> str:
-    """A message of the library, in terms of options."""
+    """A message of the library, rewritten in terms of options."""
     for python, option in OPTIONS.items():
         text = re.sub(python, option, text)
     return text
@@ -103,9 +110,9 @@ def _kept(args: Namespace) -> str:
     path = getattr(args, "output", None)
     if path in (None, "-") or (os.path.exists(path) and not os.path.isfile(path)):
         return ""
-    kept = f"; {path} is as it was before" if os.path.exists(path) else f"; {path} was not written"
+    kept = f"; {path} is unchanged" if os.path.exists(path) else f"; {path} was not written"
     if getattr(args, "checkpoint", None) and os.path.exists(args.checkpoint):
-        kept += f"; {args.checkpoint} keeps what was done, and the same command goes on from there"
+        kept += f"; {args.checkpoint} has what was done so far, and the same command resumes from it"
     return kept
 
 

@@ -21,7 +21,7 @@ def run(args: Namespace) -> None:
     args = recalled(args, model)
     ranker = ranker_of(model)
     if not hasattr(ranker, "next_pairs"):
-        raise ValueError(f"a {type(ranker).__name__} does not tell how sure it is: rankrls ask needs a RankRLS")
+        raise ValueError(f"a {type(ranker).__name__} cannot say how sure it is: rankrls ask needs a RankRLS")
     names, n = predict.features(model)
     data = read([args.data], args, names=names, n_features=n, label=False, kinds=predict.kinds_of(model))
     X = scaled(model, data.X, data.qid)
@@ -33,6 +33,6 @@ def run(args: Namespace) -> None:
     columns = {"query": qid[a], "better": documents[a], "worse": documents[b], "probability": probability.round(4)}
     with target(args.output) as file:
         write_csv([columns], file)
-    text = f"wrote {plural(len(a), 'pair')} to {args.output}: exchange better and worse where that is wrong, leave out"
-    text += " what nobody knows, and give the rest to train --pairs"
+    text = f"wrote {plural(len(a), 'pair')} to {args.output}: swap better and worse where they are wrong, delete pairs"
+    text += " that nobody can judge, and pass the rest to train --pairs"
     say(args, {"output": args.output, "pairs": len(a)}, text, file=sys.stderr if args.output == "-" else sys.stdout)

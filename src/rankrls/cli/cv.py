@@ -13,7 +13,7 @@ from ..estimators.pipelines import ranker_of
 from ..plotting import HoldOutDisplay, PursuitPathDisplay
 from ..plotting.style import check_matplotlib
 from . import feedback, learning
-from .data import mind_groups, read_to_learn
+from .data import read_to_learn
 from .text import bars, check_target, number, say, sparkline, table, target
 
 
@@ -22,7 +22,6 @@ def run(args: Namespace) -> None:
     if args.plot:
         check_matplotlib()  # fail now if matplotlib is missing
     data = read_to_learn(args)
-    mind_groups(data, args)
     with learning.stopwatch() as seconds:
         model = learning.make(args, data)
         model = learning.fit(model, feedback.scored(model, data, args))
@@ -31,7 +30,7 @@ def run(args: Namespace) -> None:
         _leaderboard(args, data, ranker, seconds[0])
         return
     if curve is None:
-        raise ValueError("with --alpha (or --n-basis) given there is no curve: leave it out, or give --alphas")
+        raise ValueError("with --alpha (or --n-basis) there is no curve: leave it out, or pass --alphas")
     if args.plot:
         draw(model, args.plot)
     name = scoring_name(ranker)
@@ -50,7 +49,7 @@ def run(args: Namespace) -> None:
 def _leaderboard(args: Namespace, data: RankingData, ranker: BaseEstimator, seconds: float) -> None:
     """The candidates of AutoRanker, best first."""
     if args.plot:
-        raise ValueError("--plot draws the curve of alpha; --method auto has a leaderboard instead")
+        raise ValueError("--plot draws the curve over alpha, but --method auto has a leaderboard instead")
     stack = {"candidate": "the stack", "score": ranker.cv_score_, "error": ranker.cv_error_, "weight": 1.0}
     rows = [
         [entry["candidate"], *(number(entry[key]) for key in ("score", "error", "weight"))]
@@ -75,7 +74,7 @@ def text(curve: Curve, name: str) -> str:
 
 
 def draw(model: BaseEstimator, path: str) -> None:
-    """The curve as a picture."""
+    """Write a plot of the curve."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4.2), layout="constrained")

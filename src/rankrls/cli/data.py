@@ -1,8 +1,9 @@
-"""Data files of any kind as `RankingData`, whole or in blocks, and back."""
+"""Read data files of any kind into `RankingData`, whole or in blocks, and write them."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -38,7 +39,7 @@ MANY_FEATURES = 100_000_000  # more than the reader of LETOR text allows
 
 
 def kind(path: str, given: str | None = None) -> str:
-    """The format of a file: as given, or as its name says.
+    """The format of a file: as given, or by its name.
 
     Examples
     --------
@@ -61,12 +62,14 @@ def read(
     label: bool = True,
     kinds: dict[str, str] | None = None,
 ) -> Any:
-    """All rows of one or several files; `names`, `n_features` and `kinds` of columns are those of a model."""
+    """All rows of one or several files; `names`, `n_features` and `kinds` come from a model."""
     if list(paths).count("-") > 1:
         raise ValueError("standard input (-) can be read only once")
     label = label and not getattr(args, "judgments", None)
     parts = [_read_one(path, args, names, n_features, label, kinds) for path in paths]
-    data = _judged(_grouped(parts[0] if len(parts) == 1 else _joined(parts, paths, args), args), args)
+    data = parts[0] if len(parts) == 1 else _joined(parts, paths, args)
+    mind_groups(data, args, paths)
+    data = _judged(_grouped(data, args), args)
     if isinstance(data.X, PlainTable):
         data = replace(data, X=data.X.read(kinds))
     if data.skipped:
@@ -75,7 +78,7 @@ def read(
 
 
 def read_to_learn(args: Namespace) -> Any:
-    """All rows; of tables with text, dates or missing values in a form to be encoded, unless options say otherwise."""
+    """All rows; tables with text, dates or missing values in a form that can be encoded, unless options forbid it."""
     tables = all(kind(path, args.input_format) != "letor" for path in args.data)
     if args.encode == "yes" and not tables:
         raise ValueError("--encode yes is for tables (CSV, TSV, Parquet): LETOR text holds numbers")
@@ -120,7 +123,7 @@ def blocks(
     n_features: int | None,
     kinds: dict[str, str] | None = None,
 ) -> Any:
-    """Rows for prediction, block after block; whole queries if they must be."""
+    """Rows for prediction, block by block; in whole queries if the model needs them."""
     table = kind(path, args.input_format) != "letor"
     if rows <= 0 or args.group or (table and (whole_queries or args.missing == "minimum")):
         yield read([path], args, names=names, n_features=n_features, label=False, kinds=kinds)
@@ -147,11 +150,13 @@ def labels(path: str, args: Namespace) -> RankingData:
     options = {**_letor_options(args), "zero_based": True, "sparse": True, "missing": "nan"}
     with source(path, args.quiet) as file:
         parts = iter_letor(file, n_features=MANY_FEATURES, whole_queries=False, **options)
-        return _judged(_grouped(_concatenated([without(block) for block in parts]), args), args)
+        rows = _concatenated([without(block) for block in parts])
+        mind_groups(rows, args, [path])
+        return _judged(_grouped(rows, args), args)
 
 
 def stored(path: str, args: Namespace) -> Iterator[RankingData]:
-    """Rows to be written again, in blocks where that can be without looking at all of them first."""
+    """Rows to convert, in blocks if the file can be read without looking at all of it first."""
     if (
         kind(path, args.input_format) == "letor"
         or args.missing == "minimum"
@@ -165,14 +170,14 @@ def stored(path: str, args: Namespace) -> Iterator[RankingData]:
 
 
 def table_cells(path: str, args: Namespace) -> dict[str, list[Any]]:
-    """All cells of a CSV, TSV or Parquet file by column, as text; a file of another name is CSV."""
+    """All cells of a CSV, TSV or Parquet file by column, as text; any other file name means CSV."""
     form = kind(path)
     with source(path, args.quiet) as file:
         return read_columns(file, DELIMITERS.get("csv" if form == "letor" else form))
 
 
 def write(parts: Iterable[RankingData], path: str, format: str | None, zero_based: bool = False) -> None:
-    """Write rows in the format that a path names."""
+    """Write rows in the given format, or by the name of the file."""
     form = kind(path, format)
     with target(path) as file:
         if form == "letor":
@@ -184,31 +189,35 @@ def write(parts: Iterable[RankingData], path: str, format: str | None, zero_base
 
 
 def _commented(data: RankingData) -> RankingData:
-    """Data whose comments name the documents, as LETOR text has it."""
+    """The data with document ids in the comments, as in LETOR text."""
     if data.documents is None or data.comments is not None:
         return data
     return replace(data, comments=np.array([f"docid = {d}" if d else "" for d in data.documents], dtype=object))
 
 
-def mind_groups(data: RankingData, args: Namespace) -> None:
-    """Say so if the sizes of queries lie beside data without query ids, as LightGBM has them."""
-    for path in args.data if data.qid is None else ():
+def mind_groups(data: RankingData, args: Namespace, paths: Iterable[str]) -> None:
+    """Warn if data without query ids has a file of query sizes next to it, as LightGBM uses them."""
+    for path in paths if data.qid is None and args.group is None else ():
         for beside in (f"{path}.query", f"{path}.group"):
             if os.path.isfile(beside):
-                warn(f"{path} has no query ids, but {beside} lies beside it: pass --group {beside}")
+                warn(f"{path} has no query ids, but there is a file {beside}: pass --group {beside}")
+                warnings.filterwarnings("ignore", message="no qid was given")  # the same warning
+                return
 
 
 def mind_width(path: str, args: Namespace, given: int, n: int) -> None:
-    """Say so if LETOR text stops before the last features of a model."""
+    """Warn if LETOR text lacks the last features of a model."""
     if given < n and kind(path, args.input_format) == "letor":
         first = given + (0 if args.zero_based else 1)
         last = n - (1 if args.zero_based else 0)
         missing = f"feature {last}" if first == last else f"features {first} to {last}"
-        warn(f"{path} has no value of {missing}, but the model was trained on {plural(n, 'feature')}: they count as 0")
+        warn(
+            f"{path} has no values for {missing}, but the model was trained on {plural(n, 'feature')}: they count as 0"
+        )
 
 
 def last_column(X: Any) -> int:
-    """The number of columns up to the last that has any value but 0."""
+    """The number of columns up to the last one with a nonzero value."""
     if isinstance(X, PlainTable):
         return X.shape[1]
     if sparse.issparse(X):
@@ -220,27 +229,27 @@ def last_column(X: Any) -> int:
 
 
 def complete(data: RankingData) -> RankingData:
-    """The data, if no value is missing."""
+    """The data; an error if values are missing."""
     if isinstance(data.X, PlainTable):
-        return data  # what is missing is encoded
+        return data  # missing values are encoded
     values = data.X.data if sparse.issparse(data.X) else data.X
     holes = np.isnan(values)
     if holes.any():
         raise ValueError(
             f"{int(holes.sum())} values of features are missing (NULL or empty): "
-            "--missing 0 or another number fills them in, --missing minimum takes the smallest of the query, and "
-            "tables are encoded with what is missing by --encode yes"
+            "--missing 0 or another number fills them in, --missing minimum uses the smallest value of the query, and "
+            "--encode yes encodes tables with missing values"
         )
     return data
 
 
 def doc_ids(data: RankingData, first: int = 1) -> np.ndarray:
-    """The document of each row, or its number where the data name none."""
+    """The document of each row, or the row number if the data have no document ids."""
     numbers = np.arange(first, first + len(data)).astype(str).astype(object)
     return numbers if data.doc_ids is None else np.where(data.doc_ids == "", numbers, data.doc_ids)
 
 
-# ---------------------------------------------------------------- inside
+# ---------------------------------------------------------------- helpers
 
 
 def _letor_options(args: Namespace) -> dict[str, Any]:
@@ -278,7 +287,7 @@ def _tables(
 
 
 def _named(data: RankingData, args: Namespace) -> RankingData:
-    """LETOR text with the names of its features, if they are given."""
+    """The data with the names of --feature-names, if given."""
     if args.feature_names is None:
         return data
     if len(args.feature_names) != data.X.shape[1]:
@@ -289,7 +298,7 @@ def _named(data: RankingData, args: Namespace) -> RankingData:
 
 
 def _judged(data: RankingData, args: Namespace) -> RankingData:
-    """The data with the labels of a file of judgments, NaN where it has none."""
+    """The data with labels from a file of judgments, NaN where it has none."""
     path = getattr(args, "judgments", None)
     if path is None:
         return data
@@ -306,11 +315,11 @@ def _judged(data: RankingData, args: Namespace) -> RankingData:
 
 
 def _grouped(data: RankingData, args: Namespace) -> RankingData:
-    """The data with queries of the sizes that a file of LightGBM gives."""
+    """The data with query ids from a file of query sizes (LightGBM)."""
     if args.group is None:
         return data
     if data.qid is not None:
-        raise ValueError("the data have query ids already: leave --group out")
+        raise ValueError("the data already have query ids: leave --group out")
     if args.missing == "minimum":
         raise ValueError("--missing minimum needs query ids in the data: it does not go with --group")
     with open(args.group, encoding="utf-8") as file:
@@ -318,9 +327,9 @@ def _grouped(data: RankingData, args: Namespace) -> RankingData:
     try:
         qid = qid_from_group([int(word) for word in words])
     except ValueError:
-        raise ValueError(f"{args.group} must hold the number of rows of each query, one a line") from None
+        raise ValueError(f"{args.group} must hold the number of rows of each query, one per line") from None
     if len(qid) != len(data):
-        raise ValueError(f"the sizes in {args.group} add up to {len(qid):,} rows, the data have {len(data):,}")
+        raise ValueError(f"the sizes in {args.group} add up to {len(qid):,} rows, but the data have {len(data):,}")
     return replace(data, qid=(qid + 1).astype(str).astype(object))
 
 
@@ -360,14 +369,14 @@ def _joined(parts: list[RankingData], paths: Sequence[str], args: Namespace) -> 
     first = parts[0]
     for part, path in zip(parts, paths, strict=True):
         if part.feature_names != first.feature_names:
-            raise ValueError(f"{path} has other columns of features than {paths[0]}")
+            raise ValueError(f"{path} has different feature columns from {paths[0]}")
         if (part.qid is None) != (first.qid is None):
-            raise ValueError(f"one of {paths[0]} and {path} has query ids, the other has not")
+            raise ValueError(f"one of {paths[0]} and {path} has query ids, but the other does not")
     seen: dict[Any, str] = {}
     for part, path in zip(parts, paths, strict=True):
         for query in [] if part.qid is None else np.unique(part.qid).tolist():
             if seen.setdefault(query, path) != path:
-                remark(args, f"query {query!r} is in {seen[query]} and in {path}: it is taken as one query")
+                remark(args, f"query {query!r} is in {seen[query]} and in {path}: both parts count as one query")
                 break
     width = max(part.X.shape[1] for part in parts)
     return _concatenated([replace(part, X=_widened(part.X, width)) for part in parts])

@@ -21,10 +21,10 @@ from ..metrics.functions import ndcg
 
 PICTURE = "demo-digits.png"
 METRICS = ["pairwise_accuracy", "ndcg@10", "average_precision", "reciprocal_rank"]
-TODAY = "bm25_title"  # the feature by which a simple search orders
+TODAY = "bm25_title"  # a simple search ranks by this feature
 WORDS = {  # feature names in plain words
-    "bm25_title": "words of the query in the title",
-    "bm25_body": "words of the query in the text",
+    "bm25_title": "query words in the title",
+    "bm25_body": "query words in the text",
     "title_overlap": "share of the query in the title",
     "embedding_cosine": "similar meaning",
     "click_rate": "clicked more often",
@@ -37,7 +37,7 @@ WORDS = {  # feature names in plain words
 
 @contextmanager
 def step(text: str) -> Iterator[None]:
-    """A line that says what is going on, and how long it took."""
+    """Print what is going on, and how long it took."""
     print(f"  {text} ...", end=" ", flush=True)
     start = time.perf_counter()
     yield
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def search() -> None:
-    """Documents of queries."""
+    """Rank the documents of queries."""
     print("1. Documents of a query, by RankRLS\n")
     with step("generating a search log"):
         data = make_search(600, mean_documents=25, random_state=0)
@@ -132,7 +132,7 @@ def _document(data: RankingData, rows: np.ndarray, i: int) -> str:
 
 
 def show_reasons(model: RankRLS, data: RankingData, rows: np.ndarray, a: int, b: int) -> None:
-    """What speaks for a document, and what against it."""
+    """Print what speaks for a document, and what against it."""
     why = model.explain(data.X[rows[a]], data.X[rows[b]])
     print(f"\n  why the first is above {chr(65 + b)}, which BM25 prefers")
     for j in np.argsort(-np.abs(why))[:4]:
@@ -146,7 +146,7 @@ def show_reasons(model: RankRLS, data: RankingData, rows: np.ndarray, a: int, b:
 
 
 def digits() -> None:
-    """Images of digits for an image: which show the same?"""
+    """Find images that show the same digit as a given image."""
     print("\n2. Images for an image, by ConditionalRankRLS\n")
     images, digit = load_digits(return_X_y=True)
     X, same = images / 16, lambda rows: (digit[rows][:, None] == digit[rows]).astype(float)
@@ -157,7 +157,7 @@ def digits() -> None:
         model.fit(X[train], same(train))
     print(f"    {model.n_edges_:,} pairs; chose alpha = {model.alpha_:.3g}\n")
     truth = same(new)
-    np.fill_diagonal(truth, np.nan)  # an image is not asked for itself
+    np.fill_diagonal(truth, np.nan)  # an image is not ranked for itself
     asked = ~np.isnan(truth)
     learned, plain = model.predict(X[new]), Gaussian(0.05)(X[new], X[new])
     print(f"  {'300 images that no model has seen':<36}{'learned':>10}{'similarity':>13}")
@@ -182,7 +182,7 @@ def _first(scores: np.ndarray, top: int) -> np.ndarray:
 
 
 def draw(X: np.ndarray, digit: np.ndarray, found: dict[str, np.ndarray]) -> None:
-    """For some images, those ranked first by similarity and by the model."""
+    """Draw some images with those ranked first by similarity and by the model."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

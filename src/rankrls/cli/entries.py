@@ -1,4 +1,4 @@
-"""What a report compares: models or score files, on the rows that have a label."""
+"""The entries of a report: models or score files, on the rows with a label."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class JudgedEntry:
-    """The rows with a label."""
+    """The rows with a label, and what is known about them."""
 
     rows: np.ndarray
     y: np.ndarray
@@ -42,9 +42,9 @@ class JudgedEntry:
 
 
 def entries_of(args: Namespace, paths: list[str], *, features: bool = True) -> tuple[list[Entry], JudgedEntry]:
-    """Models and scores on the rows that have a label; the data are read once for all models with the same columns.
+    """Models and score files on the rows with a label; the data are read once for all models with the same columns.
 
-    Labels and query ids are read as the first model remembers them. Scores alone need no features.
+    Labels and query ids are read as the first model remembers. Score files need no features.
     """
     _check(args, paths)
     models = {path: predict.load(path) if learning.is_model(path) else None for path in paths}
@@ -92,7 +92,7 @@ def _check(args: Namespace, paths: list[str]) -> None:
     if [args.data, *paths].count("-") > 1:
         raise ValueError("standard input (-) can be read only once")
     if args.data != "-" and learning.is_model(args.data):
-        raise ValueError(f"{args.data} is a model: the data come first, rankrls {args.command} DATA MODEL...")
+        raise ValueError(f"{args.data} is a model, but the data come first: rankrls {args.command} DATA MODEL...")
 
 
 def _predicted(path: str, model: BaseEstimator, data: RankingData, args: Namespace) -> np.ndarray:
@@ -104,6 +104,6 @@ def _predicted(path: str, model: BaseEstimator, data: RankingData, args: Namespa
 
 
 def _names(paths: list[str]) -> list[str]:
-    """The name of each file, with its folder only where names would clash."""
+    """The name of each file, with its folder only if names clash."""
     short = [PurePath(path).name.removesuffix(".rankrls") or path for path in paths]
     return [path if short.count(brief) > 1 else brief for path, brief in zip(paths, short, strict=True)]

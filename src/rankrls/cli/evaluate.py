@@ -24,7 +24,10 @@ def run(args: Namespace) -> None:
         relations.evaluate(args)
         return
     if args.data is None or not args.scores:
-        raise ValueError("rankrls evaluate DATA SCORES, or of relations --edges or --matrix and --settings 1,2,3,4")
+        raise ValueError(
+            "what should be judged? rankrls evaluate DATA SCORES; for relations, --edges or --matrix, and --settings "
+            "1,2,3,4"
+        )
     check_target(args.per_query)
     entries, judged = entries_of(args, args.scores, features=False)
     files = args.scores
@@ -51,7 +54,7 @@ def all_metrics(cutoffs: list[int]) -> list[str]:
 
 
 def values_of(name: str, y: np.ndarray, scores: np.ndarray, queries: Queries, args: Namespace) -> np.ndarray:
-    """(q,) a metric of each query as the options have it."""
+    """(q,) a metric of each query, with the options of the command line."""
     base = name.lower().partition("@")[0]
     options: dict[str, Any] = {}
     if base == "ndcg" and args.convention:
@@ -64,7 +67,7 @@ def values_of(name: str, y: np.ndarray, scores: np.ndarray, queries: Queries, ar
 
 
 def summary(values: list[np.ndarray], flips: int) -> dict[str, Any]:
-    """Mean and standard error of each model, and what is to be said of the difference of others from the first."""
+    """Mean and standard error of each model, and how the others differ from the first."""
     defined = ~np.isnan(values).any(axis=0)
     n, kept = int(defined.sum()), [v[defined] for v in values]
     found: dict[str, Any] = {
@@ -128,7 +131,7 @@ def p_value(value: float) -> str:
 
 
 def _write_values(path: str, values: dict[str, Any], queries: Queries, files: list[str]) -> None:
-    """A line per query, a column per metric and score file."""
+    """Write a line per query, with a column per metric and score file."""
     columns = {"qid": np.asarray(queries.labels, dtype=object)}
     for name, both in values.items():
         for path_of, column in zip(files, both, strict=True):

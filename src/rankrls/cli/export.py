@@ -24,7 +24,7 @@ def run(args: Namespace) -> None:
     if args.dtype and args.to != "onnx":
         raise ValueError(f"--dtype goes with --to onnx; {args.to} holds numbers as text")
     if args.to == "onnx" and args.output == "-" and sys.stdout.isatty():
-        raise ValueError("an ONNX model is not text for a terminal: give -o model.onnx")
+        raise ValueError("an ONNX model is not text for a terminal: pass -o model.onnx")
     content = _content(learning.load(args.model), args)
     with target(args.output) as file:
         file.write(content)

@@ -1,4 +1,4 @@
-"""Files that say what is known of documents: judgments, preferences and click logs, joined to rows of features."""
+"""Files with feedback on documents: judgments, preferences and click logs, joined to rows of features."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Preferences:
     exact: np.ndarray  # (p,) bool
 
     def kinds(self) -> list[tuple[np.ndarray, bool]]:
-        """The pairs with and without margins, and those that are demanded exactly: their numbers, and whether so."""
+        """Groups of pairs to add together, by number, each with whether it must hold exactly."""
         given = ~np.isnan(self.margins)
         parts = [(~self.exact & ~given, False), (~self.exact & given, False)]
         parts += [(self.exact & ~given, True), (self.exact & given, True)]
@@ -53,7 +53,9 @@ def read_preferences(path: str, data: RankingData, args: Namespace) -> Preferenc
     queries = ["1"] * len(data) if data.qid is None else [str(q) for q in data.qid]
     place = {key: i for i, key in enumerate(zip(queries, doc_ids(data).tolist(), strict=True))}
     if len(place) < len(data):
-        raise ValueError(f"the data have documents twice in a query, so {path} does not tell which rows are meant")
+        raise ValueError(
+            f"some documents occur twice in a query of the data, so it is not clear which rows {path} means"
+        )
     pairs = np.empty((p, 2), dtype=np.intp)
     for side, documents in enumerate(ends):
         for i, key in enumerate(zip(query or ["1"] * p, documents or (), strict=True)):
@@ -66,14 +68,16 @@ def read_preferences(path: str, data: RankingData, args: Namespace) -> Preferenc
 
 
 def _check_agreement(pairs: np.ndarray, margins: np.ndarray, ends: list[Any], path: str) -> None:
-    """No pair may say the opposite of another."""
+    """Raise an error if a pair contradicts another."""
     said: dict[tuple[int, int], int] = {}
     for p, (i, j) in enumerate(pairs.tolist()):
         if margins[p] <= 0:
             continue
         if (j, i) in said:
             first = f"pair {p + 1} prefers {ends[0][p]!r} to {ends[1][p]!r}"
-            raise ValueError(f"{path}: {first}, and pair {said[j, i] + 1} the opposite: leave one of them out, or both")
+            raise ValueError(
+                f"{path}: {first}, but pair {said[j, i] + 1} says the opposite: leave one of them out, or both"
+            )
         said[i, j] = p
 
 
@@ -89,7 +93,7 @@ def read_log(path: str, args: Namespace) -> ClickLog:
 
 
 def fit(model: BaseEstimator, data: RankingData, args: Namespace) -> tuple[Any, list[str], dict[str, Any]]:
-    """The model learned from labels, preferences or clicks; lines to say of them, and the same as a record."""
+    """The model fitted to labels, preferences or clicks; lines about them to print, and the same as a record."""
     if args.clicks:
         return _fit_clicks(model, data, args)
     if args.propensities is not None:
@@ -107,7 +111,7 @@ def fit(model: BaseEstimator, data: RankingData, args: Namespace) -> tuple[Any, 
         how = "added to the labels"
     else:
         if wanted.exact.all():
-            raise ValueError("every pair is demanded exactly, and there are no labels: nothing is left to learn from")
+            raise ValueError("every pair must hold exactly, and there are no labels: nothing is left to learn from")
         X = _before(model, data)
         soft = np.flatnonzero(~wanted.exact)
         margins = np.where(np.isnan(wanted.margins), 1.0, wanted.margins)[soft]
@@ -122,9 +126,11 @@ def fit(model: BaseEstimator, data: RankingData, args: Namespace) -> tuple[Any, 
 
 def _fit_clicks(model: BaseEstimator, data: RankingData, args: Namespace) -> tuple[Any, list[str], dict[str, Any]]:
     if args.pairs or args.judgments:
-        raise ValueError("--clicks does not go with --pairs or --qrels: clicks take the place of labels")
+        raise ValueError("--clicks does not go with --pairs or --qrels: clicks replace labels")
     if not isinstance(ranker_of(model), RankRLS):
         raise ValueError("--clicks goes with --method rankrls or sparse")
+    if args.propensities is not None and args.click_method not in ("propensities", "expected"):
+        raise ValueError("--propensities goes with --click-method propensities or expected")
     complete(data)
     log = read_log(args.clicks, args)
     ranker = ClickRanker(model, method=args.click_method, propensities=args.propensities)
@@ -135,7 +141,7 @@ def _fit_clicks(model: BaseEstimator, data: RankingData, args: Namespace) -> tup
     n = ranker.n_unmatched_
     lines = [f"clicks   {log}", *([f"left out {plural(n, 'row')} of the log without a row of data"] if n else [])]
     found = {"log": len(log), "clicks": float(log.clicks.sum()), "unmatched": n, "method": args.click_method}
-    for name, what in (("position_effects_", "effect"), ("propensities_", "chance to be looked at")):
+    for name, what in (("position_effects_", "effect"), ("propensities_", "chance of being looked at")):
         values = getattr(ranker, name, None)
         if values is not None:
             lines.append(f"position {what}: " + ", ".join(f"{value:.3g}" for value in values[:10]))
@@ -144,7 +150,7 @@ def _fit_clicks(model: BaseEstimator, data: RankingData, args: Namespace) -> tup
 
 
 def scored(model: BaseEstimator, data: RankingData, args: Namespace) -> RankingData:
-    """The rows that judgments of another file rate, where the method learns from no others."""
+    """The rows with a label from --qrels, if the method can only learn from those."""
     if not args.judgments or getattr(ranker_of(model), "_skips_unscored", False):
         return data
     return _only(data, ~np.isnan(data.y))
@@ -159,7 +165,7 @@ def _only(data: RankingData, keep: np.ndarray) -> RankingData:
 
 
 def _comparable(data: RankingData) -> bool:
-    """Whether some query has two different labels."""
+    """True if some query has two different labels."""
     known = ~np.isnan(data.y)
     qid = np.zeros(len(data)) if data.qid is None else data.qid
     seen: dict[Any, float] = {}
@@ -167,7 +173,7 @@ def _comparable(data: RankingData) -> bool:
 
 
 def _before(model: BaseEstimator, data: RankingData) -> Any:
-    """The rows after the steps before a ranker, which are fitted to them without labels."""
+    """The rows after the steps before the ranker, which are fitted to them without labels."""
     complete(data)
     learning.name_features(model, data)
     if model is ranker_of(model):
@@ -184,7 +190,7 @@ def _column(cells: dict[str, list[str]], names: Sequence[str], path: str, *, nee
 
 
 def _numbers(cells: dict[str, list[Any]], name: str, n: int, path: str) -> np.ndarray:
-    """(n,) a column of numbers, or of true and false; NaN where it is empty or not there."""
+    """(n,) a column of numbers, or of true and false; NaN where it is empty or missing."""
     values = np.full(n, np.nan)
     for i, cell in enumerate(cells.get(name, ())):
         text = "" if cell is None else str(cell).strip().lower()

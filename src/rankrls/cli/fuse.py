@@ -15,7 +15,7 @@ def run(args: Namespace) -> None:
     check_target(args.output)
     names = args.names or [Path(path).name.split(".")[0] for path in args.runs]
     if len(set(names)) < len(names) or len(names) != len(args.runs):
-        raise ValueError(f"every run needs a name of its own, got {', '.join(names)}: give --names a,b,c")
+        raise ValueError(f"every run needs its own name, got {', '.join(names)}: pass --names a,b,c")
     runs = Runs.of(dict(zip(names, args.runs, strict=True)))
     model = Fusion(normalise=args.normalise, scoring=args.scoring).fit(runs, Path(args.qrels))
     if args.output is not None:
@@ -35,6 +35,6 @@ def run(args: Namespace) -> None:
     parts = zip(model.names_, model.weights_, model.weight_errors_, strict=True)
     weights = table(["retriever", "weight", "±"], [[n, number(w, 3), number(e, 3)] for n, w, e in parts])
     ways = table(["ranking", args.scoring, "±"], [[r.name, number(r.score), number(r.error)] for r in model.table_])
-    counts = f"{model.n_judged_:,} documents judged, {model.n_unjudged_:,} not (taken as irrelevant)"
+    counts = f"{model.n_judged_:,} documents judged, {model.n_unjudged_:,} not (counted as irrelevant)"
     lines = [weights, ways, counts, *([engine] if engine else [])]
     say(args, record, "\n\n".join(lines), file=sys.stderr if args.output == "-" else sys.stdout)

@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
 from .. import export
 from ..checks import check_queries
 from ..datasets import RankingData
 from ..estimators.curve import curve_of
 from ..estimators.pipelines import ranker_of, scalers_of
+from ..tables import TableEncoder
 from . import cv, learning, memory, relations
 from .data import read
 from .text import say, table
 
-FEW = 20  # different labels that are counted one by one
+FEW = 20  # up to this many different labels are counted one by one
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -38,7 +40,7 @@ def run(args: Namespace) -> None:
 
 
 def described(model: BaseEstimator) -> dict[str, Any]:
-    """What there is to say of a model."""
+    """A description of a model."""
     ranker, curve = ranker_of(model), curve_of(model)
     counts = {
         name: int(getattr(ranker, f"n_{name}_")) for name in ("queries", "pairs") if hasattr(ranker, f"n_{name}_")
@@ -59,7 +61,7 @@ def described(model: BaseEstimator) -> dict[str, Any]:
 
 
 def in_a_line(record: dict[str, Any]) -> str:
-    """Class, scalers, and what a model has seen."""
+    """Class, scalers and training size in one line."""
     seen = "".join(f", {record[name]:,} {name} seen" for name in ("queries", "pairs") if name in record)
     return f"{' + '.join([*record['scalers'], record['class']])}, {record['features']} features{seen}"
 
@@ -73,23 +75,29 @@ def _model(model: BaseEstimator, args: Namespace) -> tuple[dict[str, Any], str]:
     ]
     if read_as := memory.in_words(model):
         lines.append(f"reads data with {read_as}")
+    encoder = next((step for step in scalers_of(model)[:1] if isinstance(step, TableEncoder)), None)
     try:
-        raw = export.linear(model)
+        raw = export.linear(model) if encoder is None else _of_encoded(model, encoder)
     except ValueError as error:
         record["weights"] = None
         points = "" if record["points"] is None else f"kernel model of {record['points']:,} points; "
-        lines.append(f"{points}no weights of features: {error}")
+        lines.append(f"{points}no feature weights: {error}")
     else:
         order = np.argsort(-np.abs(raw.weights), kind="stable")
         record["weights"] = {raw.names[j]: raw.weights[j] for j in order}
         rows = [[raw.names[j], f"{raw.weights[j]:+.6g}"] for j in order[: args.top]]
-        lines += ["", table(["feature", "weight"], rows)]
+        lines += ["", table(["feature" if encoder is None else "encoded column", "weight"], rows)]
         if len(order) > args.top:
             lines.append(f"... {len(order) - args.top} more; --top shows them")
     if curve is not None:
         scoring = ranker.scoring if isinstance(ranker.scoring, str) else "score"
         lines += ["", "held out", cv.text(curve, scoring)]
     return record, "\n".join(lines)
+
+
+def _of_encoded(model: Pipeline, encoder: TableEncoder) -> export.LinearModel:
+    """The weights of the encoded columns."""
+    return export.linear(model[1:], [str(name) for name in encoder.get_feature_names_out()])
 
 
 def _points(ranker: BaseEstimator) -> int | None:
@@ -109,7 +117,7 @@ def _brief(value: object) -> Any:
 
 
 def summarised(data: RankingData) -> dict[str, Any]:
-    """What there is to say of data."""
+    """A description of data."""
     queries = check_queries(data.qid, len(data))
     sizes, scored = queries.sizes, data.y[~np.isnan(data.y)]
     values, counts = np.unique(scored, return_counts=True)
@@ -133,7 +141,7 @@ def summarised(data: RankingData) -> dict[str, Any]:
 
 
 def _features(data: RankingData) -> dict[str, Any]:
-    """What is missing, and what is the same everywhere."""
+    """Which features have missing values, and which are constant."""
     names = np.array(data.feature_names or [f"f{j}" for j in range(1, data.X.shape[1] + 1)], dtype=object)
     if sparse.issparse(data.X):
         X = data.X.tocsc()
@@ -158,7 +166,7 @@ def _columns(X: sparse.csc_array) -> np.ndarray:
 
 
 def summary_lines(record: dict[str, Any]) -> list[list[str]]:
-    """Names and values for people."""
+    """Names and values to print."""
     quantiles = lambda values: "  ".join(f"{v:g}" for v in values)
     listed = lambda names: ", ".join(names[:10]) + (f" ... ({len(names)})" if len(names) > 10 else "")
     rows = [

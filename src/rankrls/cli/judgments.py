@@ -16,11 +16,13 @@ def run(args: Namespace) -> None:
     check_target(args.output)
     if _is_log(args):
         log = read_log(args.data, args)
-        judged, what = from_clicks(log, theta=args.propensities), f"{log}\n"
+        judged, what = from_clicks(log, theta=args.propensities, method=args.click_method), f"{log}\n"
     elif args.propensities is not None:
-        raise ValueError(f"--propensities is for click logs, and {args.data} has no column 'clicked'")
+        raise ValueError(f"--propensities is for click logs, but {args.data} has no column 'clicked'")
     else:
         judged, what = read_judgments(Path(args.data)), ""
+    if args.grades is not None:
+        judged = judged.graded(args.grades)
     as_csv = args.output == "-" or kind(args.output) == "csv"
     text = judged.to_csv() if as_csv else judged.to_qrels()
     with target(args.output) as file:

@@ -1,4 +1,4 @@
-"""From options to a fitted estimator, and what there is to say of one."""
+"""From options to a fitted estimator, and its description."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -24,11 +24,10 @@ from .. import bases, estimators, persistence
 from ..auto import AutoRanker
 from ..core.views import View
 from ..datasets import RankingData
-from ..estimators.hints import query_column
 from ..estimators.pipelines import learned, ranker_of
+from ..estimators.rows.hints import query_column
 from ..kernels import as_kernel
 from ..system.limits import limits
-from ..system.progress import working
 from ..system.warnings import warn
 from ..tables import PlainTable, TableEncoder
 from .data import complete
@@ -41,16 +40,16 @@ NAMES = [one.name for one in PARAMETERS]
 OF_KERNEL = ("gamma", "degree", "coef0")
 BASES = {"random": bases.RandomRows, "kmeans": bases.KMeansCentres, "cholesky": bases.PivotedCholesky}
 SPARSE_POINTS = 500  # --method sparse without --basis
-STREAMED = RankingData(np.empty((SPARSE_POINTS, 0)), np.empty(SPARSE_POINTS))  # rows nobody has looked at
+STREAMED = RankingData(np.empty((SPARSE_POINTS, 0)), np.empty(SPARSE_POINTS))  # stands for rows that are not in memory
 
 
-# ---------------------------------------------------------------- making
+# ---------------------------------------------------------------- making an estimator
 
 
 def make(args: Namespace, data: RankingData) -> Any:
-    """The estimator, not fitted, that the options describe, behind its scaler."""
+    """The unfitted estimator that the options describe, after its scaler."""
     if args.method == "conditional":
-        raise ValueError("relations have no curve over queries: rankrls evaluate --settings 1,2,3,4 judges them")
+        raise ValueError("relations have no curve over queries: judge them with rankrls evaluate --settings 1,2,3,4")
     name = METHODS[args.method]
     known_methods = {AutoRanker.__name__: AutoRanker, **{n: getattr(estimators, n) for n in estimators.__all__}}
     if name not in known_methods:
@@ -58,6 +57,7 @@ def make(args: Namespace, data: RankingData) -> Any:
     cls = known_methods[name]
     known = inspect.signature(cls).parameters
     given = {key: getattr(args, key) for key in NAMES if getattr(args, key) is not None}
+    encoder = _encoder(False if "relative" in known else given.pop("relative", False), data)
     if args.method == "sparse":
         given = {"kernel": "rbf", "basis": min(SPARSE_POINTS, len(data)), **given}
     for key in given:
@@ -74,14 +74,24 @@ def make(args: Namespace, data: RankingData) -> Any:
         shared = [given.get(key, known[key].default) for key in ("kernel", "basis")]
         given["views"] = _views(given["views"], shared, data)
     if not isinstance(given.get("positive", True), bool):
-        given["positive"] = _signs(given["positive"], data)
+        given["positive"] = _signs(given["positive"], data, encoder)
     if "scale" in known and args.scale != "auto":
         given["scale"] = None
     ranker = cls(**given, verbose=not args.quiet)
-    steps = [TableEncoder()] if isinstance(data.X, PlainTable) else []
-    scaler = _scaler(args.scale, sparse.issparse(data.X))
-    steps += [] if scaler is None else [scaler]
+    steps = [step for step in (encoder, _scaler(args.scale, sparse.issparse(data.X))) if step is not None]
     return make_pipeline(*steps, ranker) if steps else ranker
+
+
+def _encoder(relative: bool | str, data: RankingData) -> TableEncoder | None:
+    """The encoder of a table, if it needs one."""
+    if isinstance(data.X, PlainTable):
+        return TableEncoder(relative=relative)
+    if relative:
+        raise ValueError(
+            "--relative is for encoded tables in memory: pass --encode yes, or use --method auto, which uses ranks "
+            "within the query anyway"
+        )
+    return None
 
 
 def kernel(name: Any, options: dict[str, Any]) -> Any:
@@ -120,15 +130,15 @@ def _views(groups: list[list[str]], shared: list[Any], data: RankingData) -> lis
     return views
 
 
-def _signs(given: Any, data: RankingData) -> dict[Any, int]:
+def _signs(given: Any, data: RankingData, encoder: TableEncoder | None) -> dict[Any, int]:
     """Signs of weights by column: by name, or by number from 1 where columns have no names."""
     signs = given if isinstance(given, dict) else dict.fromkeys(given, 1)
     if data is STREAMED:
         return signs
-    if isinstance(data.X, PlainTable):
-        with warnings.catch_warnings(action="ignore"):  # what there is to say will be said when it is fitted
-            encoder = TableEncoder().fit(data.X, np.nan_to_num(data.y), data.qid)
-        names, columns = encoder.get_feature_names_out().tolist(), data.feature_names
+    if encoder is not None:
+        with warnings.catch_warnings(action="ignore"):  # warnings appear when the model is fitted
+            encoded = clone(encoder).fit(data.X, np.nan_to_num(data.y), data.qid)
+        names, columns = encoded.get_feature_names_out().tolist(), data.feature_names
     else:
         names = columns = data.feature_names or [str(j) for j in range(1, data.X.shape[1] + 1)]
     for name in signs:
@@ -141,7 +151,8 @@ def _signs(given: Any, data: RankingData) -> dict[Any, int]:
 def _scaler(name: str, is_sparse: bool) -> Any:
     if is_sparse and name not in ("auto", "none", "standard"):
         raise ValueError(
-            f"--scale {name} would fill sparse rows: use --scale standard, which keeps zeros, or no --sparse"
+            f"--scale {name} would make sparse rows dense: use --scale standard, which keeps zeros, or leave out "
+            "--sparse"
         )
     if name == "standard":
         return StandardScaler(with_mean=not is_sparse)
@@ -149,25 +160,24 @@ def _scaler(name: str, is_sparse: bool) -> Any:
 
 
 def fit(model: BaseEstimator, data: RankingData) -> Any:
-    """Learn from data; columns that have names leave them in the model."""
+    """Fit a model to data; it remembers the names of the columns."""
     complete(data)
     _mind(model, data)
     unscored = np.isnan(data.y)
     if unscored.any() and not getattr(ranker_of(model), "_skips_unscored", False):
         raise ValueError(
             f"{unscored.sum()} of {len(data)} rows have no label, the first is row {np.argmax(unscored) + 1}: "
-            "leave them out, or learn from them with --method co or transductive"
+            "remove them, or use --method co or transductive, which learn from them"
         )
     ranker = ranker_of(model)
-    with working("fitting", not ranker.verbose):
-        learned(model, data.X, data.y, data.qid)
+    learned(model, data.X, data.y, data.qid)
     ranker.verbose = False  # in the model file, too
     name_features(model, data)
     return model
 
 
 def name_features(model: BaseEstimator, data: RankingData) -> None:
-    """Columns that have names leave them in the model; an encoder has noted them itself."""
+    """Store the names of the columns in the model; an encoder has them already."""
     if data.feature_names is not None and not isinstance(data.X, PlainTable):
         names = np.array(data.feature_names, dtype=object)
         for step in [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]:
@@ -175,23 +185,27 @@ def name_features(model: BaseEstimator, data: RankingData) -> None:
 
 
 def _mind(model: BaseEstimator, data: RankingData) -> None:
-    """Say what looks like a mistake, or like hours of work."""
+    """Warn about what looks like a mistake, or like hours of work."""
     if isinstance(data.X, np.ndarray | PlainTable) and data.feature_names is not None:
         places = {name: j for j, name in enumerate(data.feature_names)}
         text = isinstance(data.X, PlainTable)
         column = lambda name: data.X[name] if text else data.X[:, places[name]]
         found = query_column(places, column, given=data.qid is not None)
         if found is not None and text and data.qid is None:
-            raise ValueError(f"column {found!r} looks like query ids: pass --qid {found}, or leave it out by --exclude")
+            raise ValueError(
+                f"column {found!r} looks like query ids: pass --qid {found}, or leave it out with --exclude"
+            )
         if found is not None:
             remedy = "" if data.qid is not None else f"pass --qid {found}, or "
-            warn(f"column {found!r} looks like query ids, but is used as a feature: {remedy}leave it out by --exclude")
+            warn(
+                f"column {found!r} looks like query ids, but is used as a feature: {remedy}leave it out with --exclude"
+            )
     ranker = ranker_of(model)
     whole = getattr(ranker, "kernel", None) is not None and getattr(ranker, "basis", 1) is None
     if whole and isinstance(ranker, estimators.RankRLS) and len(data) > limits.kernel_rows:
         warn(
-            f"a kernel model of all {len(data):,} rows takes long, by the cube of their number: "
-            "--basis 500 learns from 500 points of them, often as well"
+            f"a kernel model of all {len(data):,} rows takes long, as time grows with the cube of their number: "
+            "--basis 500 uses 500 points, which is often as good"
         )
 
 
@@ -199,7 +213,7 @@ def _mind(model: BaseEstimator, data: RankingData) -> None:
 
 
 def save(model: BaseEstimator, path: str) -> None:
-    """Write a model; - and devices get the bytes as they are."""
+    """Write a model to a file, to standard output (-) or to a device."""
     if not is_stream(path):
         persistence.save(model, path)
         return
@@ -224,18 +238,18 @@ def load(path: str) -> Any:
 
 
 def is_model(path: str) -> bool:
-    """Whether a file is a model."""
+    """True if a file is a model."""
     if path == "-":
         return False
     with open(path, "rb") as file:
         return file.read(len(persistence.MAGIC)) == persistence.MAGIC
 
 
-# ---------------------------------------------------------------- telling
+# ---------------------------------------------------------------- describing
 
 
 def chosen(model: BaseEstimator) -> dict[str, Any]:
-    """The values that a fit settled on."""
+    """The values that a fit chose."""
     ranker, found = ranker_of(model), {}
     for name in ("alpha", "nu", "fidelity", "n_basis", "tied_pairs"):
         value = getattr(ranker, f"{name}_", None)
@@ -261,7 +275,7 @@ def described(data: RankingData) -> str:
 
 @contextmanager
 def stopwatch() -> Iterator[list[float]]:
-    """Seconds, once it is over."""
+    """A list that gets the elapsed seconds at the end of the block."""
     seconds: list[float] = []
     start = time.perf_counter()
     yield seconds
@@ -269,5 +283,5 @@ def stopwatch() -> Iterator[list[float]]:
 
 
 def out(path: str) -> Any:
-    """Where to talk if the result itself goes to a path: not into it."""
+    """Where to print messages if the result goes to a path: standard error if that is standard output."""
     return sys.stderr if path == "-" else sys.stdout

@@ -1,7 +1,7 @@
 """Pieces of one self-contained HTML page: no scripts, no network, and all text from the data escaped.
 
-A piece is `Html`; anything else put into one is text, which is escaped and shortened. The Content-Security-Policy
-forbids the page to load or run anything, so whatever might slip through does nothing.
+A piece is `Html`; anything else is text, which is escaped and shortened. The Content-Security-Policy forbids the page
+to load or run anything, so whatever might slip through does nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+import math
 import warnings
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,11 @@ td small.better { color: var(--blue); font-weight: 600; }
 td small.worse { color: var(--red); font-weight: 600; }
 tr.marked td { background: #fff4e8; }
 .verdict { font-size: 1.1rem; }
+.tiles { display: flex; flex-wrap: wrap; gap: 0.8rem; margin: 0 0 0.8rem; }
+.tiles > div { border: 1px solid var(--line); border-radius: 6px; padding: 0.5rem 0.9rem; min-width: 8rem; }
+.tiles strong { display: block; font-size: 1.6rem; font-variant-numeric: tabular-nums; line-height: 1.3; }
+.tiles small { color: var(--soft); font-size: 0.85rem; overflow-wrap: anywhere; }
+.tiles .best { border-color: var(--blue); box-shadow: inset 0 3px 0 var(--blue); }
 .warnings { margin: 0.6rem 0 0; padding: 0.6rem 0.8rem 0.6rem 1.8rem; background: #fff4e8; border-radius: 6px; }
 .warnings li { overflow-wrap: anywhere; }
 meter.bar { width: 5rem; height: 0.7rem; border: 0; background: none; vertical-align: middle; }
@@ -64,13 +70,17 @@ details { border-top: 1px solid var(--line); padding: 0.4rem 0; }
 summary { cursor: pointer; font-weight: 600; padding: 0.3rem 0; overflow-wrap: anywhere; }
 .sides { display: flex; flex-wrap: wrap; gap: 0 2rem; }
 .sides > * { flex: 1 1 20rem; min-width: 0; }
-@media (max-width: 30rem) { main { padding: 0.5rem; } section { padding: 0.8rem; } }
+.sides table { width: 100%; }
+@media (max-width: 30rem) {
+  main { padding: 0.5rem; } section { padding: 0.8rem; }
+  th, td { padding-right: 0.45rem; } .named th:first-child, .named td:first-child { min-width: 5rem; }
+}
 @media print { body { background: #fff; } section { border: 0; break-inside: avoid; } nav { display: none; } }
 """
 
 
 class Html(str):
-    """Text that is HTML already."""
+    """Text that already is HTML."""
 
     __slots__ = ()
 
@@ -100,6 +110,31 @@ def join(*pieces: Any) -> Html:
     return Html("\n".join(map(text, pieces)))
 
 
+def short(value: float) -> str:
+    """A number with four digits, as people write it.
+
+    Examples
+    --------
+    >>> short(65290.0), short(0.02633), short(153.0), short(1.5e9)
+    ('65,290', '0.02633', '153', '1.5e+09')
+    """
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
+
+
+def alike(values: Sequence[float]) -> list[str]:
+    """The numbers of a column, all with the same number of decimals.
+
+    Examples
+    --------
+    >>> alike([0.02633, -0.9256, 0.0])
+    ['0.0263', '-0.9256', '0.0000']
+    """
+    largest = max((abs(value) for value in values), default=0.0)
+    if not 1e-4 <= largest < 1e7:
+        return [f"{value:.4g}" for value in values]
+    return [f"{value:,.{max(0, 3 - math.floor(math.log10(largest)))}f}" for value in values]
+
+
 def name(value: object) -> Html:
     """A user's name in running text, isolated from the direction of the text around it."""
     return tag("bdi", value)
@@ -122,7 +157,7 @@ def table(
 
 
 def figure(drawn: Figure, caption: str) -> Html:
-    """A matplotlib figure as a picture in the page."""
+    """A matplotlib figure as an image in the page."""
     import matplotlib
 
     file = io.BytesIO()

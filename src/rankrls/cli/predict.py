@@ -17,7 +17,7 @@ from ..estimators.pipelines import needs_queries, predicted, quietly, ranker_of,
 from ..system.progress import Progress
 from ..tables import TableEncoder
 from . import learning, relations
-from .data import DELIMITERS, blocks, complete, doc_ids, kind, last_column, mind_width
+from .data import DELIMITERS, blocks, complete, doc_ids, kind, last_column, mind_groups, mind_width
 from .memory import recalled
 from .tables import write_csv, write_parquet
 from .text import check_target, plural, remark, say, target
@@ -32,7 +32,7 @@ class Scored:
     qid: np.ndarray  # (m,) of text
     docid: np.ndarray  # (m,)
     scores: np.ndarray  # (m,)
-    sure: dict[str, np.ndarray] = field(default_factory=dict)  # further columns: how sure they are
+    sure: dict[str, np.ndarray] = field(default_factory=dict)  # more columns: how sure the scores are
 
 
 def run(args: Namespace) -> None:
@@ -49,7 +49,7 @@ def run(args: Namespace) -> None:
     usual = "csv" if args.std or args.interval is not None else "scores"
     args.format = args.format or {"csv": "csv", "tsv": "tsv", "parquet": "parquet"}.get(kind(args.output), usual)
     if usual == "csv" and args.format in ("scores", "trec"):
-        raise ValueError(f"--std and --interval are columns of a table, and --format {args.format} holds scores alone")
+        raise ValueError(f"--std and --interval are columns of a table, but --format {args.format} only holds scores")
     tally = {"rows": 0, "skipped": 0}
     with learning.stopwatch() as seconds, target(args.output) as file:
         parts = _scored(model, args, tally)
@@ -64,7 +64,7 @@ def run(args: Namespace) -> None:
     if tally["skipped"] and args.rows > 0:
         remark(
             args,
-            f"left out {plural(tally['skipped'], 'unreadable line')}, without a score",
+            f"left out {plural(tally['skipped'], 'unreadable line')}, which got no score",
         )
     if args.output != "-":
         record = {"scores": args.output, "format": args.format, **tally, "seconds": round(seconds[0], 3)}
@@ -79,6 +79,8 @@ def _scored(model: BaseEstimator, args: Namespace, tally: dict[str, int]) -> Ite
     whole = needs_queries(model) or args.format == "trec" or args.interval is not None
     rows = min(args.rows, _rows_at_a_time(model))
     for block in blocks(args.data, args, rows, whole_queries=whole, names=names, n_features=n, kinds=kinds_of(model)):
+        if not tally["rows"] and (whole or args.format != "scores"):
+            mind_groups(block, args, [args.data])
         scores = scores_of(model, block, args.data)
         qid = np.full(len(block), "1", dtype=object) if block.qid is None else block.qid
         yield Scored(qid, doc_ids(block, tally["rows"] + 1), scores, _sure(model, block, args))
@@ -91,12 +93,12 @@ def _scored(model: BaseEstimator, args: Namespace, tally: dict[str, int]) -> Ite
 
 
 def _sure(model: BaseEstimator, data: RankingData, args: Namespace) -> dict[str, np.ndarray]:
-    """Standard deviations of scores, and the best and the worst rank a row may well have."""
+    """Standard deviations of scores, and intervals of ranks."""
     if not args.std and args.interval is None:
         return {}
     ranker, X = ranker_of(model), scaled(model, data.X, data.qid)
     if not hasattr(ranker, "rank_interval"):
-        raise ValueError(f"a {type(ranker).__name__} does not tell how sure it is: --std and --interval need RankRLS")
+        raise ValueError(f"a {type(ranker).__name__} cannot say how sure it is: --std and --interval need RankRLS")
     with quietly(model):
         found = {"std": ranker.predict(X, return_std=True)[1]} if args.std else {}
         if args.interval is not None:
@@ -109,7 +111,9 @@ def load(path: str) -> Any:
     """A model that scores rows."""
     model = learning.load(path)
     if isinstance(ranker_of(model), ConditionalRankRLS):
-        raise ValueError(f"{path} ranks objects given objects, which these files cannot hold: use it from Python")
+        raise ValueError(
+            f"{path} is a model of relations between objects, which these files cannot hold: use it from Python"
+        )
     return model
 
 
@@ -120,7 +124,7 @@ def features(model: BaseEstimator) -> tuple[Any, int]:
 
 
 def kinds_of(model: BaseEstimator) -> dict[str, str] | None:
-    """What the columns of a table hold that a model encodes; None if it takes numbers."""
+    """The kinds of the columns that a model encodes; None if it takes numbers."""
     first = [*scalers_of(model), ranker_of(model)][0]
     return first.kinds_ if isinstance(first, TableEncoder) else None
 
@@ -129,14 +133,14 @@ def scores_of(model: BaseEstimator, data: RankingData, path: str) -> np.ndarray:
     """(m,) the score of each row, a bounded number of kernel values at a time."""
     _, n = features(model)
     if data.X.shape[1] != n:
-        raise ValueError(f"{path} has {plural(data.X.shape[1], 'feature')}, the model was trained on {n:,}")
+        raise ValueError(f"{path} has {plural(data.X.shape[1], 'feature')}, but the model was trained on {n:,}")
     complete(data)
     step = len(data) if needs_queries(model) else _rows_at_a_time(model)
     qid = lambda rows: None if data.qid is None else data.qid[rows]
     parts = [slice(i, i + step) for i in range(0, max(1, len(data)), max(1, step))]
     scores = np.concatenate([predicted(model, data.X[rows], qid(rows)) for rows in parts])
     if scores.ndim > 1:
-        raise ValueError(f"the model has {scores.shape[1]} targets: these formats hold one score per row")
+        raise ValueError(f"the model has {scores.shape[1]} targets, but these formats hold one score per row")
     return scores
 
 

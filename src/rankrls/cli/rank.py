@@ -30,7 +30,7 @@ def run(args: Namespace) -> None:
 
 
 def _ranking(model: BaseEstimator, args: Namespace) -> Any:
-    """A frame with the best for each object asked for."""
+    """A frame with the best matches for each requested object."""
     candidates = relation_data.objects(args.target_features, args)
     if args.features is None:
         known = model.source_ids_ if model.condition == "source" else model.target_ids_
@@ -53,7 +53,7 @@ def _ranking(model: BaseEstimator, args: Namespace) -> Any:
 
 
 def of_its_kind(label: str, known: np.ndarray) -> Any:
-    """An id from the command line as the model has it: numbers stay numbers."""
+    """An id from the command line with the type it has in the model: numbers stay numbers."""
     for item in known.tolist():
         if str(item) == label:
             return item

@@ -1,4 +1,4 @@
-"""rankrls report for a relation: how well it predicts what is new, a heat map, and named lists of the best."""
+"""rankrls report for a relation: how well it predicts new objects, a heat map, and lists of the best."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from . import page, relation_data, relations
 from .page import Html, join, name, section, tag
 from .text import say, target
 
-MOST_DRAWN = 40  # objects at each side of a heat map
-LISTS = 6  # conditioning objects whose best are shown
+MOST_DRAWN = 40  # objects on each side of a heat map
+LISTS = 6  # conditioning objects whose best matches are shown
 
 
 def report(model: ConditionalRankRLS, args: Namespace) -> None:
@@ -31,8 +31,7 @@ def report(model: ConditionalRankRLS, args: Namespace) -> None:
         args.matrix = args.data if args.edges is None else None
     evaluation = None
     if args.edges is not None or args.matrix is not None:
-        _remember(args, getattr(model, "edge_columns_", {}))
-        evaluation = relations.evaluation(model, relation_data.relation(args), args)
+        evaluation = relations.evaluation(model, relations.data_for(model, args), args)
     text = _page(model, evaluation, args)
     with target(args.output) as file:
         file.write(text)
@@ -41,13 +40,6 @@ def report(model: ConditionalRankRLS, args: Namespace) -> None:
         found = None if evaluation is None else {str(k): v for k, v in evaluation.means().items()}
         record = {"report": args.output, "bytes": len(text), **size, "settings": found}
         say(args, record, f"wrote {args.output} ({len(text) / 1000:,.0f} kB): {relations.described(size)}")
-
-
-def _remember(args: Namespace, columns: dict[str, str]) -> None:
-    """Use the column names from training where the command gives none."""
-    for option in ("source", "target", "y", "date"):
-        if getattr(args, option) is None:
-            setattr(args, option, columns.get(option))
 
 
 def _page(model: ConditionalRankRLS, evaluation: Any, args: Namespace) -> bytes:
@@ -69,11 +61,11 @@ def _page(model: ConditionalRankRLS, evaluation: Any, args: Namespace) -> bytes:
 # ---------------------------------------------------------------- words
 
 NEW = {
-    1: "pairs not seen, of objects that are known",
-    2: "objects to rank for that are new",
-    3: "objects to be ranked that are new",
+    1: "new pairs of known objects",
+    2: "new objects to rank for",
+    3: "new objects to be ranked",
     4: "both ends new",
-    "time": "what came after the training data",
+    "time": "later than the training data",
 }
 
 
@@ -81,7 +73,11 @@ def _verdict(model: ConditionalRankRLS, evaluation: Any) -> Html:
     """The main figure in a sentence."""
     size = relations.described(relations.sizes(model))
     if evaluation is None:
-        return tag("p", f"Learned from {size}. Pass the data to see how good it is at what is new.", class_="verdict")
+        return tag(
+            "p",
+            f"Learned from {size}. Pass the data to see how well it predicts new pairs and objects.",
+            class_="verdict",
+        )
     means, errors = evaluation.means(), evaluation.errors()
     lines = []
     for setting, found in means.items():
@@ -89,7 +85,7 @@ def _verdict(model: ConditionalRankRLS, evaluation: Any) -> Html:
         error = errors[setting][metric]
         chance = _against_chance(metric, found[metric], error)
         lines.append(tag("li", f"{NEW[setting]}: {metric} {found[metric]:.3f} ± {error:.3f}{chance}"))
-    intro = page.long(f"Learned from {size}. Models with these parameters, fitted without what they are judged on:")
+    intro = page.long(f"Learned from {size}. Models with these parameters, judged on held-out data:")
     intro = tag("p", intro)
     return tag("div", intro, tag("ul", *lines), class_="verdict")
 
@@ -123,9 +119,11 @@ def _settings(evaluation: Any) -> Html | None:
 
 
 def _rated(model: ConditionalRankRLS, top: int) -> Html:
+    if not model.rating().any():
+        return tag("p", "Averaged over all others, no object is better than another.")
     head, rows = relations.lists(model, top)
-    legend = "The mean of the relation to all objects, zero on average"
-    legend += "; its standard error counts what ratings do not explain as noise." if len(head) > 2 else "."
+    legend = "The mean relation to all objects, centred at zero"
+    legend += "; its standard error treats what ratings do not explain as noise." if len(head) > 2 else "."
     numbered = [[str(i + 1), *row] for i, row in enumerate(rows)]
     return join(
         page.table(["", *head], numbered, numbers=range(2, 1 + len(head))), tag("p", page.long(legend), class_="soft")
@@ -133,10 +131,11 @@ def _rated(model: ConditionalRankRLS, top: int) -> Html:
 
 
 def _lists(model: ConditionalRankRLS, top: int) -> Html:
-    """The best for some conditioning objects."""
+    """The best matches of some conditioning objects."""
     source = model.condition == "source"
     ids = model.source_ids_ if source else model.target_ids_
-    alike = model._one_domain and model.pairwise == "sum"  # everybody has the same list
+    products = getattr(model, "pairwise_", {"kronecker": 1.0})["kronecker"]  # older models do not have it
+    alike = model._one_domain and not products  # everybody has the same list
     if len(ids) == 0 or not top or alike:
         return Html("")
     if model._one_domain:
@@ -183,12 +182,14 @@ def _card(model: ConditionalRankRLS, args: Namespace) -> Html:
     ]
     curve = curve_of(model)
     if curve is not None:
-        rows.append(["held out", f"{model.scoring} {curve.score:.4f}; the best of {len(curve.values)}, so too good"])
-    rows.append(["use", "scores order objects for one object; across these they mean little with --loss ranking"])
+        rows.append(
+            ["held out", f"{model.scoring} {curve.score:.4f}; the best of {len(curve.values)}, so slightly optimistic"]
+        )
+    rows.append(["use", "scores rank objects for one object; between objects they mean little with --loss ranking"])
     return page.table([], rows)
 
 
-# ---------------------------------------------------------------- pictures
+# ---------------------------------------------------------------- plots
 
 
 def _pictures(model: ConditionalRankRLS) -> Html:
@@ -196,12 +197,12 @@ def _pictures(model: ConditionalRankRLS) -> Html:
     if curve_of(model) is not None:
         figure = page.blank()
         HoldOutDisplay.from_estimator(model, ax=figure.subplots())
-        drawn.append(page.figure(figure, "held-out score over alpha in training"))
+        drawn.append(page.figure(figure, "held-out score against alpha in training"))
     return join(tag("div", _heat_map(model), class_="full"), tag("div", *drawn, class_="figures"))
 
 
 def _heat_map(model: ConditionalRankRLS) -> Html:
-    """Scores among the objects with the most edges, rated best first, beside what is known of them."""
+    """Scores between the objects with the most edges, best rated first, next to the known values."""
     from matplotlib.figure import Figure
 
     rows, columns = _drawn(model)
@@ -219,11 +220,11 @@ def _heat_map(model: ConditionalRankRLS) -> Html:
     display = RelationDisplay.from_predictions({"model": scores}, truth, ax=figure.subplots(1, panels))
     _name_axes(display, names)
     which = "" if len(rows) == len(model.source_ids_) and len(columns) == len(model.target_ids_) else " some of"
-    return page.figure(figure, f"scores between{which} the objects, best rated first; grey is not known")
+    return page.figure(figure, f"scores between{which} the objects, best rated first; grey is unknown")
 
 
 def _drawn(model: ConditionalRankRLS) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers of both ends: those with the most known edges, in the order of their mean score."""
+    """The objects of both ends with the most known edges, by number, in the order of their mean score."""
     known, scores = getattr(model, "Y_fit_", None), model.predict()
     found = []
     for axis in (0, 1):
@@ -236,7 +237,7 @@ def _drawn(model: ConditionalRankRLS) -> tuple[np.ndarray, np.ndarray]:
                 count += np.bincount(known.tocoo().coords[1 - axis], minlength=n)
         most = np.argsort(-count, kind="stable")[:MOST_DRAWN]
         mean = scores.mean(axis=1 - axis)
-        sign = 1 if axis == 1 and model.relation_ == "reciprocal" else -1  # the strong come first at both ends
+        sign = 1 if axis == 1 and model.relation_ == "reciprocal" else -1  # the strongest come first at both ends
         found.append(most[np.argsort(sign * mean[most], kind="stable")])
     return (found[0], found[0]) if model._one_domain else (found[0], found[1])
 

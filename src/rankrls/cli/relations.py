@@ -6,13 +6,15 @@ from argparse import Namespace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from ..estimators import ConditionalRankRLS
 from ..estimators.curve import curve_of
-from ..system.progress import working
+from ..system.progress import reporting
 from ..system.types import Matrix
 from . import learning, relation_data
+from .data import DELIMITERS, kind
+from .memory import in_words, recalled, remember_edges
 from .options.relations import PARAMETERS
 from .relation_data import RelationFiles, is_similarity
 from .tables import write_csv, write_parquet
@@ -27,8 +29,8 @@ SHARED = (
     "scoring",
     "cv",
     "random_state",
-)  # of the other estimators too
-FEW = 10  # rows of a list that is printed
+)  # parameters that other estimators have too
+FEW = 10  # rows of a printed list
 
 
 def is_relation(model: BaseEstimator) -> bool:
@@ -39,7 +41,9 @@ def load(path: str) -> ConditionalRankRLS:
     """A model of a relation."""
     model = learning.load(path)
     if not is_relation(model):
-        raise ValueError(f"{path} is a {type(model).__name__}, which scores rows of queries, not relations")
+        raise ValueError(
+            f"{path} is a {type(model).__name__}, which scores rows of queries; this command needs a model of relations"
+        )
     return model
 
 
@@ -58,8 +62,8 @@ def make(args: Namespace, known: RelationFiles) -> ConditionalRankRLS:
             given[name] = learning.kernel(given.get(name), of_kernel)
     if given.get("kernel") == "precomputed" and known.Z is not None and "target_kernel" not in given:
         given["target_kernel"] = "linear"
-    if known.X is None and known.Z is None:
-        given.setdefault("pairwise", "sum")
+    if known.Z is None and relation_data.is_difference(args.y):
+        given.setdefault("relation", "reciprocal")
     if isinstance(given.get("basis"), tuple):
         method, size = given["basis"]
         given["basis"] = learning.BASES[method](size)
@@ -70,22 +74,22 @@ def make(args: Namespace, known: RelationFiles) -> ConditionalRankRLS:
 
 
 def fit(model: ConditionalRankRLS, known: RelationFiles) -> ConditionalRankRLS:
-    with working("fitting", not model.verbose):
-        if known.listed:
-            model.fit_edges(known.X, known.edges, Z=known.Z, **known.columns)
-        else:
-            model.fit(known.X, known.Y, known.Z)
+    if known.listed:
+        model.fit_edges(known.X, known.edges, Z=known.Z, **known.columns)
+    else:
+        model.fit(known.X, known.Y, known.Z)
     model.verbose = False
     return model
 
 
 def train(args: Namespace) -> None:
     if args.data:
-        raise ValueError(f"--method conditional reads --edges or --matrix, not rows of queries such as {args.data[0]}")
+        raise ValueError(f"--method conditional reads --edges or --matrix, not rows of queries ({args.data[0]})")
     with learning.stopwatch() as reading:
         known = relation_data.relation(args)
     with learning.stopwatch() as fitting:
         model = fit(make(args, known), known)
+    remember_edges(model, args)
     learning.save(model, args.output)
     curve, size = curve_of(model), sizes(model)
     record = {
@@ -99,7 +103,7 @@ def train(args: Namespace) -> None:
         "held_out": None if curve is None else curve.score,
         "seconds": {"reading": round(reading[0], 3), "fitting": round(fitting[0], 3)},
     }
-    held = "nothing, since alpha was given"
+    held = "nothing: alpha was given"
     if curve is not None:
         held = f"{model.scoring} {curve.score:.4f}, best of {len(curve.values)} values of {curve.over}"
     lines = [
@@ -112,7 +116,7 @@ def train(args: Namespace) -> None:
 
 
 def sizes(model: ConditionalRankRLS) -> dict[str, Any]:
-    """How much a model has seen."""
+    """The size of a model's training data."""
     both_ways = hasattr(model, "edge_columns_") and model.relation_ is not None
     size = {"edges": int(model.n_edges_) // (2 if both_ways else 1), "objects": len(model.source_ids_)}
     if not model._one_domain:
@@ -126,7 +130,7 @@ def described(size: dict[str, Any]) -> str:
 
 
 def settled(model: ConditionalRankRLS) -> str:
-    """What a fit settled on, in words."""
+    """What a fit chose, in words."""
     words = [learning.settled(learning.chosen(model)), model.relation_ or "no symmetry", f"solved by {model.solver_}"]
     if hasattr(model, "home_advantage_"):
         words.append(f"home advantage {model.home_advantage_:.3g}")
@@ -137,7 +141,8 @@ def settled(model: ConditionalRankRLS) -> str:
 
 
 def predict(model: ConditionalRankRLS, args: Namespace) -> None:
-    """Scores of the edges in a table, or without one a table of all scores by name."""
+    """Write the scores of the edges in a table, or without one a table of all scores by name."""
+    args = recalled(args, model)
     X, Z = (relation_data.objects(path, args) for path in (args.features, args.target_features))
     path = args.data or args.edges
     if path is None:
@@ -145,7 +150,7 @@ def predict(model: ConditionalRankRLS, args: Namespace) -> None:
     else:
         relation_data.check_edges(path, args.model)
         edges = relation_data.read_table(path, args)
-        columns = relation_data.edge_columns(edges, args, getattr(model, "edge_columns_", None))
+        columns = relation_data.columns_to_score(edges, args, getattr(model, "edge_columns_", {}))
         frame = edge_scores(model, edges, X, Z, columns)
     write(frame, args)
 
@@ -155,7 +160,7 @@ def edge_scores(model: ConditionalRankRLS, edges: Any, X: Matrix, Z: Matrix, col
     ends = {"source": columns["source"], "target": columns["target"]}
     home = columns.get("home") if hasattr(model, "home_advantage_") else None
     found = model.predict_edges(X, edges, Z, **ends, home=home)
-    if not hasattr(found, "iloc"):  # objects without ids of their own
+    if not hasattr(found, "iloc"):  # objects without ids
         labels = {"condition": edges[ends["source"]].to_numpy(), "id": edges[ends["target"]].to_numpy()}
         found = relation_data.pandas().DataFrame({**labels, "score": found})
     if hasattr(model, "probability_scale_"):
@@ -174,17 +179,17 @@ def _all_scores(model: ConditionalRankRLS, X: Any, Z: Any) -> Any:
 
 def write(frame: Any, args: Namespace) -> None:
     """A frame as CSV or Parquet, or its scores only."""
-    form = args.format or "csv"
+    form = args.format or {"tsv": "tsv", "parquet": "parquet"}.get(kind(args.output), "csv")
     columns = {str(name): frame[name].to_numpy() for name in frame.columns}
     with target(args.output) as file:
         if form == "parquet":
             write_parquet([columns], file)
         elif form == "scores" and "score" in columns:
             file.write("".join(f"{score!r}\n" for score in columns["score"].tolist()).encode())
-        elif form == "csv":
-            write_csv([columns], file)
+        elif form in DELIMITERS:
+            write_csv([columns], file, DELIMITERS[form])
         else:
-            raise ValueError(f"--format {form} is for scores of rows: relations are written as csv or parquet")
+            raise ValueError(f"--format {form} is for scores of rows: write relations as csv or parquet")
     if args.output != "-":
         record = {"scores": args.output, "format": form, "rows": len(frame)}
         say(args, record, f"wrote {len(frame):,} rows to {args.output}")
@@ -196,28 +201,37 @@ def write(frame: Any, args: Namespace) -> None:
 def evaluation(model: ConditionalRankRLS, known: RelationFiles, args: Namespace) -> Any:
     """Held-out scores in each setting."""
     options = {"settings": args.settings, "n_splits": args.folds}
-    with working("judging", args.quiet):
+    if hasattr(model, "X_fit_") and args.features is None:
+        model = clone(model).set_params(encoder=None)  # the objects it keeps are already encoded
+    with reporting(not args.quiet, "judging"):
         if known.listed:
             return model.evaluate(known.X, known.edges, known.Z, **known.columns, **options)
         return model.evaluate(known.X, known.Y, known.Z, **options)
 
 
+def data_for(model: ConditionalRankRLS | None, args: Namespace) -> RelationFiles:
+    """The relation to judge a model on, read in the way the model remembers."""
+    if model is None:
+        return relation_data.relation(args)
+    return relation_data.relation(recalled(args, model), model)
+
+
 def evaluate(args: Namespace) -> None:
-    """How good models with these parameters, or with those of a model file, are at what is new."""
-    known = relation_data.relation(args)
-    model = load(args.data) if args.data else make(args, known)
-    found = evaluation(model, known, args)
+    """Judge models with these parameters, or with those of a model file, on held-out data."""
+    model = load(args.data) if args.data else None
+    known = data_for(model, args)
+    found = evaluation(make(args, known) if model is None else model, known, args)
     record = {"settings": {str(s): {"mean": found.means()[s], "error": found.errors()[s]} for s in found}}
     say(args, record, f"{found}\n{LEGEND}")
 
 
 LEGEND = (
-    "setting 1: an edge is new, 2: its conditioning object, 3: the object that is ranked, 4: both, time: what came "
-    "next;\nmeans over folds ± standard errors"
+    "what is new in setting 1: the edge, 2: its conditioning object, 3: the ranked object, 4: both, time: later "
+    "edges;\nmeans over folds ± standard errors"
 )
 
 
-# ---------------------------------------------------------------- looking
+# ---------------------------------------------------------------- inspecting
 
 
 def lists(model: ConditionalRankRLS, top: int) -> tuple[list[str], list[list[str]]]:
@@ -230,7 +244,7 @@ def lists(model: ConditionalRankRLS, top: int) -> tuple[list[str], list[list[str
 
 
 def inspect(model: ConditionalRankRLS, args: Namespace) -> tuple[dict[str, Any], str]:
-    """What there is to say of a model of a relation."""
+    """A description of a model of a relation."""
     curve, size = curve_of(model), sizes(model)
     plain = (bool, int, float, str, list)
     record = {
@@ -239,6 +253,7 @@ def inspect(model: ConditionalRankRLS, args: Namespace) -> tuple[dict[str, Any],
         "relation": model.relation_,
         "chosen": learning.chosen(model),
         "columns": getattr(model, "edge_columns_", None),
+        "reading": getattr(model, "reading_", None),
         "ids": [str(label) for label in model.source_ids_[:FEW]],
         "parameters": {
             k: v if v is None or isinstance(v, plain) else repr(v) for k, v in model.get_params(False).items()
@@ -251,8 +266,10 @@ def inspect(model: ConditionalRankRLS, args: Namespace) -> tuple[dict[str, Any],
     lines = [
         f"{type(model).__name__}, {described(size)}",
         f"settled on {settled(model)}",
-        f"objects are called {named}, ...",
+        f"ids of objects: {named}, ...",
     ]
+    if read_as := in_words(model):
+        lines.append(f"reads data with {read_as}")
     if hasattr(model, "edge_columns_"):
         lines.append("columns of edges: " + ", ".join(f"{k} = {v}" for k, v in model.edge_columns_.items()))
     lines += ["", "mean relation to all others" if model._one_domain else "mean score over all", table(head, rows)]

@@ -31,7 +31,7 @@ from .worst import worst_queries
 
 MOST_MODELS = 10
 MOST_WORST, MOST_PLACES = 50, 100
-PLACES = range(1, 11)  # of the curves
+PLACES = range(1, 11)  # cutoffs of the curves
 
 
 def run(args: Namespace) -> None:
@@ -41,7 +41,7 @@ def run(args: Namespace) -> None:
             relation_report.report(model, args)
             return
     if args.data is None:
-        raise ValueError("the data come first: rankrls report DATA MODEL...")
+        raise ValueError("which data? They come first: rankrls report DATA MODEL...")
     _check(args)
     entries, judged = entries_of(args, args.models)
     main = get_metric(args.by).name
@@ -51,7 +51,9 @@ def run(args: Namespace) -> None:
         for metric in dict.fromkeys([*wanted, *curves["ndcg"], *curves["precision"]]):
             entry.values[metric] = values_of(metric, judged.y, entry.scores, judged.queries, args)
     if all(np.isnan(entry.values[main]).all() for entry in entries):
-        raise ValueError(f"no query of {args.data} defines {main}: choose another metric, --by pairwise_accuracy")
+        raise ValueError(
+            f"{main} is not defined for any query of {args.data}: choose another metric, e.g. --by pairwise_accuracy"
+        )
     with working("testing", args.quiet):
         found = {metric: _compared([entry.values[metric] for entry in entries], args.flips) for metric in wanted}
     text = _page(args, entries, judged, main, found, curves)
@@ -82,7 +84,7 @@ def _check(args: Namespace) -> None:
 
 
 def _compared(values: list[np.ndarray], flips: int) -> list[dict[str, Any]]:
-    """The mean and standard error of each model and, for all but the first, the difference from the first."""
+    """The mean and standard error of each model, and the differences of the others from the first."""
     return [summary(values[:1], flips)] + [summary([values[0], other], flips) for other in values[1:]]
 
 
@@ -133,13 +135,13 @@ def _comparison(entries: list[Entry], found: dict[str, list[dict[str, Any]]]) ->
             [metric, *(_cell(one, best, larger_is_better(metric)) for one in models), f"{models[0]['queries']:,}"]
         )
     head = ["metric", *(entry.name for entry in entries), "queries"]
-    legend = "Mean over the queries that define a metric ± its standard error over them; the best in bold."
+    legend = "Mean over the queries where a metric is defined ± its standard error; the best in bold."
     if len(entries) > 1:
         n = (len(entries) - 1) * len(found)
         legend += (
-            f" Below: the difference from {entries[0].name}, and p of a paired randomisation test over queries; "
-            f"▲ better and ▼ worse where p < {SIGNIFICANT}. p is not corrected for the {n} comparisons made, of which "
-            f"about {n * SIGNIFICANT:.1f} would be marked by chance alone."
+            f" Below: the difference from {entries[0].name}, and p from a paired randomisation test over queries; "
+            f"▲ better and ▼ worse where p < {SIGNIFICANT}. p is not corrected for the {n} comparisons, of which about "
+            f"{n * SIGNIFICANT:.1f} would be marked by chance alone."
         )
     numbers = range(1, len(head))
     return join(page.table(head, rows, numbers=numbers), Html(f'<p class="soft">{page.long(legend)}</p>'))
@@ -160,7 +162,7 @@ def _cell(one: dict[str, Any], best: float | None, larger: bool) -> Html:
     return join(value, tag("small", f"{mark}{one['difference']:+.4f}, p {equals(p_value(one['p']))}", class_=kind))
 
 
-# ---------------------------------------------------------------- pictures
+# ---------------------------------------------------------------- plots
 
 
 def _pictures(entries: list[Entry], main: str, found: list[dict[str, Any]], curves: dict[str, list[str]]) -> Html:
@@ -173,7 +175,7 @@ def _pictures(entries: list[Entry], main: str, found: list[dict[str, Any]], curv
             errors = {of: standard_error(v) for of, v in defined.items()}
             figure = page.blank()
             MetricAtKDisplay(np.array(PLACES), means, errors, metric=base).plot(ax=figure.subplots())
-            drawn.append(page.figure(figure, f"{base} of the first k places"))
+            drawn.append(page.figure(figure, f"{base} at cutoff k"))
     sign = 1 if larger_is_better(main) else -1
     for entry, one in zip(entries[1:], found[1:], strict=True):
         d, names = sign * (entry.values[main] - entries[0].values[main]), (entries[0].name, entry.name)
@@ -191,16 +193,16 @@ def _model_pictures(entry: Entry) -> Html:
         figure = page.blank()
         linear = names if hasattr(ranker_of(model), "coef_") else {}
         PursuitPathDisplay.from_estimator(model, **linear, ax=figure.subplots())
-        drawn.append(page.figure(figure, "training error and held-out score over the number of basis functions"))
+        drawn.append(page.figure(figure, "training error and held-out score against the number of basis functions"))
     elif curve_of(model) is not None:
         figure = page.blank()
         HoldOutDisplay.from_estimator(model, ax=figure.subplots())
-        drawn.append(page.figure(figure, "held-out score over alpha in training"))
+        drawn.append(page.figure(figure, "held-out score against alpha in training"))
     ranker = ranker_of(model)
     if getattr(ranker, "statistics_", None) is not None and np.ndim(getattr(ranker, "coef_", 0)) == 1:
         figure = page.blank()
         CoefficientPathDisplay.from_estimator(model, **names, top=7, ax=figure.subplots())
-        drawn.append(page.figure(figure, "weights of the (scaled) features over alpha"))
+        drawn.append(page.figure(figure, "weights of the (scaled) features against alpha"))
     return tag("div", *drawn, class_="figures") if drawn else Html("")
 
 
@@ -216,12 +218,12 @@ def _card(entry: Entry, main: str, folded: bool) -> Html:
         rows.append(["size, SHA-256", f"{os.path.getsize(entry.path):,} bytes, {digest[:16]}…"])
     here = f"{main} {number(np.nanmean(values))} ± {number(standard_error(values))} on the data of this report"
     if entry.model is None:
-        rows += [["what", "scores from a file: nothing is known of the model behind them"], ["quality", here]]
+        rows += [["what", "scores from a file: nothing is known about the model"], ["quality", here]]
         return _folded(entry.name, folded, page.table([], rows))
     record, ranker = described(entry.model), ranker_of(entry.model)
     rows += [
         ["what", in_a_line(record)],
-        ["settled on", learning.settled(record["chosen"]) or "nothing was to be chosen"],
+        ["settled on", learning.settled(record["chosen"]) or "there was nothing to choose"],
         ["parameters", page.long(", ".join(f"{key}={value!r}" for key, value in record["parameters"].items()))],
         ["quality", here],
     ]
@@ -229,9 +231,9 @@ def _card(entry: Entry, main: str, folded: bool) -> Html:
     if curve is not None:
         error = "" if curve.errors is None else f" ± {number(curve.errors[curve.chosen])}"
         held = f"{scoring_name(ranker)} {curve.score:.4f}{error}, held out in training"
-        rows.append(["", f"{held}; the best of {len(curve.values)}, so slightly too good"])
+        rows.append(["", f"{held}; the best of {len(curve.values)}, so slightly optimistic"])
     if not getattr(ranker, "regression", 0):
-        rows.append(["use", "scores order the rows of one query; across queries they mean nothing"])
+        rows.append(["use", "scores rank the rows of one query; between queries they mean nothing"])
     return _folded(entry.name, folded, page.table([], rows), _model_pictures(entry))
 
 

@@ -14,7 +14,7 @@ from .text import plural, remark, source
 
 
 def labelled(data: RankingData, args: Namespace) -> np.ndarray:
-    """(m,) whether a row has a label to judge by."""
+    """(m,) whether a row has a label."""
     judged = ~np.isnan(data.y)
     if not judged.any():
         raise ValueError(f"none of the {len(data)} rows of {args.data} has a label")
@@ -41,11 +41,11 @@ def read_scores(path: str, data: RankingData, args: Namespace) -> np.ndarray:
     except ValueError:
         i = next(i for i, words in enumerate(lines) if len(words) != 1 or not _is_number(words[0]))
         raise ValueError(
-            f"{path}, score {i + 1}: {' '.join(lines[i])[:60]!r} is not one number per line, nor a TREC run of lines "
+            f"{path}, score {i + 1}: {' '.join(lines[i])[:60]!r} is neither a single number nor a line of a TREC run, "
             "'qid Q0 docid rank score tag'"
         ) from None
     if len(scores) != len(data):
-        raise ValueError(f"{path} has {len(scores)} scores, {args.data} has {len(data)} rows")
+        raise ValueError(f"{path} has {len(scores)} scores, but {args.data} has {len(data)} rows")
     if np.isnan(scores).any():
         raise ValueError(f"{path}, score {int(np.argmax(np.isnan(scores))) + 1} is nan")
     return scores
@@ -60,7 +60,7 @@ def _of_run(path: str, lines: list[list[str]], data: RankingData, args: Namespac
 
 
 def _of_table(path: str, form: str, data: RankingData, args: Namespace) -> np.ndarray:
-    """Scores of a table as predict writes it; without a column of documents they are those of the rows in order."""
+    """Scores from a table such as predict writes; without a column of documents, in the order of the rows."""
     with source(path, args.quiet) as file:
         columns = read_columns(file, DELIMITERS.get(form))
     if "score" not in columns:
@@ -73,17 +73,19 @@ def _of_table(path: str, form: str, data: RankingData, args: Namespace) -> np.nd
     if len(scores) == len(data) and in_order:
         return scores
     if "docid" not in columns:
-        raise ValueError(f"{path} has {len(scores)} scores, {args.data} has {len(data)} rows")
+        raise ValueError(f"{path} has {len(scores)} scores, but {args.data} has {len(data)} rows")
     queries = columns.get("qid", ["1"] * len(scores))
     return _by_document(path, list(zip(queries, columns["docid"], scores.tolist(), strict=True)), data, args)
 
 
 def _by_document(path: str, found: list[tuple[str, str, float]], data: RankingData, args: Namespace) -> np.ndarray:
-    """Scores by query and document; documents without one come last."""
+    """Scores by query and document; documents without a score come last."""
     queries = ["1"] * len(data) if data.qid is None else [str(query) for query in data.qid]
     place = {key: i for i, key in enumerate(zip(queries, doc_ids(data).tolist(), strict=True))}
     if len(place) < len(data):
-        raise ValueError(f"{args.data} has documents twice in a query, so {path} does not tell whose score is whose")
+        raise ValueError(
+            f"some documents occur twice in a query of {args.data}, so it is not clear whose scores {path} has"
+        )
     scores = np.full(len(data), np.nan)
     for line, (query, document, score) in enumerate(found, start=1):
         if (query, document) not in place:
@@ -91,7 +93,7 @@ def _by_document(path: str, found: list[tuple[str, str, float]], data: RankingDa
         scores[place[query, document]] = score
     absent = np.isnan(scores)
     if absent.any():
-        remark(args, f"{path} leaves out {int(absent.sum()):,} of {len(data):,} documents, which count as last")
+        remark(args, f"{path} has no score for {int(absent.sum()):,} of {len(data):,} documents, which are ranked last")
         scores[absent] = np.nanmin(scores) - 1
     return scores
 

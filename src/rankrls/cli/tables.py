@@ -6,11 +6,13 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from scipy import sparse
 
+from ..blocks.open_tables import is_numeric
 from ..checks import is_query_name
 from ..datasets import RankingData
 from ..system.files import lines, name_of, opened
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 10_000
 LABELS, QIDS, DOCIDS, COMMENT = ("label", "y"), ("qid",), ("docid", "doc_id"), "comment"
-INDEX = "__index_level_"  # what pandas calls an index without a name: the numbers of rows
+INDEX = "__index_level_"  # the name pandas gives to an unnamed index, which holds row numbers
 MISSING = {"", "null", "na", "none", "nan"}
 
 
@@ -40,7 +42,7 @@ class TableColumns:
     features: list[str] | None = None
     exclude: Sequence[str] = ()
     needs_label: bool = True
-    needs_queries: bool = True  # a missing query or document column is an error if it was named
+    needs_queries: bool = True  # a query or document column that was named must exist
     anything: bool = False  # features may hold text, dates and missing values
     mix: dict[str, float] | None = None  # several columns of labels, and their weights
 
@@ -74,7 +76,7 @@ class Layout:
         qid = find(columns.qid, QIDS, columns.needs_queries)
         docid, comment = find(columns.docid, DOCIDS, columns.needs_queries), find(None, (COMMENT,))
         if label is None and columns.needs_label:
-            raise ValueError(f"{file} has no column 'label' or 'y': name it by --label; it has {listed(names)}")
+            raise ValueError(f"{file} has no column 'label' or 'y': name it with --label; it has {listed(names)}")
         features = columns.features
         if features is None:
             left = {label, *mixed, qid, docid, comment, *(_known(name, names, file) for name in columns.exclude)}
@@ -145,7 +147,7 @@ def read_csv(file: BinaryIO, columns: TableColumns, delimiter: str = ",", skip: 
 
 
 class _Cells:
-    """Cells of a block of lines."""
+    """The cells of a block of lines."""
 
     def __init__(self, name: str, names: list[str], layout: Layout, skip: bool):
         self.name, self.names, self.layout, self.skip = name, names, layout, skip
@@ -201,15 +203,18 @@ def read_parquet(file: BinaryIO, columns: TableColumns) -> Iterator[RankingData]
                 yield layout.data(*_of_batch(batch, name_of(file)), batch.num_rows, 0, written=False)
 
 
-def parquet_columns(path: str) -> tuple[list[str], set[str]]:
-    """The columns of a Parquet file or folder, and those that do not hold numbers."""
-    _pyarrow(path)  # or say how to get it
-    import pyarrow.dataset
-
-    schema = pyarrow.dataset.dataset(path, format="parquet").schema
-    number = lambda kind: pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind)
-    names = [name for name in schema.names if not name.startswith(INDEX)]
-    return names, {field.name for field in schema if not number(field.type)}
+def needs_encoding(files: Sequence[Path], schema: Any, names: Sequence[str]) -> bool:
+    """True if some columns of Parquet files hold something other than numbers, or are known to have gaps."""
+    if not all(is_numeric(schema.field(name).type) for name in names):
+        return True
+    parquet = _pyarrow(str(files[0])).parquet
+    for file in files:
+        metadata = parquet.ParquetFile(file).metadata
+        groups = [metadata.row_group(g) for g in range(metadata.num_row_groups)]
+        for column in (group.column(c) for group in groups for c in range(group.num_columns)):
+            if column.path_in_schema in names and column.statistics and column.statistics.null_count:
+                return True
+    return False
 
 
 def read_columns(file: BinaryIO, delimiter: str | None) -> dict[str, list[Any]]:
@@ -256,7 +261,7 @@ def _pyarrow(file: str) -> Any:
     try:
         import pyarrow.parquet
     except ImportError:
-        raise ImportError(f"{file} is Parquet, which pyarrow reads and writes: pip install 'rankrls[arrow]'") from None
+        raise ImportError(f"{file} is Parquet, which needs pyarrow: pip install 'rankrls[arrow]'") from None
     return pyarrow
 
 

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 
+from ..blocks.open_tables import pandas_index, parquet_table
+from ..blocks.sources import LabelColumns, TableSource, parquet_files
 from ..estimators.curve import Curve, curve_of
 from ..estimators.pipelines import learned, ranker_of, scalers_of
 from ..tables import TableEncoder
 from . import feedback, learning, relations
-from .data import kind, mind_groups, read_to_learn
+from .data import kind, read_to_learn
 from .memory import remember
-from .tables import LABELS, QIDS, parquet_columns
+from .tables import Layout, TableColumns, needs_encoding
 from .text import check_target, plural, say
 
-NOT_STREAMED = (
-    *("columns", "exclude", "docid", "group", "feature_names", "sparse", "skip_bad_lines"),
-    *("judgments", "pairs", "clicks", "mix"),
-)
+NOT_STREAMED = ("group", "feature_names", "sparse", "skip_bad_lines", "judgments", "pairs", "clicks", "mix")
+OF_TABLES = ("columns", "exclude", "docid")
 
 
-CLICKED = "held out nothing: clicks tell who was clicked, not who should be; rankrls evaluate judges by labels"
+CLICKED = "held out nothing: clicks say what was clicked, not what should be; rankrls evaluate judges by labels"
 
 
 def run(args: Namespace) -> None:
@@ -40,7 +41,7 @@ def run(args: Namespace) -> None:
     if args.stream:
         model, size, seconds = _streamed(args)
     elif args.checkpoint:
-        raise ValueError("--checkpoint goes with --stream: rows that are in memory are soon read again")
+        raise ValueError("--checkpoint needs --stream: rows in memory are quickly read again")
     else:
         model, size, seconds, lines_of, told = _in_memory(args)
     remember(model, args)
@@ -72,7 +73,7 @@ def run(args: Namespace) -> None:
 
 
 def _encoded(model: BaseEstimator) -> list[str]:
-    """What became of the columns of a table, in a line."""
+    """How the columns of a table were encoded, in one line."""
     first = scalers_of(model)[0] if scalers_of(model) else None
     if not isinstance(first, TableEncoder):
         return []
@@ -84,21 +85,20 @@ def _encoded(model: BaseEstimator) -> list[str]:
 
 
 def _held_out(ranker: BaseEstimator, curve: Curve | None) -> str:
-    """What hold-out said, in a line."""
+    """The held-out score in one line."""
     if hasattr(ranker, "leaderboard_"):
         n = len(ranker.leaderboard_)
         return f"held out {ranker.scoring_} {ranker.cv_score_:.4f} ± {ranker.cv_error_:.4f}, {n} candidates stacked"
     if curve is not None:
         return f"held out {ranker.scoring} {curve.score:.4f}, best of {len(curve.values)} values of {curve.over}"
-    hint = "; --alphas with one value tells how good it is" if hasattr(ranker, "alphas") else ""
-    return f"held out nothing, since nothing was to be chosen{hint}"
+    hint = "; pass --alphas with one value to see how good it is" if hasattr(ranker, "alphas") else ""
+    return f"held out nothing: there was nothing to choose{hint}"
 
 
 def _in_memory(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float], list[str], dict[str, Any]]:
-    """A model, the size of the data, the time it took, and what there is to say of preferences and clicks."""
+    """A model, the size of the data, the time it took, and lines and records about preferences and clicks."""
     with learning.stopwatch() as reading:
         data = read_to_learn(args)
-    mind_groups(data, args)
     with learning.stopwatch() as fitting:
         model, lines, told = feedback.fit(learning.make(args, data), data, args)
     queries = int(ranker_of(model).n_queries_) or (
@@ -109,40 +109,45 @@ def _in_memory(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float], 
 
 
 def _streamed(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
-    """The same from rows in blocks, which need not fit in memory."""
+    """The same for rows that are read in blocks and need not fit in memory."""
     if len(args.data) > 1 or args.data[0] == "-":
-        raise ValueError("--stream reads one file or folder, as often as it needs to: put several into a folder")
-    encoder = _encoder(args)
-    for name in NOT_STREAMED:
-        if getattr(args, name) and not (encoder and name in ("columns", "exclude", "docid")):
-            name = {"judgments": "qrels"}.get(name, name)
-            raise ValueError(f"--{name.replace('_', '-')} does not go with --stream: convert the file before")
+        raise ValueError("--stream reads one file or folder, several times: put several files into a folder")
     if args.method not in ("rankrls", "sparse") or args.scale not in ("auto", "none"):
         raise ValueError("--stream is for --method rankrls or sparse with --scale auto or none: others need all rows")
+    is_table = os.path.isdir(args.data[0]) or kind(args.data[0], args.input_format) == "parquet"
+    for name in (*NOT_STREAMED, *(() if is_table else OF_TABLES)):
+        if getattr(args, name):
+            name = {"judgments": "qrels"}.get(name, name)
+            raise ValueError(f"--{name.replace('_', '-')} does not go with --stream: convert the file first")
+    if args.encode == "yes" and not is_table:
+        raise ValueError("--encode yes with --stream is for Parquet files and folders")
     model = ranker = learning.make(args, learning.STREAMED)
     with learning.stopwatch() as fitting:
+        rows, labels, encoder = _parquet(args) if is_table else (args.data[0], (args.label, args.qid), None)
         if encoder is None:
-            model.fit(args.data[0], y=args.label, qid=args.qid, checkpoint=args.checkpoint)
+            model.fit(rows, *labels, checkpoint=args.checkpoint)
         else:
-            model = learned(make_pipeline(encoder, ranker), args.data[0], args.label, args.qid)
+            model = learned(make_pipeline(encoder, ranker), rows, *labels)
     ranker.verbose = False
     features = ranker.n_features_in_ if encoder is None else len(encoder.kinds_)
     size = {"rows": ranker.statistics_.n_rows, "queries": ranker.n_queries_, "features": features}
     return model, size, {"fitting": fitting[0]}
 
 
-def _encoder(args: Namespace) -> TableEncoder | None:
-    """For a Parquet file or folder in which some columns of features are not numbers, or if it is asked for."""
-    path = args.data[0]
-    if args.encode == "no" or not (os.path.isdir(path) or kind(path, args.input_format) == "parquet"):
-        if args.encode == "yes":
-            raise ValueError("--encode yes with --stream is for Parquet files and folders")
-        return None
-    names, others = parquet_columns(path)
-    left = {args.label, args.qid, args.docid, *LABELS, *QIDS, *(args.exclude or ())}
-    columns = args.columns or [name for name in names if name not in left]
-    if args.encode == "auto" and not others.intersection(columns):
-        return None
+def _parquet(args: Namespace) -> tuple[Any, tuple[str | None, str | None], TableEncoder | None]:
+    """Rows of a Parquet file or folder, the columns of labels and queries, and an encoder if features need one."""
+    path = Path(args.data[0])
+    files = parquet_files(path)
+    if not files:
+        raise ValueError(f"{path} is not a Parquet file")
+    table = parquet_table(files, str(path))
+    names = [name for name in table.schema.names if name not in pandas_index(table.schema)]
+    columns = TableColumns(args.label, args.qid, args.docid, args.columns, args.exclude or ())
+    layout = Layout.of(names, columns, str(path))
+    labels = layout.label, layout.qid
+    if args.encode == "no" or (args.encode == "auto" and not needs_encoding(files, table.schema, layout.features)):
+        wanted = [*layout.features, *(name for name in labels if name is not None)]
+        return TableSource(table.only(wanted), LabelColumns(*labels)), labels, None
     if args.checkpoint:
-        raise ValueError("--checkpoint does not go with columns that have to be encoded: convert the file before")
-    return TableEncoder(columns=columns)
+        raise ValueError("--checkpoint does not go with columns that must be encoded: convert the file first")
+    return path, labels, TableEncoder(columns=layout.features)

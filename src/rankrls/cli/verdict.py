@@ -1,4 +1,4 @@
-"""What a reader of the report wants to know first: which model is better, what is suspicious, which features matter."""
+"""The summary of a report: which model is better, what is suspicious, which features matter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..auto import AutoRanker
 from ..core.queries import Queries
+from ..estimators import RankingPursuit
 from ..estimators.curve import curve_of
 from ..estimators.pipelines import ranker_of, scaled, scalers_of
 from ..metrics import get_metric
@@ -18,13 +20,14 @@ from .entries import Entry, JudgedEntry
 from .evaluate import p_value
 from .page import Html, join, name, tag
 from .text import number, plural
-from .worst import linear_model
+from .worst import linear_model, reasons_for
 
 SIGNIFICANT = 0.05
-CONSTANT = 1e-9  # spread within queries, in units of the values, of a column that is constant there up to rounding
-SAMPLE = 20_000  # rows from which the size of a contribution is estimated
+CONSTANT = 1e-9  # a column is constant within queries if its spread is less than this share of its values
+SAMPLE = 20_000  # rows used to estimate the size of contributions
 TOP_FEATURES = 12
-UNSCALED = 100.0  # ratio of the largest to the smallest spread from which on columns should be scaled
+PAIRS = 60  # pairs of rows used to estimate the contributions of a nonlinear model
+UNSCALED = 100.0  # columns should be scaled if their spreads differ by more than this factor
 
 
 def larger_is_better(metric: str) -> bool:
@@ -37,14 +40,32 @@ def equals(p: str) -> str:
 
 
 def verdict(entries: Sequence[Entry], judged: JudgedEntry, main: str, found: list[dict[str, Any]]) -> Html:
-    """The main metric in words, and what should be looked into before anybody relies on it."""
+    """The main metric in words, and warnings that should be looked into first."""
     first = entries[0].name
     lines = [_against(entry.name, first, main, one) for entry, one in zip(entries[1:], found[1:], strict=True)]
     if not lines:
         mean, error = found[0]["mean"][0], found[0]["standard_error"][0]
         lines = [tag("p", name(first), f" reaches {main} {number(mean)} ± {number(error)}.", class_="verdict")]
     notes = [tag("li", name(entry.name), f": {note}") for entry in entries for note in warnings_of(entry, judged)]
-    return join(*lines, tag("ul", *notes, class_="warnings") if notes else Html(""))
+    return join(_tiles(entries, main, found), *lines, tag("ul", *notes, class_="warnings") if notes else Html(""))
+
+
+def _tiles(entries: Sequence[Entry], main: str, found: list[dict[str, Any]]) -> Html:
+    """The main metric of each model, large."""
+    means = [one["mean"][-1] for one in found]
+    known = [mean for mean in means if mean is not None]
+    best = (max if larger_is_better(main) else min)(known) if len(known) > 1 else None
+    drawn = [
+        tag(
+            "div",
+            tag("small", name(entry.name)),
+            tag("strong", number(mean, 3)),
+            tag("small", f"{main} ± {number(one['standard_error'][-1], 3)}"),
+            class_="best" if mean is not None and mean == best else None,
+        )
+        for entry, one, mean in zip(entries, found, means, strict=True)
+    ]
+    return tag("div", *drawn, class_="tiles")
 
 
 def _against(other: str, first: str, main: str, one: dict[str, Any]) -> Html:
@@ -58,7 +79,7 @@ def _against(other: str, first: str, main: str, one: dict[str, Any]) -> Html:
 
 
 def warnings_of(entry: Entry, judged: JudgedEntry) -> list[str]:
-    """What looks wrong with a model: alpha at an end of its grid, columns of very different scale, nothing learned."""
+    """What looks wrong: alpha at an end of its grid, columns of very different scales, nothing learned."""
     if entry.model is None:
         return []
     found, curve, ranker = [], curve_of(entry.model), ranker_of(entry.model)
@@ -71,15 +92,22 @@ def warnings_of(entry: Entry, judged: JudgedEntry) -> list[str]:
             )
         if curve.errors is not None and np.ptp(curve.scores) < 1e-3 and abs(curve.score - 0.5) < 0.02:
             found.append("held-out scores stay at 0.5 for every alpha: nothing was learned")
-    if getattr(ranker, "scale", None) is None and not scalers_of(entry.model):
+    if _sees_scales(ranker) and not scalers_of(entry.model):
         features = FeatureSummary.of(entry, judged)
         spread = features.deviation[features.deviation > CONSTANT * features.size]
         if len(spread) and spread.max() > UNSCALED * spread.min():
             found.append(
-                f"columns differ in scale by a factor of {spread.max() / spread.min():,.0f} and the penalty sees it: "
-                "train with --scale auto"
+                f"columns differ in scale by a factor of {spread.max() / spread.min():,.0f}, which the penalty "
+                "depends on: train with --scale auto"
             )
     return found
+
+
+def _sees_scales(ranker: Any) -> bool:
+    """True if a model depends on the scale of columns; AutoRanker and the selection of features do not."""
+    if isinstance(ranker, RankingPursuit):
+        return ranker.kernel not in (None, "linear")
+    return not isinstance(ranker, AutoRanker) and getattr(ranker, "scale", None) is None
 
 
 # ---------------------------------------------------------------- features
@@ -96,7 +124,7 @@ class FeatureSummary:
 
     @classmethod
     def of(cls, entry: Entry, judged: JudgedEntry) -> FeatureSummary:
-        """Spread from whole queries of up to `SAMPLE` rows, weights of zero where the model is not linear."""
+        """Spreads from whole queries of up to `SAMPLE` rows; weights are zero if the model is not linear."""
         take = judged.queries.codes < np.searchsorted(np.cumsum(judged.queries.sizes), SAMPLE, side="right") + 1
         rows = np.flatnonzero(judged.rows)[take]
         qid = None if entry.data.qid is None else entry.data.qid[rows]
@@ -111,39 +139,80 @@ class FeatureSummary:
 
     @property
     def contribution(self) -> np.ndarray:
-        """(n,) by how much a feature typically moves a score."""
+        """(n,) how much a feature typically moves a score."""
         return self.weights * self.deviation
 
 
 def important_features(entries: Sequence[Entry], judged: JudgedEntry) -> Html:
-    """One list for all linear models: what share of the movement of scores within queries comes from each feature."""
-    linear = {e.name: FeatureSummary.of(e, judged) for e in entries if e.model is not None and _is_linear(e)}
-    if not linear:
-        return tag("p", "No model here is linear: features have no weights of their own.", class_="soft")
+    """One table for all models: the share of each feature in the variation of scores within queries."""
     shares: dict[str, dict[str, float]] = {}
-    for model, features in linear.items():
-        parts = features.contribution
-        total = np.abs(parts).sum() or 1.0
-        for feature, part in zip(features.names, parts, strict=True):
-            shares.setdefault(str(feature), {})[model] = float(part / total)
+    models: dict[str, bool] = {}  # whether the shares of a model have signs
+    for entry in entries:
+        parts = _contributions(entry, judged)
+        if parts is None:
+            continue
+        models[entry.name] = _is_linear(entry)
+        total = sum(map(abs, parts.values())) or 1.0
+        for feature, part in parts.items():
+            shares.setdefault(feature, {})[entry.name] = part / total
+    if not models:
+        return tag("p", "None of these models can say what a feature adds to a score.", class_="soft")
     order = sorted(shares, key=lambda feature: -max(map(abs, shares[feature].values())))
     order = [feature for feature in order if any(shares[feature].values())]
-    rows = [[feature, *(_share(shares[feature].get(m)) for m in linear)] for feature in order[:TOP_FEATURES]]
+    most = max((abs(share) for found in shares.values() for share in found.values()), default=1.0)
+    cells = lambda found: (_share(found.get(model), most, signed) for model, signed in models.items())
+    rows = [[feature, *cells(shares[feature])] for feature in order[:TOP_FEATURES]]
     left = len(shares) - len(rows)
-    legend = "By how much a feature typically moves scores within a query, as a share of all features; the sign tells"
-    legend += " which way." + (f" {left:,} more features move them less or not at all." if left else "")
-    table = page.table(["feature", *linear], rows, numbers=range(1, 1 + len(linear)))
-    return join(table, tag("p", Html(" ".join(map(page.text, legend.split(" ")))), class_="soft"))
+    legend = "How much a feature typically moves scores within a query, as a share of all features; the sign is its"
+    legend += " direction." if all(models.values()) else " direction in a linear model."
+    legend += f" {left:,} more features move them less or not at all." if left else ""
+    return join(
+        page.table(["feature", *models], rows, numbers=range(1, 1 + len(models))),
+        tag("p", page.long(legend), class_="soft"),
+    )
+
+
+def _contributions(entry: Entry, judged: JudgedEntry) -> dict[str, float] | None:
+    """What each feature adds to differences of scores: with a sign if the model is linear, else on average."""
+    if entry.model is None:
+        return None
+    if _is_linear(entry):
+        features = FeatureSummary.of(entry, judged)
+        return dict(zip(map(str, features.names), features.contribution.tolist(), strict=True))
+    ranker = ranker_of(entry.model)
+    if isinstance(ranker, AutoRanker):
+        effects: dict[str, float] = {}
+        for effect in getattr(ranker, "feature_effects_", None) or []:
+            number = effect["source"]  # features of LETOR text are numbered from 1
+            column = f"f{number + 1}" if entry.data.feature_names is None else ranker.column_names()[number]
+            effects[column] = effects.get(column, 0.0) + float(effect["spread"])
+        return effects or None
+    return _mean_contributions(entry, judged)
+
+
+def _mean_contributions(entry: Entry, judged: JudgedEntry) -> dict[str, float] | None:
+    """What each feature adds to the difference of two scores, on average over pairs of rows."""
+    rng, parts, names = np.random.default_rng(0), [], []
+    for query in rng.permutation(len(judged.queries))[:PAIRS]:
+        rows = np.flatnonzero(judged.rows)[judged.queries.rows(int(query))]
+        if len(rows) > 1:
+            found = reasons_for(entry, rng.choice(rows, 2, replace=False))
+            if found is None:
+                return None
+            parts.append(np.abs(found.parts))
+            names = list(found.names)
+    return dict(zip(map(str, names), np.mean(parts, axis=0).tolist(), strict=True)) if parts else None
 
 
 def _is_linear(entry: Entry) -> bool:
     return linear_model(ranker_of(entry.model), entry.data.feature_names) is not None
 
 
-def _share(share: float | None) -> Html:
+def _share(share: float | None, most: float, signed: bool) -> Html:
+    """A share as a number and as a bar, which is full for the largest."""
     if not share:
         return page.text("-")
-    width = f"{max(1, round(100 * abs(share)))}"
+    width = f"{max(1, round(100 * abs(share) / most))}"
     kind = "bar up" if share > 0 else "bar down"
     drawn = Html(f'<meter class="{kind}" min="0" max="100" value="{width}">{width} %</meter>')
-    return join(page.text(f"{share:+.1%} "), drawn)
+    return join(page.text(f"{share:+.1%} " if signed else f"{share:.1%} "), drawn)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import signal
 import sys
-import tempfile
 import webbrowser
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 from ..app.demo import demo
 from ..app.documents import DocumentTable, documents
 from ..app.encoding import without_encoder
 from ..app.inputs import from_runs, is_run, with_qrels
+from ..app.journal import fingerprint, own, state_folder
 from ..app.session import Session
 from ..app.tables import Chosen, from_csv, from_parquet
 from ..tables import TableEncoder
@@ -25,28 +25,35 @@ from .data import DELIMITERS, kind, read
 from .memory import recalled
 from .text import as_json, remark, source
 
+SWITCH = 0.001  # seconds after which the work in the background lets an answer go on; Python's own 5 ms can be seen
+
 
 def run(args: Namespace) -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     data, model = _opened(args)
     from ..app.server import Server
 
-    threadpool_limits(limits=1, user_api="blas")  # answers are short: waking further threads costs more than it saves
-    session = Session(data, model, journal=_journal(args), read_only=args.read_only)
+    session = Session(data, model, journal=_journal(args, data), read_only=args.read_only)
     server = Server(session, args.port)
-    record = {"url": server.url, "journal": session.journal.path and str(session.journal.path), "name": data.name}
+    sys.setswitchinterval(SWITCH)
+    with contextlib.suppress(KeyboardInterrupt):  # the way to end it
+        _announce(args, session, server.url)
+        if not args.no_browser:
+            webbrowser.open(server.url)
+        server.run()
+
+
+def _announce(args: Namespace, session: Session, url: str) -> None:
+    data, journal = session.documents, session.journal.path and str(session.journal.path)
     if args.json:
-        print(as_json(record), flush=True)
-    else:
-        rows, queries, features = len(data.y), len(data.queries), data.X.shape[1]
-        print(f"{data.name}: {rows:,} documents, {queries:,} queries, {features:,} features")
-        if session.history.undoes:
-            print(f"went on from {record['journal']}, {len(session.journal):,} lines")
-        print(server.url, flush=True)
-        remark(args, "Ctrl+C ends it; every change is in the journal already")
-    if not args.no_browser:
-        webbrowser.open(server.url)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    server.run()
+        print(as_json({"url": url, "journal": journal, "name": data.name}), flush=True)
+        return
+    rows, queries, features = len(data.y), len(data.queries), data.X.shape[1]
+    print(f"{data.name}: {rows:,} documents, {queries:,} queries, {features:,} features")
+    if session.history.undoes:
+        print(f"resumed from {journal}, {len(session.journal):,} lines")
+    print(url, flush=True)
+    remark(args, "press Ctrl+C to stop; every change is already in the journal")
 
 
 def _opened(args: Namespace) -> tuple[DocumentTable, Any]:
@@ -74,7 +81,7 @@ def _opened(args: Namespace) -> tuple[DocumentTable, Any]:
 def _documents(
     args: Namespace, names: Sequence[str] | None, n_features: int | None, encoder: TableEncoder | None
 ) -> DocumentTable:
-    """The rows of a file; a table brings titles and documents with it."""
+    """The rows of a file; a table also has titles and documents."""
     name = "standard input" if args.data == "-" else PurePath(args.data).name
     form = "parquet" if args.data != "-" and Path(args.data).is_dir() else kind(args.data, args.input_format)
     if form == "letor" or (form == "parquet" and args.data == "-"):
@@ -88,19 +95,31 @@ def _documents(
         return from_csv(file, name, chosen, DELIMITERS[form])
 
 
-def _journal(args: Namespace) -> Path | None:
-    """Where the changes are stored: as given, beside the data, or else in a temporary folder."""
+def _journal(args: Namespace, data: DocumentTable) -> Path | None:
+    """Where the changes are stored: as given, or beside the data, under a name that is free or of the same data."""
     if args.journal is not None:
         return Path(args.journal)
-    name = "demo" if args.demo else "standard-input" if args.data == "-" else PurePath(args.data).name
+    names = ["demo" if args.demo else "standard-input" if args.data == "-" else PurePath(args.data).name]
+    names += [] if args.model is None else [PurePath(args.model).name]
     folder = Path(".") if args.demo or args.data == "-" else Path(args.data).resolve().parent
-    path = folder / f"{name}.workbench.jsonl"
-    if args.read_only:
-        return path if path.exists() else None
-    try:
-        with open(path, "ab"):
+    file, about = f"{'.'.join(names)}.workbench.jsonl", fingerprint(data.X, data.y, data.queries.codes)
+    elsewhere = state_folder() / hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
+    for place in (folder, elsewhere):
+        path = own(place / file, about)
+        if args.read_only and path.exists():
             return path
+        if not args.read_only and _writable(path):
+            if path.parent != folder or path.name != file:
+                why = f"{folder} cannot be written to" if path.parent != folder else f"{file} is of other data"
+                print(f"rankrls: {why}; this journal is {path}", file=sys.stderr)
+            return path
+    return None
+
+
+def _writable(path: Path) -> bool:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "ab"):
+            return True
     except OSError:
-        fallback = Path(tempfile.mkdtemp(prefix="rankrls-workbench-")) / path.name
-        print(f"rankrls: {folder} cannot be written to; the journal is {fallback}", file=sys.stderr)
-        return fallback
+        return False

@@ -1,8 +1,9 @@
-"""The queries a model ranks worst: their lists, and why something stands above something better."""
+"""The queries a model ranks worst, and why a worse document stands above a better one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from .. import export
+from ..auto import AutoRanker
 from ..datasets import RankingData
-from ..estimators.pipelines import ranker_of, scaled
+from ..estimators.pipelines import quietly, ranker_of, scaled
 from ..metrics import get_metric
 from . import page
 from .data import doc_ids
@@ -20,7 +22,7 @@ from .page import Html, join, name, tag
 from .text import number
 
 TOP_REASONS = 5
-OPENED = 2  # queries of each model that are shown without a click
+OPENED = 2  # queries of each model that start unfolded
 
 
 def worst_queries(entry: Entry, judged: JudgedEntry, metric: str, *, worst: int, top: int) -> Html:
@@ -37,10 +39,10 @@ def worst_queries(entry: Entry, judged: JudgedEntry, metric: str, *, worst: int,
         _query(entry, judged, int(q), value, top, opened=i < OPENED)
         for i, (q, value) in enumerate(zip(shown, values_of, strict=True))
     ]
-    note = f"{left:,} better ones are not shown." if left else "These are all there are."
+    note = f"{left:,} better ones are not shown." if left else "These are all queries."
     undefined = len(queries) - len(order)
     if undefined:
-        note += f" {undefined:,} more have one label only, or do not define {metric}."
+        note += f" {undefined:,} more have only one label, or {metric} is not defined for them."
     return join(tag("h3", name(entry.name)), *parts, tag("p", note, class_="soft"))
 
 
@@ -63,21 +65,24 @@ def _query(entry: Entry, judged: JudgedEntry, query: int, value: str, top: int, 
         if place < top or (wrong is not None and place in wrong):
             if wrong is not None and place in wrong:
                 marked.append(len(lines))
-            lines.append([place + 1, docs[i], f"{y[i]:g}", f"{scores[i]:.4g}"])
+            lines.append([place + 1, docs[i], f"{y[i]:g}", scores[i]])
+    for line, score in zip(lines, page.alike([line[-1] for line in lines]), strict=True):
+        line[-1] = score
     ranked = page.table(["place", "document", "label", "score"], lines, numbers=[0, 2, 3], marked=marked)
     left = len(order) - len(lines)
     more = tag("p", f"{left:,} more rows.", class_="soft")
     label = judged.queries.labels[query] if entry.data.qid is not None else "all rows"
     head = tag("summary", "query ", name(label), f", {value}, {len(rows):,} rows")
     listed = tag("div", ranked, more if left else Html(""))
-    sides = tag("div", listed, _why(entry, judged, rows, order, wrong, docs), class_="sides")
+    why = _why(entry, judged, rows, order, wrong, docs, briefly=not opened)
+    sides = tag("div", listed, why, class_="sides")
     return Html(f"<details{' open' if opened else ''}>{head}{sides}</details>")
 
 
 def wrong_pair(y: np.ndarray) -> tuple[int, int] | None:
-    """Of labels from the first place to the last, the two places in wrong order whose labels differ most.
+    """The two places in the wrong order whose labels differ most, given the labels from first to last place.
 
-    Of several the one with the best place above, and then the last below; None if nothing is in wrong order.
+    Of several, the pair with the best upper place and then the last lower place; None if the order is right.
 
     Examples
     --------
@@ -101,21 +106,25 @@ def _why(
     order: np.ndarray,
     wrong: tuple[int, int] | None,
     docs: np.ndarray,
+    *,
+    briefly: bool,
 ) -> Html:
-    """Feature by feature, why the wrong row stands above the right one."""
+    """Feature by feature, why the wrong row is above the right one; `briefly` skips what takes seconds."""
     if wrong is None:
-        return tag("p", "No row stands above one with a better label.", class_="soft")
+        return tag("p", "No row is above one with a better label.", class_="soft")
     if entry.model is None:
         return tag("p", "Scores from a file give no reasons.", class_="soft")
-    linear = linear_model(ranker_of(entry.model), entry.data.feature_names)
-    if linear is None:
-        return tag("p", "This model is not linear: no feature by itself is a reason.", class_="soft")
+    if briefly and isinstance(ranker_of(entry.model), AutoRanker):
+        return tag(
+            "p", "Reasons are shown only for the worst queries, because they take long to compute.", class_="soft"
+        )
     a, b = (int(order[place]) for place in wrong)
-    pair = np.flatnonzero(judged.rows)[rows[[a, b]]]
-    X, Z = _seen(entry.data, pair, entry.model)
-    parts = linear.weights * (Z[0] - Z[1])
+    found = reasons_for(entry, np.flatnonzero(judged.rows)[rows[[a, b]]])
+    if found is None:
+        return tag("p", "This model cannot say what a feature adds to a score.", class_="soft")
+    parts, X = found.parts, found.values
     largest = np.argsort(-np.abs(parts), kind="stable")[:TOP_REASONS]
-    lines = [[linear.names[j], f"{X[0, j]:.4g}", f"{X[1, j]:.4g}", f"{parts[j]:+.4g}"] for j in largest]
+    lines = [[found.names[j], page.short(X[0, j]), page.short(X[1, j]), f"{parts[j]:+.4g}"] for j in largest]
     rest = parts.sum() - parts[largest].sum()
     if len(parts) > len(largest):
         lines.append([f"{len(parts) - len(largest)} others", "", "", f"{rest:+.4g}"])
@@ -126,16 +135,42 @@ def _why(
     return tag("div", title, page.table(["feature", "above", "below", "adds"], lines, numbers=[1, 2, 3]))
 
 
-def _seen(data: RankingData, pair: np.ndarray, model: BaseEstimator) -> tuple[np.ndarray, np.ndarray]:
-    """Two rows of a query as they come, and as the ranker sees them, which may depend on the rest of the query."""
+@dataclass(frozen=True)
+class Reasons:
+    """What each feature adds to the difference of the scores of two rows."""
+
+    names: Sequence[str]
+    values: np.ndarray  # (2, n) the raw features of both rows
+    parts: np.ndarray  # (n,)
+
+
+def reasons_for(entry: Entry, pair: np.ndarray) -> Reasons | None:
+    """Why one row is above another of its query; None if the model cannot say."""
+    X, Z, place = _seen(entry.data, pair, entry.model)
+    ranker, names = ranker_of(entry.model), entry.data.feature_names
+    linear = linear_model(ranker, names)
+    if linear is not None:
+        return Reasons(linear.names, X, linear.weights * (Z[place[0]] - Z[place[1]]))
+    names = names or [f"f{j + 1}" for j in range(X.shape[1])]
+    above, below = Z[place[0]], Z[place[1]]
+    try:
+        with quietly(entry.model):
+            parts = ranker.explain(above, below, Z) if isinstance(ranker, AutoRanker) else ranker.explain(above, below)
+    except (AttributeError, ValueError):  # models, and kernels, that have no reasons
+        return None
+    return Reasons(names, X, np.asarray(parts, dtype=np.float64))
+
+
+def _seen(data: RankingData, pair: np.ndarray, model: BaseEstimator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two raw rows, the rows of their query as the ranker sees them, and the positions of the two among these."""
     rows = np.arange(len(data)) if data.qid is None else np.flatnonzero(data.qid == data.qid[pair[0]])
-    Z = scaled(model, data.X[rows], None if data.qid is None else data.qid[rows])[np.searchsorted(rows, pair)]
+    Z = scaled(model, data.X[rows], None if data.qid is None else data.qid[rows])
     dense = lambda V: V.toarray() if sparse.issparse(V) else np.asarray(V, dtype=np.float64)
-    return dense(data.X[pair]), dense(Z)
+    return dense(data.X[pair]), dense(Z), np.searchsorted(rows, pair)
 
 
 def linear_model(model: BaseEstimator, names: Sequence[str] | None) -> export.LinearModel | None:
-    """The weights of a model, None if it is not linear; features have the names of the data, or else of the model."""
+    """The weights of a model, None if it is not linear; features are named as in the data, else as in the model."""
     try:
         return export.linear(model, names)
     except ValueError:

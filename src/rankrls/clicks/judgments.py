@@ -6,7 +6,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ class Judgments:
         Ids, as text.
     rating : ndarray of shape (n,)
         Larger is better.
+    weight : ndarray of shape (n,) or None
+        The weight of each, for `sample_weight` of a fit; None: equal weights. It is not written to files.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class Judgments:
     query: np.ndarray
     document: np.ndarray
     rating: np.ndarray
+    weight: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.query)
@@ -69,20 +72,46 @@ class Judgments:
         Returns
         -------
         joined : Joined
-            `y` is NaN where a row has no judgment; the counts say what did not match.
+            `y` is NaN where a row has no judgment; the counts show what did not match.
         """
         m = len(np.asarray(qid))
         row = rows_of(self.query, self.document, qid, doc_ids, m)
-        y = np.full(m, np.nan)
-        y[row[row >= 0]] = self.rating[row >= 0]
-        return Joined(y, int((~np.isnan(y)).sum()), int(np.isnan(y).sum()), int((row < 0).sum()))
+        y, found = np.full(m, np.nan), row >= 0
+        y[row[found]] = self.rating[found]
+        weight = None
+        if self.weight is not None:
+            weight = np.zeros(m)
+            weight[row[found]] = self.weight[found]
+        return Joined(y, int((~np.isnan(y)).sum()), int(np.isnan(y).sum()), int((row < 0).sum()), weight)
+
+    def graded(self, n_grades: int = 5) -> Judgments:
+        """Ratings as whole grades from 0, by the share of smaller ratings, for tools that need whole numbers.
+
+        Parameters
+        ----------
+        n_grades : int, default=5
+            Grades 0 to n_grades - 1, as evenly filled as ties allow; the smallest rating is always 0.
+
+        Returns
+        -------
+        judgments : Judgments
+
+        Examples
+        --------
+        >>> from rankrls import clicks
+        >>> clicks.read_judgments({"q": {"a": 0.0, "b": 0.0, "c": 0.7, "d": 1.9}}).graded(3).rating
+        array([0., 0., 1., 2.])
+        """
+        checks.check_count("n_grades", n_grades, 2)
+        below = np.searchsorted(np.sort(self.rating), self.rating) / len(self)
+        return replace(self, rating=np.floor(n_grades * below))
 
     def to_qrels(self) -> str:
-        """As TREC qrels: `query 0 document rating`, ratings whole numbers."""
+        """The judgments as TREC qrels, `query 0 document rating`; ratings must be whole numbers (see `graded`)."""
         return to_qrels(self.rating, self.query, self.document)
 
     def to_csv(self) -> str:
-        """As CSV with the columns query, docid and rating, which Quepid and OpenSearch read."""
+        """The judgments as CSV with the columns query, docid and rating, which Quepid and OpenSearch read."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["query", "docid", "rating"])
@@ -99,7 +128,7 @@ class Judgments:
 
 @dataclass(frozen=True)
 class Joined:
-    """Ratings of rows of features, and how many rows and judgments found no partner.
+    """Ratings of rows of features, and how many rows and judgments did not match.
 
     Examples
     --------
@@ -112,6 +141,7 @@ class Joined:
     n_judged: int
     n_unjudged: int
     n_without_row: int
+    weight: np.ndarray | None = None  # (m,) 0 where there is none
 
     def __repr__(self) -> str:
         count = lambda n, what: f"{n:,} {what}{'' if n == 1 else 's'}"
@@ -122,13 +152,15 @@ class Joined:
 
 
 def read_judgments(source: Any) -> Judgments:
-    """Read judgments from a qrels or CSV file, from its text, or from a data frame.
+    """Read judgments from a qrels or CSV file, from its text, from a data frame or a dict.
 
     Parameters
     ----------
-    source : path, str of several lines, or data frame
+    source : path, str of several lines, data frame or dict
         Qrels have the columns `query 0 document rating`, separated by blanks. CSV has a header with query, docid and
-        rating (or qid, document, label), in any order, among other columns. A frame has the same names.
+        rating (or qid, document, label), in any order, possibly with other columns. A frame has the same names. A dict
+        is `{query: {document: rating}}`. Rows without a rating, which tools write for documents not yet judged, are
+        ignored.
 
     Returns
     -------
@@ -140,18 +172,22 @@ def read_judgments(source: Any) -> Judgments:
     >>> len(clicks.read_judgments("q1 0 d1 2\\nq1 0 d2 0\\n"))
     2
     """
+    if isinstance(source, dict):
+        found = [(query, document, rating) for query, judged in source.items() for document, rating in judged.items()]
+        return _judgments([[row[j] for row in found] for j in range(3)], "the dict")
     if hasattr(source, "columns") or hasattr(source, "column_names"):
         names = [str(name) for name in getattr(source, "column_names", None) or source.columns]
         places = _places(names, "the table")
         return _judgments([np.asarray(source[names[j]]).tolist() for j in places], "the table")
     plain = isinstance(source, str) and "\n" in source
     what = "the text" if plain else os.fspath(source)
-    lines = (source if plain else Path(source).read_text(encoding="utf-8-sig")).splitlines()
-    lines = [line for line in lines if line.strip()]
+    text = source if plain else Path(source).read_text(encoding="utf-8-sig")
+    lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         raise ValueError(f"{what} is empty: there are no judgments")
-    if "," in lines[0]:
-        rows = list(csv.reader(lines))
+    words = lines[0].split()
+    if "," in lines[0] and not (len(words) == 4 and _is_number(words[3])):  # a comma may be part of an id
+        rows = [row for row in csv.reader(io.StringIO(text, newline="")) if any(cell.strip() for cell in row)]
         places = _places([cell.strip() for cell in rows[0]], what)
         wide = [i for i, row in enumerate(rows) if len(row) != len(rows[0])]
         if wide:
@@ -179,15 +215,25 @@ def _places(names: list[str], what: str) -> list[int]:
 
 
 def _judgments(columns: Iterable[list[Any]], what: str) -> Judgments:
-    query, document, rating = columns
+    rows = [row for row in zip(*columns, strict=True) if not _is_nothing(row[2])]
+    query, document, rating = ([row[j] for row in rows] for j in range(3))
+    if not rows:
+        raise ValueError(f"{what} has no row with a rating: there are no judgments")
     try:
         ratings = np.array(rating, dtype=np.float64)
     except ValueError:
         wrong = next(value for value in rating if not _is_number(value))
         raise ValueError(f"{what}: a rating is a number, got {wrong!r}") from None
+    if np.isinf(ratings).any():
+        i = int(np.argmax(np.isinf(ratings)))
+        raise ValueError(f"{what}: the rating of document {document[i]!r} of query {query[i]!r} is infinite")
     made = Judgments(_texts(query), _texts(document), ratings)
-    _check_unique(made.query, made.document, what)
+    _check_unique(made.query.tolist(), made.document.tolist(), what)
     return made
+
+
+def _is_nothing(rating: Any) -> bool:
+    return rating is None or type(rating).__name__ == "NAType" or rating == "" or rating != rating
 
 
 def _is_number(value: Any) -> bool:
@@ -198,20 +244,24 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def from_clicks(log: ClickLog, *, theta: np.ndarray | None = None) -> Judgments:
-    """Clicks over expected clicks as judgments: sum of clicks / sum of impressions times propensity, for each document.
+def from_clicks(log: ClickLog, *, theta: np.ndarray | None = None, method: str = "expected") -> Judgments:
+    """Clicks as judgments of documents, corrected for positions, from which any ranker can learn.
 
     Parameters
     ----------
-    log : ClickLog
+    log : ClickLog, or a table that `ClickLog.of` reads
         What was shown and clicked.
     theta : array-like of shape (n_positions,), default=None
         Propensities of positions; None estimates them from documents shown at several positions.
+    method : {"expected", "propensities", "naive"}, default="expected"
+        "expected": clicks over expected clicks, sum of clicks / sum of impressions times theta. "propensities":
+        clicks weighted inversely, sum of clicks / theta, per impression. "naive": clicks per impression, uncorrected.
 
     Returns
     -------
     judgments : Judgments
-        1 is as many clicks as a document of average relevance would have got where it was shown.
+        Ratings relative to their mean: 1 means as many clicks as a document of average relevance would have got in the
+        same positions. `weight` is the number of (expected) impressions, relative to its mean.
 
     Examples
     --------
@@ -221,15 +271,19 @@ def from_clicks(log: ClickLog, *, theta: np.ndarray | None = None) -> Judgments:
     >>> clicks.from_clicks(log).rating.round(1)
     array([1.8, 0.2, 0.6])
     """
+    log = log if isinstance(log, ClickLog) else ClickLog.of(log)
+    checks.check_choice("method", method, ("expected", "propensities", "naive"))
+    if method == "naive":
+        theta = np.ones(int(log.position.max()))
     at = (propensities(log) if theta is None else check_propensities(theta, log))[log.position - 1]
     known = ~np.isnan(at)
-    pair = log.pairs()[known]
-    keep, code = np.unique(pair, return_inverse=True)
-    first = np.unique(code, return_index=True)[1]
-    rate = log.clicks.sum() / (log.impressions[known] * at[known]).sum()
-    expected = np.bincount(code, weights=(log.impressions * at)[known]) * rate
-    rating = np.bincount(code, weights=log.clicks[known], minlength=len(keep)) / expected
-    return Judgments(_texts(log.query[known][first]), _texts(log.document[known][first]), rating)
+    at, clicks, shown, inverse = at[known], log.clicks[known], log.impressions[known], method == "propensities"
+    _, first, code = np.unique(log.pairs()[known], return_index=True, return_inverse=True)
+    clicks = np.bincount(code, weights=clicks / at if inverse else clicks)
+    shown = np.bincount(code, weights=shown if inverse else shown * at)
+    rate = clicks.sum() / shown.sum() or 1.0
+    query, document = (_texts(column[known][first]) for column in (log.query, log.document))
+    return Judgments(query, document, clicks / (shown * rate), shown / shown.mean())
 
 
 def rows_of(query: np.ndarray, document: np.ndarray, qid: object, doc_ids: object, m: int) -> np.ndarray:
@@ -239,22 +293,31 @@ def rows_of(query: np.ndarray, document: np.ndarray, qid: object, doc_ids: objec
     documents = np.arange(m) if doc_ids is None else np.asarray(doc_ids)
     if documents.shape != (m,):
         raise ValueError(f"doc_ids must hold one id per row of features: got shape {documents.shape} for {m} rows")
-    names = _texts(documents)
-    groups = np.full(m, "") if have is None else _texts(have)
-    _check_unique(groups, names, "the rows of features")
-    place = {key: i for i, key in enumerate(zip(groups.tolist(), names.tolist(), strict=True))}
-    wanted = np.full(len(query), "") if have is None else _texts(query)
-    keys = zip(wanted.tolist(), _texts(document).tolist(), strict=True)
+    names, groups = _listed(documents), [""] * m if have is None else _listed(have)
+    place = dict(zip(zip(groups, names, strict=True), range(m), strict=True))
+    if len(place) < m:
+        _check_unique(groups, names, "the rows of features")
+    keys = zip([""] * len(query) if have is None else _listed(query), _listed(document), strict=True)
     return np.array([place.get(key, -1) for key in keys], dtype=np.intp)
 
 
+def text_of(value: Any) -> str:
+    """An id as text; a whole number reads the same however it is stored."""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def _listed(values: ArrayLike) -> list[str]:
+    found = np.asarray(values).tolist()
+    return found if set(map(type, found)) == {str} else [text_of(value) for value in found]
+
+
 def _texts(values: ArrayLike) -> np.ndarray:
-    return np.array([str(value) for value in np.asarray(values).tolist()])
+    return np.array(_listed(values))
 
 
-def _check_unique(query: np.ndarray, document: np.ndarray, what: str) -> None:
+def _check_unique(query: Iterable[str], document: Iterable[str], what: str) -> None:
     seen: set[tuple[str, str]] = set()
-    for key in zip(query.tolist(), document.tolist(), strict=True):
+    for key in zip(query, document, strict=True):
         if key in seen:
-            raise ValueError(f"{what}: document {key[1]!r} of query {key[0]!r} is there twice")
+            raise ValueError(f"{what}: document {key[1]!r} of query {key[0]!r} occurs twice")
         seen.add(key)

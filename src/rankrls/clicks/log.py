@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from .. import checks
 from ..system import frames
 
-USUAL = {  # other names of columns, taken where a log has none of its own
+USUAL = {  # other common names of columns, used if the expected one is missing
     "query": ("qid", "query_id"),
     "document": ("docid", "doc_id", "document_id"),
     "position": ("rank",),
@@ -20,7 +21,7 @@ USUAL = {  # other names of columns, taken where a log has none of its own
 
 @dataclass(frozen=True)
 class ClickLog:
-    """Impressions and clicks of (query, document, position), a row each; `ClickLog.of` reads them from a table.
+    """Impressions and clicks, one row per (query, document, position); `ClickLog.of` reads them from a table.
 
     Attributes
     ----------
@@ -29,7 +30,7 @@ class ClickLog:
     position : ndarray of int, shape (n,)
         Where the document was shown, 1 for the top.
     clicks, impressions : ndarray of shape (n,)
-        How often it was clicked, and shown, there.
+        How often it was clicked and shown there.
 
     Examples
     --------
@@ -58,41 +59,41 @@ class ClickLog:
         clicked: str = "clicked",
         impressions: str = "impressions",
     ) -> ClickLog:
-        """Read a log from a table of any library, or a dict of columns; rows of one document at one position add up.
+        """Read a log from a table of any library; rows of the same document and position are added up.
 
         Parameters
         ----------
-        table : data frame or dict
+        table : data frame, dict of columns or list of dicts
             One row per impression, or per document and position with counts.
         query, document, position, clicked, impressions : str
-            Names of the columns; where one is missing, the usual others (qid, docid, rank, clicks, views) are looked
-            for. `clicked` is True and False, or a count; without a column of impressions each row is one.
+            Names of the columns; if one is missing, other common names (qid, docid, rank, clicks, views) are tried.
+            `clicked` is True or False, or a count; without a column of impressions each row is one impression.
 
         Returns
         -------
         log : ClickLog
         """
-        table = table if isinstance(table, dict) else frames.as_frame(table)
-        have = list(table) if isinstance(table, dict) else frames.names(table)
+        columns, have = _columns(table)
         query, document, position, clicked, impressions = (
             _usual(name, have) for name in (query, document, position, clicked, impressions)
         )
         if position not in have:
             raise ValueError(
-                f"the log has no column {position!r} and so does not say where documents were shown; without positions "
+                f"the log has no column {position!r}, so it does not say where documents were shown; without positions "
                 f"their effect on clicks cannot be told from relevance. It has {', '.join(map(str, have[:20]))}"
             )
         for name in (query, document, clicked):
             if name not in have:
                 raise ValueError(f"the log has no column {name!r}; it has {', '.join(map(str, have[:20]))}")
-        column = lambda name: np.asarray(table[name])
-        m = len(column(query))
-        clicks = checks.check_numbers("clicked", column(clicked), m, unit="row of the log")
-        shown = np.ones(m) if impressions not in have else column(impressions)
-        shown = checks.check_numbers("impressions", shown, m, unit="row of the log")
-        places = checks.check_numbers("position", column(position), m, unit="row of the log")
+        queries, documents = (_ids(name, np.asarray(columns[name])) for name in (query, document))
+        m = len(queries)
+        if not m:
+            raise ValueError("the log has no rows")
+        number = lambda name: _numbers(name, np.asarray(columns[name]), m)
+        clicks, places = number(clicked), number(position)
+        shown = number(impressions) if impressions in have else np.ones(m)
         _check_rows(places, clicks, shown)
-        return cls(column(query), column(document), places.astype(np.intp), clicks, shown).added()
+        return cls(queries, documents, places.astype(np.intp), clicks, shown).added()
 
     def added(self) -> ClickLog:
         """The log with one row for each (query, document, position), sorted by query and position."""
@@ -132,9 +133,50 @@ class ClickLog:
         )
 
 
+def _columns(table: Any) -> tuple[Any, list[str]]:
+    """A table whose columns are known by name, and these names."""
+    if isinstance(table, list) and table and all(isinstance(row, dict) for row in table):
+        table = {name: [row.get(name) for row in table] for name in table[0]}
+    table = table if isinstance(table, dict) else frames.as_frame(table)
+    have = list(table) if isinstance(table, dict) else frames.names(table)
+    if not have:
+        raise TypeError(
+            f"a log is a data frame, a dict of columns or a list of dicts, got {type(table).__name__}: read files by "
+            "pandas, polars or pyarrow, or give them to rankrls train --clicks"
+        )
+    return table, have
+
+
 def _usual(name: str, have: list[str]) -> str:
-    """The name of a column, or the usual one that is there in its place."""
-    return name if name in have else next((other for other in USUAL.get(name, ()) if other in have), name)
+    """The name of a column, or the usual one that is there in its place, in capitals or not."""
+    lower = {str(other).lower(): other for other in reversed(have)}
+    return name if name in have else next((lower[o] for o in (name, *USUAL.get(name, ())) if o in lower), name)
+
+
+def _ids(name: str, values: np.ndarray) -> np.ndarray:
+    missing = frames.is_missing(values)
+    if missing.any():
+        raise ValueError(
+            f"column {name!r} of the log is empty in row {int(np.argmax(missing))} (such rows: {missing.sum()}): leave "
+            "these rows out"
+        )
+    return values
+
+
+def _numbers(name: str, values: np.ndarray, m: int) -> np.ndarray:
+    """(m,) a column of the log as finite numbers."""
+    if values.dtype.kind in "OUS":
+        values = np.array([_number(name, i, value) for i, value in enumerate(values.tolist())])
+    return checks.check_numbers(name, values, m, unit="log row")
+
+
+def _number(name: str, i: int, value: Any) -> float:
+    try:
+        return np.nan if value is None or type(value).__name__ == "NAType" else float(value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"column {name!r} of the log holds numbers, or true and false: row {i} has {value!r}"
+        ) from None
 
 
 def _check_rows(position: np.ndarray, clicks: np.ndarray, shown: np.ndarray) -> None:
@@ -149,5 +191,3 @@ def _check_rows(position: np.ndarray, clicks: np.ndarray, shown: np.ndarray) -> 
                 f"{what}: row {i} of the log has position {position[i]:g}, {clicks[i]:g} clicks and {shown[i]:g} "
                 f"impressions (such rows: {bad.sum()})"
             )
-    if not len(position):
-        raise ValueError("the log has no rows")

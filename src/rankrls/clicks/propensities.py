@@ -1,11 +1,11 @@
-"""How likely a position is looked at: estimated from the log.
+"""How likely each position is to be looked at, estimated from the log.
 
-A document of relevance r at position k is clicked with probability theta_k r (the position-based model). Where the same
-documents were shown at several positions, the likelihood of the counts as Poisson variables,
+A document of relevance r at position k is clicked with probability theta_k r (the position-based model). If documents
+were shown at several positions, the likelihood of the counts as Poisson variables,
 
     clicks_dk ~ Poisson(impressions_dk r_d theta_k),
 
-has its maximum where both sums over documents and over positions agree; scaling the two in turn finds it (iterative
+is maximal where the sums over documents and over positions both agree; scaling the two in turn finds it (iterative
 proportional fitting). Otherwise theta comes from an additive model of clicks on features and positions.
 """
 
@@ -24,14 +24,15 @@ def propensities(log: ClickLog, *, least: float = 0.01) -> np.ndarray:
     Parameters
     ----------
     log : ClickLog
-        Some documents of a query were shown at several positions, by randomised swaps or because rankings changed.
+        A log in which some documents of a query were shown at several positions, by random swaps or because
+        rankings changed.
     least : float, default=0.01
-        No propensity is smaller: clicks are divided by it.
+        Lower bound of propensities, because clicks are divided by them.
 
     Returns
     -------
     propensities : ndarray of shape (largest position,)
-        1 at the position most looked at; NaN at positions that no swap links to the others.
+        1 at the position looked at most; NaN at positions that no swap links to the others.
 
     Examples
     --------
@@ -49,7 +50,8 @@ def propensities(log: ClickLog, *, least: float = 0.01) -> np.ndarray:
     if not use.any():
         raise ValueError(
             "no clicked document of a query was shown at two positions, so nothing in the log tells positions from "
-            'relevance: use method="positions", which compares documents by their features, or swap results at random'
+            'relevance: give propensities, use ClickRanker(method="positions") or train --clicks, which compare '
+            "documents by their features, or swap results at random"
         )
     pair, k = np.unique(pair[use], return_inverse=True)[1], k[use]
     clicks, shown = log.clicks[use], log.impressions[use]
@@ -71,7 +73,10 @@ def propensities(log: ClickLog, *, least: float = 0.01) -> np.ndarray:
 
 def check_propensities(values: object, log: ClickLog) -> np.ndarray:
     """(largest position,) positive numbers for every position of the log."""
-    theta = np.asarray(values, dtype=np.float64)
+    try:
+        theta = np.asarray(values, dtype=np.float64)
+    except ValueError:
+        raise ValueError(f"propensities must hold one number per position, got {values!r}") from None
     n = int(log.position.max())
     if theta.ndim != 1 or len(theta) < n:
         raise ValueError(f"propensities must hold one number per position: got shape {theta.shape}, the log has {n}")
@@ -80,7 +85,7 @@ def check_propensities(values: object, log: ClickLog) -> np.ndarray:
     if bad.any():
         place = int(log.position[np.argmax(bad)])
         raise ValueError(
-            f"the propensity of position {place} is {theta[place - 1]:g}, and clicks are divided by it: give a "
-            "positive number, or leave rows of that position out of the log"
+            f"the propensity of position {place} is {theta[place - 1]:g}, but clicks are divided by it: pass a "
+            "positive number, or remove the rows of that position from the log"
         )
     return theta

@@ -1,4 +1,4 @@
-"""ClickRanker: learning to rank from clicks, with the effect of positions taken out."""
+"""ClickRanker: learning to rank from clicks, corrected for positions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import checks
 from ..core.penalty import per_deviation
 from ..estimators import RankRLS
-from ..estimators.pipelines import ranker_of, scaled, scalers_of
+from ..estimators.pipelines import predicted, ranker_of, scaled, scalers_of
 from ..system import frames
 from ..system.memory import check_memory
 from ..system.types import Matrix
@@ -24,36 +24,37 @@ from .log import ClickLog
 from .propensities import check_propensities, propensities
 
 METHODS = ("positions", "propensities", "expected", "naive")
-LEAST = 0.05  # no propensity is taken to be smaller
-FREE = 100.0  # columns of positions are this large, so that their weights cost next to nothing
+LEAST = 0.05  # lower bound of propensities
+FREE = 100.0  # size of the columns of positions, so that their weights are hardly penalised
 
 
 class ClickRanker(BaseEstimator):
     """Learn to rank from a click log.
 
-    Documents at the top are clicked because they are at the top. How that is taken out is the `method`:
+    Documents at the top are clicked because they are at the top. The `method` corrects for this:
 
-    - "positions": the rate of clicks is modelled as f(x) + b_k, a function of the features plus an effect of position
-      k, in one closed form; b is dropped when scoring.
+    - "positions": the click rate is modelled as f(x) + b_k, a function of the features plus an effect of position k,
+      in one closed form; b is dropped when scoring.
     - "propensities": clicks at position k count 1 / theta_k, the chance that the position is looked at.
     - "expected": clicks over expected clicks, sum of clicks / sum of impressions * theta_k, for each document.
-    - "naive": the rate of clicks as it is.
+    - "naive": the plain click rate.
 
     Parameters
     ----------
-    ranker : RankRLS or Pipeline that ends in one, default=None
-        What learns; None is `RankRLS()`. "positions" needs a linear one. Steps before it, such as a `TableEncoder`, are
-        fitted to the documents shown, with clicks over those expected at their positions as labels.
+    ranker : RankRLS, another ranker, or Pipeline that ends in one, default=None
+        The ranker to fit; None: `RankRLS()`. "positions" needs a linear RankRLS; other methods take any ranker with
+        `sample_weight`, such as `AutoRanker`. Steps before it, such as a `TableEncoder`, are fitted to the documents
+        shown, with clicks relative to those expected at their positions as labels.
     method : {"positions", "propensities", "expected", "naive"}, default="positions"
-        How the effect of positions is taken out.
+        How to correct for positions.
     propensities : array-like of shape (n_positions,), default=None
-        theta. None estimates it: from documents that were shown at several positions if there are any, else from the
-        additive model of "positions".
+        theta, for "propensities" and "expected". None estimates it: from documents that were shown at several positions
+        if there are any, else from the additive model of "positions", a linear one whatever the ranker.
 
     Attributes
     ----------
     ranker_ : RankRLS or Pipeline
-        The fitted ranker of the features alone: to save, export or explain.
+        The fitted ranker of the features, which you can save, export or explain.
     position_effects_ : ndarray of shape (n_positions,)
         b, relative to the first position (only with "positions").
     propensities_ : ndarray of shape (n_positions,)
@@ -89,9 +90,9 @@ class ClickRanker(BaseEstimator):
         log : ClickLog, or a table that `ClickLog.of` reads
             What was shown and clicked.
         qid : array-like of shape (n_samples,), default=None
-            Query of each row of X, as in the log. None is one query.
+            Query of each row of X, as in the log. None: all rows are one query.
         doc_ids : array-like of shape (n_samples,), default=None
-            Document of each row of X, as in the log; None numbers the rows from 0, as `simulate` does.
+            Document of each row of X, as in the log; None: row numbers from 0, as in `simulate`.
 
         Returns
         -------
@@ -127,22 +128,24 @@ class ClickRanker(BaseEstimator):
         except ValueError:
             theta = np.full(int(log.position.max()), np.nan)
         if np.isnan(theta[log.position - 1]).any():
-            theta = _from_effects(_additive(ranker, shown)[1], shown.log)
+            theta = _from_effects(_additive(ranker if _is_linear(ranker) else RankRLS(), shown)[1], shown.log)
         return theta
 
-    def predict(self, X):
-        """Scores of documents; positions play no part.
+    def predict(self, X, qid=None):
+        """Scores of documents, without effects of positions.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
+        qid : array-like of shape (n_samples,), default=None
+            Query of each row; needed only by an encoder with columns relative to the query.
 
         Returns
         -------
         scores : ndarray of shape (n_samples,)
         """
         check_is_fitted(self, "ranker_")
-        return self.ranker_.predict(X)
+        return predicted(self.ranker_, X, qid)
 
     def rank(self, X, qid=None):
         """Position of each row in the ranking of its query, 1 for the best.
@@ -191,7 +194,12 @@ class _Shown:
         if not found.any():
             raise ValueError(
                 f"none of the {len(log)} rows of the log has a document in X: the log has query {log.query[0]!r} and "
-                f"document {log.document[0]!r}; are qid and doc_ids those of the log?"
+                f"document {log.document[0]!r}; do qid and doc_ids use the same ids?"
+            )
+        if not log.clicks[found].any():
+            raise ValueError(
+                f"none of the {int(log.impressions[found].sum()):,} impressions of documents in X was clicked: there "
+                "is nothing to learn from"
             )
         columns = (log.query, log.document, log.position, log.clicks, log.impressions)
         return cls(X, ClickLog(*(column[found] for column in columns)), row[found])
@@ -199,12 +207,12 @@ class _Shown:
     def features(self, rows: np.ndarray) -> Any:
         if hasattr(self.X, "iloc"):
             return self.X.iloc[rows]
-        if hasattr(self.X, "take") and hasattr(self.X, "column_names"):  # of Arrow
+        if hasattr(self.X, "take") and hasattr(self.X, "column_names"):  # Arrow tables
             return self.X.take(rows)
         return self.X[rows] if hasattr(self.X, "shape") else np.asarray(self.X)[rows]
 
     def through(self, step: Any) -> _Shown:
-        """The documents that were shown, one row each, after a step that is fitted to them."""
+        """The documents shown, one row each, after a step that is fitted to them."""
         rows, code = np.unique(self.row, return_inverse=True)
         log, k = self.log, self.log.position
         rate = np.bincount(k, weights=log.clicks) / np.maximum(np.bincount(k, weights=log.impressions), 1)
@@ -215,7 +223,7 @@ class _Shown:
         return replace(self, X=step.fit_transform(self.features(rows), y, **more), row=code)
 
     def fitted(self, ranker: object, theta: np.ndarray, *, inverse: bool) -> Any:
-        """The ranker on one row per document: clicks over (expected) impressions, or inversely weighted clicks."""
+        """The ranker fitted to one row per document: clicks per (expected) impression, or inversely weighted clicks."""
         rows, code = np.unique(self.row, return_inverse=True)
         first = np.unique(code, return_index=True)[1]
         at = theta[self.log.position - 1]
@@ -227,14 +235,17 @@ class _Shown:
 
 
 def _additive(ranker: RankRLS, shown: _Shown) -> tuple[RankRLS, np.ndarray]:
-    """f(x) + b_k: fitted with columns of positions; then f alone, which is the same f once b is taken off the clicks.
+    """Fit f(x) + b_k with columns of positions, then f alone to the clicks minus b, which gives the same f.
 
-    (The least of a sum of squares over f and b is, at the best b, the least over f.)
+    (The minimum of a sum of squares over f and b is, at the best b, the minimum over f.)
     """
-    if ranker.kernel is not None:
-        raise ValueError('method="positions" needs a linear ranker: use method="propensities" with a kernel')
+    if not _is_linear(ranker):
+        raise ValueError(
+            f'method="positions" needs a linear RankRLS, got {ranker}: use method="propensities" or "expected" with it'
+        )
     log = shown.log
     n = int(log.position.max())
+    check_memory(3 * 8 * len(log) * n, f"a column for each of {n:,} positions", "leave rows far down out of the log")
     P = FREE * (log.position[:, None] == np.arange(1, n + 1))
     fit = {"qid": log.query, "sample_weight": log.impressions / log.impressions.mean()}
     ranker = clone(ranker).set_params(tied_pairs=True)
@@ -249,8 +260,12 @@ def _additive(ranker: RankRLS, shown: _Shown) -> tuple[RankRLS, np.ndarray]:
     return alone, effects - effects[0]
 
 
+def _is_linear(ranker: object) -> bool:
+    return isinstance(ranker, RankRLS) and ranker.kernel is None
+
+
 def _in_deviations(ranker: RankRLS, shown: _Shown, fit: dict[str, np.ndarray]) -> np.ndarray:
-    """Features in the units in which the ranker penalises them: positions beside them keep theirs, and stay free."""
+    """Features in the units in which the ranker penalises them; the columns of positions are not rescaled."""
     X = shown.features(shown.row)
     if ranker.scale is None:
         return _matrix(X)
@@ -266,7 +281,7 @@ def _matrix(X: Matrix) -> np.ndarray:
 
 
 def _from_effects(effects: np.ndarray, log: ClickLog) -> np.ndarray:
-    """The rate of clicks that a document of average relevance would have at each position, relative to the best."""
+    """The click rate of a document of average relevance at each position, relative to the best position."""
     mean = float(log.clicks.sum() / log.impressions.sum())
     shares = np.bincount(log.position, weights=log.impressions)[1:] / log.impressions.sum()
     at = mean + effects - shares @ effects

@@ -24,30 +24,30 @@ def simulate(
     swaps: float = 0.0,
     random_state: Seed = None,
 ) -> ClickLog:
-    """Clicks on rankings, by readers who look at the top first.
+    """Simulate clicks on rankings by readers who look at the top first.
 
     Parameters
     ----------
     y : array-like of shape (m,)
         True relevance, 0 for none.
     qid : array-like of shape (m,), default=None
-        Query of each row; None is one query.
+        Query of each row; None: all rows are one query.
     scores : array-like of shape (m,), default=None
-        The logging policy: documents are shown by descending score. None shows them in a random order, the same in
-        all sessions of a query.
+        The logging policy: documents are shown by descending score. None: in a random order, the same in all sessions
+        of a query.
     model : {"position-based", "cascade"}, default="position-based"
-        Position k is looked at with probability k^-eta, whatever is above it. Or readers go down the list one by one,
-        and stop after a click, or after position k with probability 1 - (k / (k + 1))^eta.
+        "position-based": position k is looked at with probability k^-eta, whatever is above it. "cascade": readers go
+        down the list and stop after a click, or after position k with probability 1 - (k / (k + 1))^eta.
     sessions : int, default=10
         Impressions of each query.
     top : int, default=10
         Documents shown.
     eta : float, default=1.0
-        How fast readers tire; 0 looks at everything.
+        How fast readers lose patience; with 0 they look at everything.
     noise : float, default=0.1
-        Chance of a click on an irrelevant document that is looked at; it grows to 1 with (2^y - 1) / (2^max - 1).
+        Chance of a click on an irrelevant document that is looked at; it rises to 1 with (2^y - 1) / (2^max - 1).
     swaps : float, default=0.0
-        Share of sessions in which the first document changes places with a random one below it.
+        Share of sessions in which the first document is swapped with a random one below it.
     random_state : int, Generator or None, default=None
         Seed.
 
@@ -69,8 +69,9 @@ def simulate(
         checks.check_count(name, {"sessions": sessions, "top": top}[name], least)
     for name, share in (("noise", noise), ("swaps", swaps)):
         checks.check_share(name, share)
+    checks.check_number("eta", eta, zero=True, auto=False)
     if y.min() < 0:
-        raise ValueError(f"relevance starts at 0, got y = {y.min():g}: shift the labels")
+        raise ValueError(f"relevance must not be negative, got y = {y.min():g}: shift the labels")
     rng = np.random.default_rng(random_state)
     shown_by = rng.random(len(y)) if scores is None else checks.check_numbers("scores", scores, len(y))
     attraction = noise + (1 - noise) * (np.exp2(y) - 1) / max(np.exp2(y.max()) - 1, 1)

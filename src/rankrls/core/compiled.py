@@ -1,6 +1,8 @@
-"""Passes over the rows of queries, compiled by numba; `fused` calls them and says what they compute."""
+"""Passes over the rows of queries, compiled by numba; `fused` and `fused_folds` call them."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numba import njit
@@ -17,11 +19,10 @@ def loss_rows(
     r = 0
     for q in range(first, last):
         a, b = starts[q], starts[q] + sizes[q]
-        mean[:] = 0
-        mean_T[:] = 0
+        mean[:], mean_T[:], one = 0, 0, 1 / S[q]
         for i in range(a, b):
             row = order[i]
-            w = u[row] / S[q]
+            w = u[row] * one
             for j in range(n):
                 mean[j] += w * X[row, j]
             for j in range(t):
@@ -51,4 +52,183 @@ def loss_rows(
             for j in range(t):
                 out_T[r, j] = root[q] * mean_T[j]
             r += 1
+    return r
+
+
+@njit(nogil=True, cache=True)
+def centred(X, rows, share, first, last, unit, V, low, mean):
+    """Rows of queries first to last - 1 about their query's mean, in units of columns, as V and in `low` precision.
+
+    Returns how many rows there are. The means (g, n) are in the units of X.
+    """
+    n, r = X.shape[1], 0
+    for q in range(first, last):
+        a, b, centre = rows.starts[q], rows.starts[q] + rows.sizes[q], mean[q - first]
+        centre[:] = 0
+        for i in range(a, b):
+            row = rows.order[i]
+            w = share[row]
+            for j in range(n):
+                centre[j] += w * X[row, j]
+        for i in range(a, b):
+            row, o = rows.order[i], r + i - a
+            for j in range(n):
+                value = (X[row, j] - centre[j]) * unit[j]
+                V[o, j] = value
+                low[o, j] = value
+        r += b - a
+    return r
+
+
+@njit(nogil=True, cache=True)
+def weighted(V, rows, weights, first, last, A):
+    """A = F V of rows V that are centred by query."""
+    n, r = V.shape[1], 0
+    level_mean = np.empty((max(1, rows.n_ties[first:last].max()), n), V.dtype)
+    for q in range(first, last):
+        a, b, ties = rows.starts[q], rows.starts[q] + rows.sizes[q], rows.first_tie[q]
+        level_mean[: rows.n_ties[q]] = 0
+        for i in range(a, b):
+            row, o = rows.order[i], r + i - a
+            if rows.level[row] >= 0:
+                p, share = rows.level[row] - ties, weights.level_share[row]
+                for j in range(n):
+                    level_mean[p, j] += share * V[o, j]
+        for i in range(a, b):
+            row, o = rows.order[i], r + i - a
+            scale, excess = weights.scale[row], weights.excess[row]
+            if rows.level[row] >= 0:
+                p = rows.level[row] - ties
+                for j in range(n):
+                    A[o, j] = scale * V[o, j] + excess * level_mean[p, j]
+            else:
+                for j in range(n):
+                    A[o, j] = scale * V[o, j]
+        r += b - a
+
+
+@njit(nogil=True, cache=True)
+def residuals(FS, target, rows, first, last, R, P, square):
+    """R = P = target - F S for scores S, and the squared norms (g, k) of its columns in each query."""
+    k, t, r = FS.shape[1], target.shape[1], 0
+    for q in range(first, last):
+        a, b = rows.starts[q], rows.starts[q] + rows.sizes[q]
+        square[q - first] = 0
+        for i in range(a, b):
+            row, o = rows.order[i], r + i - a
+            for c in range(k):
+                value = target[row, c % t] - FS[o, c]
+                R[o, c] = value
+                P[o, c] = value
+                square[q - first, c] += value * value
+        r += b - a
+
+
+@njit(nogil=True, cache=True)
+def pulled_back(A, P, sizes, U):
+    """U = P'A of each query, k rows each."""
+    k, r = P.shape[1], 0
+    for g in range(len(sizes)):
+        np.dot(P[r : r + sizes[g]].T, A[r : r + sizes[g]], U[g * k : (g + 1) * k])
+        r += sizes[g]
+
+
+@njit(nogil=True, cache=True)
+def advance(A, U, P, R, Q, sizes, rho, square, leverage, bound, total, left):
+    """One step of conjugate gradients on (I - A M A') T = R, given U = M A'P; `total` gathers M A'T.
+
+    A residual changes scores by itself times the leverage, taken to be ten times the largest ||A U|| / ||P|| seen, or
+    more if more is given; `leverage` (g, k) holds squares.
+    `left` counts the columns of each query whose residual still changes scores by more than the root of `bound`.
+    """
+    k, r = P.shape[1], 0
+    step, ratio = np.empty(k, A.dtype), np.empty(k, A.dtype)
+    curved, moved = np.empty(k), np.empty(k)
+    for g in range(len(sizes)):
+        end = r + sizes[g]
+        left[g] = 0
+        curved[:] = 0
+        moved[:] = 0
+        np.dot(A[r:end], U[g * k : (g + 1) * k].T, Q[r:end])
+        for i in range(r, end):
+            for c in range(k):
+                curved[c] += P[i, c] * (P[i, c] - Q[i, c])
+                moved[c] += Q[i, c] * Q[i, c]
+        for c in range(k):
+            leverage[g, c] = max(leverage[g, c], 100 * moved[c] / max(square[g, c], 1e-300))
+            step[c] = rho[g, c] / max(curved[c], 1e-300)
+            moved[c] = 0
+            for j in range(A.shape[1]):
+                total[g * k + c, j] += step[c] * U[g * k + c, j]
+        for i in range(r, end):
+            for c in range(k):
+                R[i, c] -= step[c] * (P[i, c] - Q[i, c])
+                moved[c] += R[i, c] * R[i, c]
+        for c in range(k):
+            ratio[c] = moved[c] / max(rho[g, c], 1e-300)
+            square[g, c] = moved[c] + ratio[c] * ratio[c] * square[g, c]  # R is orthogonal to P
+            rho[g, c] = moved[c]
+            left[g] += min(1.0, leverage[g, c]) * moved[c] > bound[g, c]
+        for i in range(r, end):
+            for c in range(k):
+                P[i, c] = R[i, c] + ratio[c] * P[i, c]
+        r = end
+
+
+@njit(nogil=True, cache=True)
+def corrected(S, level, V, total, rows, first, last, bits, largest, norm, Q, scores, good):
+    """Scores S of centred rows less V @ total', plus the level (g, k) of their query, times `norm`.
+
+    S is rounded to `bits` of the largest of its query, so that equal rows tie. A query is good where no correction
+    exceeds `largest` times the scores it corrects.
+    """
+    k, width, r = scores.shape[1], S.shape[1], 0
+    for q in range(first, last):
+        g, end, a = q - first, r + rows.sizes[q], rows.starts[q]
+        np.dot(V[r:end], total[g * width : (g + 1) * width].T, Q[r:end])
+        good[q] = True
+        for c in range(k):
+            top, correction = 0.0, 0.0
+            for i in range(r, end):
+                top, correction = max(top, abs(S[i, c])), max(correction, abs(Q[i, c]))
+            if not correction <= largest * top:
+                good[q] = False
+            unit = math.ldexp(1.0, max(math.frexp(top)[1] - bits, -1074))
+            for i in range(r, end):
+                S[i, c] = np.rint(S[i, c] / unit) * unit
+        _same_for_equal_rows(S[r:end], V[r:end], Q[r:end])
+        for i in range(r, end):
+            for c in range(k):
+                scores[rows.order[a + i - r], c] = norm * (S[i, c] - Q[i, c] + level[g, c])
+        r = end
+
+
+@njit(nogil=True, cache=True)
+def _same_for_equal_rows(S, V, Q):
+    """Where rows of V are equal, so are those of Q: a matrix product may round them differently."""
+    order = np.argsort(S[:, 0])
+    for i in range(1, len(order)):
+        before, row = order[i - 1], order[i]
+        if S[before, 0] == S[row, 0] and np.array_equal(V[before], V[row]):
+            Q[row] = Q[before]
+
+
+@njit(nogil=True, cache=True)
+def merged_rows(V, slot, weight, root, mean, total, out):
+    """Merge rows into the means of their slots, one after the other; write what that adds to the sums to `out`.
+
+    A row v of weight w that joins a mean m of weight W adds w W / (w + W) root^2 (v - m)^2. Returns how many rows were
+    written: the first row of a slot adds nothing.
+    """
+    n, r = V.shape[1], 0
+    for i in range(len(slot)):
+        s, w, W = slot[i], weight[i], total[slot[i]]
+        share = w / (w + W)
+        factor = root[i] * math.sqrt(share * W)
+        for j in range(n):
+            change = V[i, j] - mean[s, j]
+            out[r, j] = factor * change
+            mean[s, j] += share * change
+        total[s] = w + W
+        r += W > 0
     return r

@@ -26,36 +26,39 @@ class DualSystem:
     v: np.ndarray | None  # (p,) unit vector
     trace: float  # of F K F', which a factorisation overwrites
     rounding: float  # error bound of F K F'
-    noise: float  # error bound of K F'
+    noise: np.ndarray  # (p,) error bounds of the columns of K F'
 
     @classmethod
     def of(
         cls, F: Any, k: np.ndarray, KF: np.ndarray, FKF: np.ndarray, z: np.ndarray, v: np.ndarray | None
     ) -> DualSystem:
         """The system of preferences F and a kernel matrix with the diagonal k."""
-        largest = np.max(F.s if isinstance(F, PairPreferences) else np.sqrt(F.S) * F.between, initial=0.0)
-        noise = len(FKF) * np.finfo(np.float64).eps * np.max(np.abs(k), initial=0.0) * largest
-        return cls(KF, FKF, z, v, float(np.trace(FKF)), float(noise * largest), float(noise))
+        root = F.s if isinstance(F, PairPreferences) else F.rounding.roots
+        noise = len(FKF) * np.finfo(np.float64).eps * np.max(np.abs(k), initial=0.0) * root
+        return cls(KF, FKF, z, v, float(np.trace(FKF)), float(np.max(noise * root, initial=0.0)), noise)
 
     @property
     def in_range(self) -> bool:
-        """Whether no product was too large for a number."""
+        """True if no product overflowed."""
         return bool(np.isfinite(self.trace) and np.isfinite(self.KF).all() and np.isfinite(self.z).all())
 
     def path(self) -> RidgePath:
         """F K F' = U diag(d) U'; O(m^3). Overwrites FKF."""
-        M, top = self.FKF, 0.0
+        M, unit = self.FKF, np.ldexp(0.5, np.frexp(self.trace)[1])  # a power of two: nothing overflows or rounds
+        M /= unit
         if self.v is not None:  # move the unpenalised direction above all others, so it can be told apart
-            top = 2 * self.trace if self.trace > 0 else 1.0  # in the unit of the kernel
-            M += top * np.outer(self.v, self.v)
+            M += 4 * np.outer(self.v, self.v)
         d, U = eigh(M, overwrite=True)
-        if d[0] < -1e-6 * abs(d[-1]) - 10 * self.rounding:
+        with np.errstate(over="ignore"):
+            d *= unit
+        if d[0] < -1e-6 * abs(d[-1]) - 10 * self.rounding - np.finfo(np.float64).tiny:
             raise ValueError(INDEFINITE.format(d[0], d[-1]))
         penalised = d if self.v is None else d[:-1]
         most = penalised.max(initial=0)
         small = np.flatnonzero(d <= most * cutoff(len(d)))
         # a function of norm 1 may have values of sqrt(d): it is null only if its values are rounding too
-        seen = np.abs(self.KF @ U[:, small]).max(axis=0, initial=0.0) > self.noise
+        noise = self.noise @ np.abs(U[:, small])
+        seen = np.abs(self.KF @ U[:, small]).max(axis=0, initial=0.0) > noise
         d[small] = np.where(seen, np.maximum(d[small], VISIBLE * most), 0.0)
         if self.v is not None:
             d[-1] = np.inf

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from ..kernels import Kernel
 from ..system.parallel import Scratch
+from ..system.types import Matrix
 from .means import Read, Rows
 from .symmetric import whitening
 
@@ -34,7 +35,7 @@ class Features(Protocol):
     def W(self) -> np.ndarray | None:
         """(n, r) with ||W^-1 w||^2 the penalty; None where it is ||w||^2."""
 
-    def reader(self, X: Any) -> Callable[[], Read]:
+    def reader(self, X: Matrix) -> Callable[[], Read]:
         """A factory of functions rows -> Phi[rows], one per thread; read-only, valid until the next call."""
 
 
@@ -46,9 +47,9 @@ class Identity:
     dense: bool = False  # rows of a sparse X are made dense as they are read
     W = None
 
-    def reader(self, X: Any) -> Callable[[], Read]:
+    def reader(self, X: Matrix) -> Callable[[], Read]:
         if sparse.issparse(X) and self.dense:
-            return lambda: lambda rows: X[rows].toarray()
+            return lambda: lambda rows: X[rows].toarray()  # type: ignore[union-attr]
         if sparse.issparse(X):
             return lambda: lambda rows: X[rows]
         return lambda: _dense(X)
@@ -71,7 +72,7 @@ class Nystroem:
         K = self.kernel(points, points)
         return whitening((K + K.T) / 2, RANK_TOLERANCE)
 
-    def reader(self, X: Any) -> Callable[[], Read]:
+    def reader(self, X: Matrix) -> Callable[[], Read]:
         points = self.points.astype(np.float64)
         return lambda: lambda rows: self.kernel(X[rows].astype(np.float64), points)
 
@@ -88,7 +89,7 @@ class Projected:
     def n_columns(self) -> int:
         return self.V.shape[1]
 
-    def reader(self, X: Any) -> Callable[[], Read]:
+    def reader(self, X: Matrix) -> Callable[[], Read]:
         reader = self.features.reader(X)
 
         def projected() -> Read:

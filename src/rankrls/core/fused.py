@@ -16,8 +16,9 @@ import numpy as np
 
 from ..system.parallel import share
 from .preferences import QueryPreferences
+from .queries import Queries
 
-BLOCK_ROWS = 2048
+BLOCK_ROWS, BLOCK_CELLS = 2048, 1 << 18  # a block has this many rows, or more of short rows, up to this many cells
 LONGEST = 4096  # longest query whose rows are still in the cache for a second read
 WORTH = 1e8  # cells from which loading the compiled code pays off
 LOADED = 5e6  # the same once the code is loaded
@@ -41,8 +42,20 @@ def serves(F: QueryPreferences, X: np.ndarray) -> bool:
         return False
     wanted = _wanted.get()
     if wanted is None:
-        wanted = X.size >= (LOADED if f"{__package__}.compiled" in sys.modules else WORTH)
+        wanted = X.size >= (LOADED if ready() else WORTH)
     return wanted and _installed()
+
+
+def ready() -> bool:
+    """True if the compiled code is loaded and may be used."""
+    wanted = _wanted.get()
+    return wanted is not False and (f"{__package__}.compiled" in sys.modules or (bool(wanted) and _installed()))
+
+
+def prepare(cells: float) -> None:
+    """Load the compiled code if it pays off for data of this size, which is then read in smaller blocks."""
+    if _wanted.get() is None and cells >= WORTH:
+        _installed()
 
 
 @cache
@@ -63,7 +76,7 @@ def accumulated(
 
     dtype, (m, n), t = X.dtype, X.shape, T.shape[1]
     queries, cast = F.queries, lambda array: np.ascontiguousarray(array, dtype=dtype)
-    order = np.arange(m) if queries.order is None else queries.order
+    order = row_order(queries)
     u = np.ones(m) if F.u is None else F.u
     within = F.between[queries.codes] if F.within is None else F.within
     if F.ties is None:
@@ -72,7 +85,7 @@ def accumulated(
         level, tie_start, tie_scale = F.ties.level, F.ties.start, F.level_scale / F.ties.weight
     root = np.sqrt(F.beta * F.S)
     rows = queries.sizes + np.diff(tie_start) + (F.beta > 0)
-    arrays = [cast(a) for a in (np.sqrt(u) * within, u, F.S, F.level, root, shift)]
+    arrays = [cast(a) for a in (np.sqrt(u) * within, u, F.S, F.rounding.level, root, shift)]
     scale = cast(tie_scale)
     T = cast(T)
 
@@ -89,11 +102,16 @@ def accumulated(
             total[n:, n:] += Z[:r].T @ Z[:r]
         return total, top
 
-    blocks = _blocks(rows, BLOCK_ROWS)
+    blocks = blocks_of(rows, max(BLOCK_ROWS, BLOCK_CELLS // n))
     return share(accumulate, blocks, cost=float(X.size), label="sums over rows")
 
 
-def _blocks(rows: np.ndarray, most: int) -> list[tuple[int, int]]:
+def row_order(queries: Queries) -> np.ndarray:
+    """(m,) the rows sorted by query."""
+    return np.arange(queries.n_rows) if queries.order is None else queries.order
+
+
+def blocks_of(rows: np.ndarray, most: int) -> list[tuple[int, int]]:
     """Runs of consecutive queries with at most `most` rows in total (or a single query)."""
     block = (np.cumsum(rows) - rows) // most
     starts = np.flatnonzero(np.diff(block, prepend=-1))

@@ -24,7 +24,23 @@ def recoded(y: np.ndarray, gain: Gain) -> np.ndarray:
         raise ValueError(
             f"gain={name!r} makes {found[bad][0]} of the label {y[bad][0]:g}: use labels such as 0 to 4, or no gain"
         )
+    if callable(gain):
+        _check_growing(y, found)
     return found
+
+
+def _check_growing(y: np.ndarray, found: np.ndarray) -> None:
+    """A larger label must not be worth less: the metric would judge the opposite of what is learned."""
+    for label, worth in zip(y.T, found.T, strict=True):
+        known = np.flatnonzero(np.isfinite(label))
+        order = known[np.argsort(label[known], kind="stable")]
+        falls = np.flatnonzero((np.diff(label[order]) > 0) & (np.diff(worth[order]) < 0))
+        if len(falls):
+            a, b = order[falls[0]], order[falls[0] + 1]
+            raise ValueError(
+                f"gain makes {worth[a]:g} of the label {label[a]:g} and {worth[b]:g} of {label[b]:g}: it must not fall "
+                "as labels grow. Where less is better, negate y instead"
+            )
 
 
 def gains_of(gain: Gain | None) -> tuple[Gain, ...]:

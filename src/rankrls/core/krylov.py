@@ -125,7 +125,7 @@ def preconditioned_cg(
             break
         q = _axpy(shift, direction, product(direction), work)
         curvature = float(direction @ q)
-        if curvature <= 0:
+        if curvature <= 0 or rho <= 0:  # rounding: no direction is left to improve along
             break
         step = rho / curvature
         _axpy(step, direction, x, work)
@@ -170,8 +170,8 @@ def fold_residuals(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndar
     """D B'T with (I - B D B') T = R, for all folds and columns at once; fast because the folds' leverage is small.
 
     A residual changes the scores B D B'T by itself times the leverage ||B D B'P|| / ||P||, estimated as ten times the
-    largest seen. Also returns, for each fold, whether every column converged.
-    Overwrites R.
+    largest seen since the first step. The first direction says little about it, as most of R may be orthogonal to B;
+    that part is gone after one step. Also returns, for each fold, whether every column converged. Overwrites R.
     """
     Bt, dot = B.transpose(0, 2, 1), lambda V, W: np.einsum("glk,glk->gk", V, W)
     tol, tiny = 1e-10 if R.dtype == np.float64 else 1e-5, np.finfo(R.dtype).tiny
@@ -182,13 +182,14 @@ def fold_residuals(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndar
         R /= unit
         rho = dot(R, R)
     P, total = R.copy(), np.zeros((len(B), *D.shape), dtype=R.dtype)
-    leverage, bound, square = np.zeros_like(rho), tol**2 * rho, rho  # square: ||P||^2
-    for _ in range(20):
+    leverage, bound, square, left = np.zeros_like(rho), tol**2 * rho, rho, np.ones_like(rho)  # all of them squares
+    for number in range(20):
         U = Bt @ P
         U *= D
         Q = B @ U
-        np.maximum(leverage, dot(Q, Q) / np.maximum(square, tiny), out=leverage)
-        left = np.minimum(1, 100 * leverage)  # squares
+        if number > 0:
+            np.maximum(leverage, dot(Q, Q) / np.maximum(square, tiny), out=leverage)
+            left = np.minimum(1, 100 * leverage)
         np.subtract(P, Q, out=Q)
         step = rho / np.maximum(dot(P, Q), tiny)
         U *= step[:, None]
@@ -199,7 +200,7 @@ def fold_residuals(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndar
         if np.all(left * rho <= bound):
             break
         ratio = rho / np.maximum(old, tiny)
-        square = rho + ratio**2 * square  # R is orthogonal to P
+        square = rho + ratio**2 * square  # ||P||^2, as R is orthogonal to P
         P *= ratio[:, None]
         P += R
     if unit is not None:

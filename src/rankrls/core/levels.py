@@ -10,6 +10,8 @@ from scipy import sparse
 from ..system.types import DTypeLike
 from .queries import Batch, Queries
 
+SMALL = 1 << 12  # cells
+
 
 @dataclass(frozen=True)
 class Levels:
@@ -60,8 +62,13 @@ class Ties:
         offset = np.cumsum(n) - n
         return np.arange(n.sum()) + np.repeat(self.start[queries] - offset, n)
 
-    def average(self, batch: Batch, u: np.ndarray | None, dtype: DTypeLike) -> tuple[np.ndarray, sparse.csc_array]:
-        """For each row of a batch, the index of its tie within the batch, and the matrix that averages over ties."""
+    def average(
+        self, batch: Batch, u: np.ndarray | None, dtype: DTypeLike
+    ) -> tuple[np.ndarray, sparse.csc_array | np.ndarray]:
+        """For each row of a batch, the index of its tie within the batch, and the matrix that averages over ties.
+
+        The matrix is dense where it is small: a sparse one takes longer to set up than to multiply with.
+        """
         n = self.start[batch.queries + 1] - self.start[batch.queries]
         offset = np.cumsum(n) - n - self.start[batch.queries]
         level = batch.take(self.level)
@@ -69,10 +76,12 @@ class Ties:
         place[level < 0] = 0  # an item without ties gets weight zero at an arbitrary index
         value = (1.0 if u is None else batch.take(u)) / self.weight[level]
         value[level < 0] = 0
-        matrix = sparse.csc_array(
-            (value.astype(dtype), place, np.arange(len(level) + 1)), shape=(int(n.sum()), len(level))
-        )
-        return place, matrix
+        shape = (int(n.sum()), len(level))
+        if 0 < shape[0] * shape[1] <= SMALL:
+            dense = np.zeros(shape, dtype)
+            dense[place, np.arange(len(level))] = value
+            return place, dense
+        return place, sparse.csc_array((value.astype(dtype), place, np.arange(len(level) + 1)), shape=shape)
 
 
 def grades(y: np.ndarray) -> np.ndarray:

@@ -51,6 +51,18 @@ class GroupMeans:
         """
         return self.u is not None and bool(self.u.max(initial=0) > UNEVEN * self.u.min(initial=np.inf))
 
+    @cached_property
+    def heaviest(self) -> np.ndarray:
+        """(q,) the heaviest row of each query where weights are uneven, else none.
+
+        The mean of such a query is that row plus a small correction from the others, so no digits are lost.
+        """
+        if self.u is None or not self.uneven:
+            return np.empty(0, dtype=np.intp)
+        order, found = np.argsort(self.u, kind="stable"), np.zeros(len(self.S), dtype=np.intp)
+        found[self.queries.codes[order]] = order
+        return found
+
     def centre(self, V: np.ndarray, batch: Batch, out: np.ndarray | None = None) -> np.ndarray:
         """Subtract the query means from the rows V of a batch, in place or into `out`; returns the (g, n) means."""
         V3 = V.reshape(-1, batch.length, V.shape[1]) if V.size else V.reshape(len(batch.queries), batch.length, 0)
@@ -71,7 +83,32 @@ class GroupMeans:
         if self.ties is None:
             return Piece(batch, V, mean, None, None)
         level, average = self.ties.average(batch, self.u, V.dtype)
-        return Piece(batch, V, mean, level, average @ V) if average.shape[0] else Piece(batch, V, mean, None, None)
+        if not average.shape[0]:
+            return Piece(batch, V, mean, None, None)
+        level_mean = average @ V
+        if self.uneven:
+            self._balance(level_mean, batch.queries, self._untied(V, batch))
+        return Piece(batch, V, mean, level, level_mean)
+
+    def _untied(self, V: np.ndarray, batch: Batch) -> np.ndarray:
+        """(g, n) the weighted sums of the rows of each query that tie with no other."""
+        assert self.ties is not None and self.u is not None
+        weight = np.where(batch.take(self.ties.level) < 0, batch.take(self.u), 0.0)
+        return (weight[:, None] * V).reshape(len(batch.queries), -1, V.shape[1]).sum(axis=1)
+
+    def _balance(self, level_mean: np.ndarray, queries: np.ndarray, untied: np.ndarray) -> None:
+        """Means of levels, in place, such that those of a query cancel.
+
+        The mean of a level that outweighs the rest of its query is nearly the query's mean, and their difference
+        would be rounding; it is computed from the other levels instead.
+        """
+        assert self.ties is not None
+        ties, n = self.ties.of_queries(queries), self.ties.start[queries + 1] - self.ties.start[queries]
+        query, weight = np.repeat(np.arange(len(queries)), n), self.ties.weight[ties]
+        heavy = weight > self.S[queries][query] / 2
+        if heavy.any():
+            np.add.at(untied, query[~heavy], weight[~heavy, None] * level_mean[~heavy])
+            level_mean[heavy] = -untied[query[heavy]] / weight[heavy, None]
 
     def pieces(self, batch: Batch, read: Read) -> Iterator[Piece]:
         """The rows of a batch minus their query's mean; a query longer than a batch comes in several pieces."""
@@ -90,6 +127,9 @@ class GroupMeans:
         level_mean: Any = None
         if averages[0][1] is not None and averages[0][1].shape[0]:
             level_mean = sum(a @ (read(c.rows) - mean) for (_, a), c in zip(averages, chunks, strict=True))
+            if self.uneven:
+                untied = np.sum([self._untied(read(c.rows) - mean, c) for c in chunks], axis=0)
+                self._balance(level_mean, batch.queries, untied)
         for chunk, (level, _) in zip(chunks, averages, strict=True):
             V = read(chunk.rows)
             V -= mean

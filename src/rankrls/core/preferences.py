@@ -21,7 +21,6 @@ means.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,9 +30,8 @@ from ..system.parallel import share
 from .levels import Levels, Ties
 from .means import GroupMeans, Piece, Read, Rows
 from .queries import Batch, Queries
+from .rounding import Rounding
 from .weighting import Weighting, others_of
-
-BATCH_CELLS = 1 << 20  # cells of a batch that two threads can hold in the cache
 
 
 class QueryPreferences(LinearOperator):
@@ -82,14 +80,14 @@ class QueryPreferences(LinearOperator):
             self.weighting = Weighting(weighting, self.beta, levels.query, levels.weight, q)
             self.ties = Ties.of(levels, q)
         self.between = np.sqrt(self.weighting.between2 if between2 is None else between2)  # (q,)
-        self.shares = self.S / self.S.sum() * self.between**2  # (q,) of a query's spread in the mean square of F V
-        self.level = np.sqrt(q * self.shares)  # (q,) of its rounding, were all queries like it
+        self.means = GroupMeans(queries, weights, self.S, self.ties)
+        self.runs: dict[Any, list[Any]] = {}  # of queries of any lengths, see `ragged`
+        self.rounding = Rounding(self.means, self.between, self.beta)
         if self.ties is not None:
             within = np.where(levels.size > 1, np.sqrt(self.weighting.within2), self.between[levels.query])
             self.within = within[levels.level]
             self.level_scale = self.weighting.level_scale[levels.size > 1]  # (ties,)
             self.n_pairs -= int((levels.size * (levels.size - 1) // 2).sum())
-        self.means = GroupMeans(queries, weights, self.S, self.ties)
 
     @property
     def weight(self) -> float:
@@ -103,17 +101,9 @@ class QueryPreferences(LinearOperator):
         kind, beta = self.weighting.kind, self.beta
         return QueryPreferences(queries, y, weighting=kind, regression=beta, weights=u, intercept=self.free)
 
-    @cached_property
-    def _batches(self) -> dict[int, list[Batch]]:
-        return {}
-
-    def batches(self, width: int = BATCH_CELLS) -> list[Batch]:
-        """Batches of whole queries; they have twice as many rows where rows of `width` columns are short."""
-        rows = self.queries.batch_rows
-        rows = 2 * rows if 2 * rows * width <= BATCH_CELLS else rows
-        if rows not in self._batches:
-            self._batches[rows] = list(self.queries.batches(rows))
-        return self._batches[rows]
+    def batches(self, width: int = 512) -> list[Batch]:
+        """Batches of whole queries, for rows of `width` columns."""
+        return self.queries.sized_batches(width)
 
     def factor(self, batch: Batch, read: Read, shift: Any = 0.0, level: Any = None) -> Iterator[np.ndarray]:
         """Blocks R of rows, the sum of R'R being (V - 1 shift')'Lt (V - 1 shift') over the queries of a batch.
@@ -123,7 +113,7 @@ class QueryPreferences(LinearOperator):
         """
         for piece in self.means.pieces(batch, read):
             if piece.last and level is not None:
-                piece.raise_level(level, self.level)
+                piece.raise_level(level, self.rounding.level)
             if piece.last and piece.level_mean is not None:
                 ties = self.ties.of_queries(piece.batch.queries)  # type: ignore[union-attr]
                 yield self.level_scale[ties, None].astype(piece.V.dtype) * piece.level_mean
@@ -167,12 +157,19 @@ class QueryPreferences(LinearOperator):
         V = np.asarray(V)
         out = np.empty(V.shape, dtype=np.result_type(V, np.float32))
 
+        def read(rows: Rows) -> np.ndarray:
+            if not isinstance(rows, slice):
+                return np.array(V[rows], dtype=out.dtype)
+            out[rows] = V[rows]
+            return out[rows]  # a view: adjacent rows are worked on where the result belongs
+
         def apply(batches: Sequence[Batch]) -> None:
             for batch in batches:
-                for rows, FV in self.rows_of(batch, lambda rows: np.array(V[rows], dtype=out.dtype)):
-                    out[rows] = FV
+                for rows, FV in self.rows_of(batch, read):
+                    if not isinstance(rows, slice):
+                        out[rows] = FV
 
-        share(apply, self.batches(), cost=V.size)
+        share(apply, self.batches(V.shape[1]), cost=V.size)
         return out
 
     def _rmatmat(self, V: np.ndarray) -> np.ndarray:

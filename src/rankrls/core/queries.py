@@ -17,6 +17,8 @@ import numpy as np
 from ..system.types import Matrix
 
 BATCH_ROWS = 2048  # large enough to hide the interpreter, small enough for the cache
+FEWEST_ROWS = 64
+BATCH_CELLS = 1 << 20  # cells that fit in the cache with two threads
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,10 @@ class Batch:
     def chunks(self, max_rows: int) -> list[Batch]:
         """One long query cut into pieces of at most `max_rows` rows."""
         cuts = [slice(i, min(i + max_rows, self.length)) for i in range(0, self.length, max_rows)]
-        rows = np.arange(self.rows.start, self.rows.stop) if isinstance(self.rows, slice) else self.rows
-        return [Batch(self.queries, rows[cut], cut.stop - cut.start) for cut in cuts]
+        if isinstance(self.rows, slice):
+            first = self.rows.start
+            return [Batch(self.queries, slice(first + c.start, first + c.stop), c.stop - c.start) for c in cuts]
+        return [Batch(self.queries, self.rows[cut], cut.stop - cut.start) for cut in cuts]
 
 
 @dataclass(frozen=True)
@@ -106,16 +110,34 @@ class Queries:
         positions = np.arange(self.starts[query], self.starts[query] + self.sizes[query])
         return positions if self.order is None else self.order[positions]
 
-    def batches(self, max_rows: int | None = None) -> Iterator[Batch]:
-        """Batches of equally long queries: one query, or at most `max_rows` rows (`batch_rows` if not given)."""
+    def batches(self, max_rows: int | None = None, only: np.ndarray | None = None) -> Iterator[Batch]:
+        """Batches of equally long queries: one query, or at most `max_rows` rows (`batch_rows` if not given).
+
+        `only` (k,) are the numbers of some queries, at least one, in ascending order.
+        """
         max_rows = self.batch_rows if max_rows is None else max_rows
-        by_size = np.argsort(self.sizes, kind="stable")
+        by_size = np.argsort(self.sizes if only is None else self.sizes[only], kind="stable")
+        by_size = by_size if only is None else only[by_size]
         cuts = np.flatnonzero(np.diff(self.sizes[by_size])) + 1
         for same in np.split(by_size, cuts):
             length = int(self.sizes[same[0]])
             step = max(1, max_rows // length)
             for i in range(0, len(same), step):
                 yield self._batch(same[i : i + step], length)
+
+    def sized_batches(self, width: int) -> list[Batch]:
+        """All batches, with twice as many rows where rows of `width` columns are short, and fewer where long."""
+        rows = 2 * self.batch_rows
+        while rows > FEWEST_ROWS and rows * width > (BATCH_CELLS if rows > self.batch_rows else 4 * BATCH_CELLS):
+            rows //= 2
+        rows = min(rows, self.n_rows)
+        if rows not in self._batches:
+            self._batches[rows] = list(self.batches(rows))
+        return self._batches[rows]
+
+    @cached_property
+    def _batches(self) -> dict[int, list[Batch]]:
+        return {}
 
     def _batch(self, queries: np.ndarray, length: int) -> Batch:
         first, last = self.starts[queries[0]], self.starts[queries[-1]] + length

@@ -22,10 +22,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..system.types import DTypeLike
 from .krylov import fold_residuals
 from .penalty import unwhitened, whitened
 from .statistics import Statistics
-from .symmetric import UNCLEAR, cutoff, eigh, heard
+from .symmetric import UNCLEAR, above_rounding, cutoff, eigh, solve_each
 
 Look = Callable[[np.ndarray], Statistics]  # V (n, k) -> the sums of A V and z
 VISIBLE = 1e-20  # below this share of the largest eigenvalue a direction is rounding even in the rows themselves
@@ -53,7 +54,7 @@ class RidgePath:
 
 
 def primal(
-    sums: Statistics, W: np.ndarray | None = None, dtype: object = np.float64, look: Look | None = None
+    sums: Statistics, W: np.ndarray | None = None, dtype: DTypeLike = np.float64, look: Look | None = None
 ) -> RidgePath:
     """The path of ||A w - z||^2 + alpha ||w||^2 in w = W v (W whitens a penalty other than ||w||^2).
 
@@ -72,18 +73,17 @@ def primal(
         z, share = np.concatenate([U.T @ part.cross, z[~small]]), VISIBLE
     keep = d > top * share
     if share != VISIBLE:
-        d, keep = np.maximum(d, top * share), keep | heard(z, top, sums.square, dtype)
+        d, keep = np.maximum(d, top * share), keep | above_rounding(z, top, sums.square, dtype)
     if len(d) and not keep.any():  # the rows do not vary: keep one direction, in which nothing is learned
         keep[-1], d, z = True, np.zeros_like(d), np.zeros_like(z)
-    d, V = d[keep], V[:, keep]
-    return RidgePath(unwhitened(W, V), d, z[keep])
+    return RidgePath(unwhitened(W, V[:, keep]), d[keep], z[keep])
 
 
 def held_out(B: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *, complete: bool) -> np.ndarray:
     """(g, r, k t) the solutions without each of g folds, for k alphas; columns run over alphas, then targets.
 
     In the path's coordinates, B (g, b, r) are the loss rows of the folds and target (g, b, t) their targets;
-    D (r, k), z (r, t). `complete` means that the loss rows are the basis itself (dual).
+    D (r, k), z (r, t). `complete` means that the loss rows are the basis itself (dual). NaN: solve without the fold.
     """
     k, t = D.shape[1], z.shape[1]
     Dz = np.repeat(D, t, axis=1)  # (r, k t)
@@ -107,10 +107,10 @@ def _direct(B: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *, 
     for Dj in D.T[:, :, None]:  # (r, 1)
         c = Dj * z
         if length > r and not complete:  # downdate: (1/D - B'B) c_{-U} = z - B' target
-            solutions.append(np.linalg.solve(np.diag(1 / Dj[:, 0]) - Bt @ B, z - Bt @ target))
+            solutions.append(solve_each(np.diag(1 / Dj[:, 0]) - Bt @ B, z - Bt @ target))
             continue
         M, rhs = (B * Dj[:, 0]) @ Bt, B @ c
         if not complete:
             M, rhs = np.eye(length, dtype=B.dtype) - M, target - rhs
-        solutions.append(c - Dj * (Bt @ np.linalg.solve(M, rhs)))
+        solutions.append(c - Dj * (Bt @ solve_each(M, rhs)))
     return np.concatenate(solutions, axis=2)

@@ -26,12 +26,12 @@ def signed_solution(M: np.ndarray, c: np.ndarray, signs: np.ndarray, start: np.n
     while True:
         v = np.zeros(len(c))
         if P.any():
-            v[P] = linalg.solve(M[np.ix_(P, P)], c[P], assume_a="pos", check_finite=False)
+            v[P] = _solved(M if P.all() else M[np.ix_(P, P)], c[P])
         gradient = c - M @ v
         wrong = (P & ~free & (v < 0)) | (~P & (gradient > tolerance))
         n_wrong = int(wrong.sum())
         if not n_wrong:
-            return s * v
+            return s * v + 0.0  # no weight is -0
         if n_wrong < best:
             best, patience = n_wrong, PATIENCE
         else:
@@ -39,3 +39,9 @@ def signed_solution(M: np.ndarray, c: np.ndarray, signs: np.ndarray, start: np.n
         if patience < 0:  # only the largest index: no set is visited twice
             wrong = np.arange(len(c)) == np.flatnonzero(wrong)[-1]
         P = P ^ wrong
+
+
+def _solved(M: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """M^-1 c by Cholesky; SciPy's `solve`, which takes as long again for small systems, only where that fails."""
+    _, v, failed = linalg.lapack.dposv(M, c)
+    return np.asarray(linalg.solve(M, c, assume_a="sym", check_finite=False) if failed else v)

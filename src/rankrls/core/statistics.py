@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from scipy import sparse
 
 from ..system.parallel import Scratch, share
 from ..system.types import DTypeLike, Matrix
-from . import fused
+from . import fused, ragged
 from .means import Read, Rows
 from .pairs import PairPreferences
 from .preferences import QueryPreferences
@@ -31,6 +32,7 @@ SPREAD_COLUMNS = 256
 CANCELLED = 100.0  # terms this many times larger than their sum have ten times the rounding of differences of rows
 SINGLE = (1e-12, 1e15)  # the range of values whose squares, and sums of them, fit in single precision
 FAINT = 1e-9  # single precision holds rows whose weight has at least this share of the root of the largest sum
+FAINTEST = 1e-305  # sums of squares below this have lost digits, or vanished
 CLEAR = 32.0  # a column varies if its spread is this many times what rounding makes of a constant column
 
 
@@ -49,20 +51,26 @@ class Statistics:
     n_queries: int
     n_pairs: int
     rounding: np.ndarray | None = None  # (n,) a column's spread below this is rounding; None where unknown
+    explicit: int = 0  # pairs that were given as such, and have no rows
 
     @property
     def deviation(self) -> np.ndarray:
         """(n,) the root mean square of each column of A: how much it varies within queries, zero where it does not."""
-        weight = self.weight if self.weight > 0 else max(1, self.n_pairs)  # explicit pairs alone have no row weights
+        weight = self.weight + self.explicit or max(1, self.n_pairs)
         deviation = np.sqrt(np.maximum(0.0, np.diag(self.gram)) / weight)
         return deviation if self.rounding is None else np.where(deviation > CLEAR * self.rounding, deviation, 0.0)
+
+    @property
+    def faint(self) -> np.ndarray:
+        """The numbers of the columns whose squares are too small for floating point, or zero."""
+        return np.flatnonzero(np.diag(self.gram) < FAINTEST)
 
     def emptied(self) -> Statistics:
         """Sums over no rows, of the same shape."""
         zeros = {
             name: np.zeros_like(getattr(self, name)) for name in ("gram", "cross", "square", "mean", "target_mean")
         }
-        return replace(self, **zeros, weight=0.0, n_rows=0, n_queries=0, n_pairs=0, rounding=None)
+        return replace(self, **zeros, weight=0.0, n_rows=0, n_queries=0, n_pairs=0, rounding=None, explicit=0)
 
     def __add__(self, other: Statistics) -> Statistics:
         return self._combine(other, +1)
@@ -91,6 +99,7 @@ class Statistics:
             self.n_queries + sign * other.n_queries,
             self.n_pairs + sign * other.n_pairs,
             _largest(self.rounding, other.rounding),
+            self.explicit + sign * other.explicit,
         )
 
 
@@ -125,22 +134,26 @@ def statistics(
         total, product, level = np.zeros((width, width)), np.empty((width, width), dtype=dtype), np.zeros(width)
         with np.errstate(over="ignore", invalid="ignore"):  # callers check the sums
             for batch in batches:
-                for A in F.factor(batch, read, late, level):
+                for A in factor(batch, read, late, level):
                     if isinstance(F, PairPreferences):  # margins belong to pairs, not to rows
                         A = np.hstack([A.astype(dtype, copy=False), (F.s[batch, None] * T[batch]).astype(dtype)])
                     total += np.matmul(A.T, A, out=product)
         return total, level
 
+    batches: Sequence[Any] = F.batches(width)
+    factor: Callable[..., Any] = F.factor
     even = isinstance(F, QueryPreferences) and not F.means.uneven
+    if isinstance(F, QueryPreferences) and ragged.serves(F, width):
+        batches, factor = ragged.runs(F, dtype), partial(ragged.factor, F)
     if even and array is not None and fused.serves(F, array):
         ones = np.ones((len(T), T.shape[1] - y.shape[1]))
         parts = fused.accumulated(F, array, np.hstack([T[:, : y.shape[1]], ones]), centre)
     else:
-        parts = share(accumulate, F.batches(width), cost=float(F.shape[1]) * width, label="sums over rows")
+        parts = share(accumulate, batches, cost=float(F.shape[1]) * width, label="sums over rows")
     total = sum((part for part, _ in parts), start=np.zeros((width, width)))
     level = np.max([level[:n_columns] for _, level in parts], axis=0, initial=0.0)
     if early.any():
-        level = level + np.abs(centre) * np.sqrt(np.sum(F.shares))
+        level = level + np.abs(centre) * np.sqrt(np.sum(F.rounding.of_rows))
     return _of_products(F, total, y.shape[1], centre, target_mean, np.finfo(dtype).eps * level)
 
 
@@ -159,8 +172,10 @@ def _of_products(
 
 
 def _near_mean(F: QueryPreferences, read: Read) -> np.ndarray:
-    """(n,) the mean of the heaviest rows: sums centred on it do not cancel."""
+    """(n,) the mean of the heaviest rows, or the heaviest itself: sums centred on it do not cancel."""
     rows: Rows = slice(0, BATCH_ROWS)
+    if F.rounding.centre is not None:
+        return read(np.array([F.rounding.centre]))[0].astype(np.float64)
     if F.u is None:
         return read(rows).mean(axis=0, dtype=np.float64)
     if len(F.u) > BATCH_ROWS:
@@ -177,7 +192,7 @@ def fits_single(F: Preferences, X: Matrix, y: np.ndarray, gram: np.ndarray) -> b
     if isinstance(F, PairPreferences):
         root, least = np.max(F.s, initial=0.0), np.min(F.s, initial=np.inf)
     else:
-        root = np.sqrt(np.max(F.S * F.between**2))
+        root = np.max(np.sqrt(F.S) * F.between)
         least = F.between.min() if F.s is None else np.min(F.s * F.between[F.queries.codes])
     if least < FAINT * root:  # rows that weigh little would vanish
         return False
@@ -193,8 +208,7 @@ def fits_single(F: Preferences, X: Matrix, y: np.ndarray, gram: np.ndarray) -> b
 def column_deviation(F: QueryPreferences, X: Any) -> np.ndarray:
     """(n,) the spread of each column, as in `Statistics`, a few columns at a time and without their products."""
     u = np.ones(F.shape[0]) if F.u is None else F.u
-    share, heaviest, eps = u / F.weight * F.between[F.queries.codes] ** 2, np.argmax(u), np.finfo(X.dtype).eps
-    parts = []
+    heaviest, eps, parts = np.argmax(u), np.finfo(X.dtype).eps, []
     for i in range(0, X.shape[1], SPREAD_COLUMNS):
         V = X[:, i : i + SPREAD_COLUMNS]
         V = np.array(V.toarray() if sparse.issparse(V) else V, dtype=np.float64)
@@ -203,13 +217,13 @@ def column_deviation(F: QueryPreferences, X: Any) -> np.ndarray:
         if F.means.uneven:  # a row that outweighs all others is nearly the mean: about it nothing cancels
             V -= V[heaviest].copy()
             rounding += rounding[heaviest].copy()
-            rounding[heaviest] = 0.0
         if F.beta > 0:
             V -= u / F.weight @ V
         A = F @ V
         A /= (top := _largest_or_one(A))
         deviation = np.sqrt(np.sum(A**2, axis=0) / F.weight) * top
-        parts.append(np.where(deviation > CLEAR * np.sqrt(share @ rounding**2), deviation * unit, 0.0))
+        noise = np.sqrt(F.rounding.of_rows @ rounding**2)
+        parts.append(np.where(deviation > CLEAR * noise, deviation * unit, 0.0))
     return np.concatenate(parts)
 
 

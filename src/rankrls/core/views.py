@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..bases import CANDIDATES, BasisLike, deal, is_count, points
+from ..bases import BasisLike, deal, is_count, points
 from ..kernels import WIDTHS, Kernel, Precomputed, as_kernel, is_precomputed
 from ..system.items import Items
-from ..system.rows import DistinctRows
+from ..system.rows import CANDIDATES, DistinctRows
 from ..system.types import Matrix
 
 
@@ -143,7 +143,7 @@ def _shares(
     sizes = [int(views[number].basis) for number in counted]
     if min(sizes) < 1:
         raise ValueError(f"view {counted[int(np.argmin(sizes))]}: basis={min(sizes)} must be at least one point")
-    rows = DistinctRows.of(X, weights, max(CANDIDATES, sum(sizes)), seed)
+    rows = DistinctRows.of(X, weights, max(CANDIDATES, sum(sizes)), seed).shuffled(np.random.default_rng(seed))
     if len(rows) < len(counted):
         raise ValueError(f"{len(counted)} views cannot draw a basis each from {len(rows)} different rows of X")
     shares = deal(rows, np.minimum(sizes, len(rows)).tolist())

@@ -29,7 +29,7 @@ from .queries import Queries
 
 WEIGHTINGS = ("pairs", "queries", "items")
 
-ONE_COPY = 1e-3  # a query whose weight is nearer to one than this has lost digits of its weight less one
+ONE_COPY = 1e-3  # S - 1 has lost digits if it is smaller than this
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,10 @@ class Weighting:
 
     @cached_property
     def cS(self) -> np.ndarray:
-        """(q,) c S."""
-        if self.kind == "pairs":
-            return self.S
-        if self.kind == "items":
-            return np.ones(self.n_queries)
+        """(q,) c S; zero where no pair counts, so that nothing but rounding is lost."""
+        if self.kind != "queries":
+            cS = self.S if self.kind == "pairs" else np.ones(self.n_queries)
+            return cS if self.tied else np.where(self.mass_share > 0, cS, 0.0)
         share = self.mass_share * self.S
         return np.divide(1.0, share, out=np.zeros(self.n_queries), where=share > 0)
 

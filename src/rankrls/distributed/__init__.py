@@ -3,9 +3,9 @@
     rankrls.distributed.dask.fit(estimator, frame)       a Dask data frame or array; pip install 'rankrls[dask]'
     rankrls.distributed.spark.fit(estimator, frame)      a Spark data frame; pip install 'rankrls[spark]'
 
-A fit is a sum over rows, so a partition sends a matrix with a row and a column for each feature, wherever the rows of a
-query lie; `estimators.streaming` is the fit, and here is only what says where its parts are. Dask and Spark are
-imported when they are first used.
+A fit is a sum over rows, so each partition sends only a square matrix of features, no matter how the rows of a query
+are spread over partitions. The fit itself is `estimators.ranking.blocks`; this package only tells it where the
+partitions are. Dask and Spark are imported on first use.
 
 Examples
 --------

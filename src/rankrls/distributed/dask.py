@@ -64,28 +64,28 @@ def fit(
     Parameters
     ----------
     estimator : RankRLS, AutoRanker, CoRankRLS or TransductiveRankRLS, or a pipeline of TableEncoder and one of them
-        Linear, or with a kernel and a `basis`. AutoRanker learns from a sample of whole queries, its
-        final weights from all rows. Of the latter two the unscored rows, where y is missing, stay on
-        the cluster, and the scored ones, which are few, come here.
+        Linear, or with a kernel and a `basis`. AutoRanker learns from a sample of whole queries, and its
+        final weights from all rows. For CoRankRLS and TransductiveRankRLS, the unscored rows (y is missing)
+        stay on the cluster; the scored rows, usually few, are collected.
     frame : dask.dataframe.DataFrame or dask.array.Array
-        Rows in any partitions; those of a query may lie anywhere. A partition must fit into the memory of a worker.
-        Several passes are made: `persist()` what takes long to read and fits into the memory of the cluster.
+        Rows in any number of partitions; the rows of a query may lie anywhere. A partition must fit into the memory of
+        a worker. The fit makes several passes: `persist()` data that is slow to read and fits in the cluster's memory.
     y, qid, sample_weight : str, or array if `frame` is one
-        Columns of labels, of query ids (None is one query) and of weights. For an array: arrays of Dask or NumPy with
-        an entry for each row.
+        Columns of labels, query ids (None: all rows are one query) and weights. For an array: Dask or NumPy arrays with
+        one entry per row.
     features : list of str, default=None
-        Columns of features, all others by default: numbers, or anything if TableEncoder comes first.
+        Feature columns; None: all other columns. Numbers, or anything if a TableEncoder comes first.
 
     Returns
     -------
     estimator
-        The one given, fitted. `cv_predictions_` is not kept.
+        The given estimator, fitted. `cv_predictions_` is not kept.
 
     Notes
     -----
-    Runs on the current `distributed.Client`, else in threads. One pass reads the labels, one adds up the sums, and one
-    holds out queries where alpha is to be chosen; for that rows of queries that lie in several partitions are
-    moved, and only these. Basis points are drawn from a sample of 20,000 rows.
+    Runs on the current `distributed.Client`, or in threads if there is none. One pass reads the labels, one adds up the
+    sums, and one holds out queries if alpha is to be chosen; for that, only rows of queries that are split between
+    partitions are moved. Basis points are drawn from a sample of 20,000 rows.
 
     Examples
     --------
@@ -108,23 +108,23 @@ def fit_edges(
     estimator: E, X: Matrix, edges: dd.DataFrame, y: str | None = None, Z: Matrix | None = None, *, source: str,
     target: str, sample_weight: str | None = None,
 ) -> E:  # fmt: skip
-    """Fit a `ConditionalRankRLS` to the edges of a Dask data frame; objects are here, edges there.
+    """Fit a `ConditionalRankRLS` to the edges of a Dask data frame; the objects are local, the edges on the cluster.
 
     Parameters
     ----------
     estimator : ConditionalRankRLS
-        Linear, or with a `basis`: the sums of partitions add up.
+        Linear, or with a `basis`, so that the sums of partitions can be added.
     X, Z : array-like or data frame
         The objects at both ends, as in `ConditionalRankRLS.fit_edges`.
     edges : dask.dataframe.DataFrame
-        A row for each edge, in any partitions.
+        One row per edge, in any partitions.
     y, source, target, sample_weight : str
-        Columns of values, of both ends and of weights.
+        Columns of values, of the two ends and of weights.
 
     Returns
     -------
     estimator
-        The one given, fitted.
+        The given estimator, fitted.
 
     Examples
     --------
@@ -150,25 +150,25 @@ def predict(
     features: str | Sequence[str] | None = None,
     qid: str | None = None,
 ) -> Any:
-    """Scores of a fitted model for the rows of a Dask data frame or array, computed where these are.
+    """Scores of a fitted model for the rows of a Dask data frame or array, computed on the workers.
 
     Parameters
     ----------
     model : fitted estimator or pipeline
-        Anything whose `predict` gives a number for each row; by itself, or of a whole query where `qid` is given.
+        Any model whose `predict` returns one number per row, from the row alone or, if `qid` is given, from its query.
     frame : dask.dataframe.DataFrame or dask.array.Array
         Rows.
     features : list of str, default=None
-        Columns of a data frame in the order of the model's features; by default those the model knows by name, and else
-        all columns but `qid`.
+        Columns of a data frame in the order of the model's features; by default those the model knows by name, or else
+        all columns except `qid`.
     qid : str, default=None
-        Column of query ids, for models whose scores depend on the other rows of the query (AutoRanker): rows are moved
-        so that those of a query come together.
+        Column of query ids, for models whose scores depend on the other rows of the query (AutoRanker): rows are
+        shuffled to bring each query together.
 
     Returns
     -------
     scores : dask.dataframe.Series or dask.array.Array
-        Lazy, with the index of the frame; with its partitions too, unless rows were moved.
+        Lazy, with the index of the frame, and with its partitions unless rows were shuffled.
 
     Examples
     --------
@@ -197,16 +197,18 @@ def predict(
     meta = given._meta_nonempty[columns]
     shape, dtype = check_model(model, rows_for(model, meta))
     if shape:
-        raise ValueError(f"the model gives {shape[0]} scores for each row: a column has one. Predict a Dask array")
+        raise ValueError(
+            f"the model returns {shape[0]} scores per row, but a column holds one: pass a Dask array instead of a frame"
+        )
     rows = given[columns] if query is None else given[[*columns, query]].shuffle(query)
     return rows.map_partitions(score_frame, shipped, query, meta=meta.iloc[:0, 0].rename("score").astype(dtype))
 
 
-# ---------------------------------------------------------------- the parts
+# ---------------------------------------------------------------- partitions
 
 
 class DaskRows(Partitions):
-    """Partitions with all columns and with labels only: functions from a task to what it gives of each, delayed."""
+    """Dask partitions: `on_rows` and `on_labels` run a task on all columns, or only the labels, of each (delayed)."""
 
     def __init__(self, on_rows: OnEach, on_labels: OnEach, *about: Any):
         super().__init__(*about)
@@ -220,7 +222,7 @@ class DaskRows(Partitions):
         return _compute(self.on_labels(task) if labels else self.on_rows(task))
 
     def sum_by_query(self, function: Callable[[Block], T], totals: QueryTotals | None, label: str) -> T:
-        """Whole queries where they are, and rows of the others by a shuffle, in one pass."""
+        """Whole queries are summed in place, and the rows of split queries after a shuffle, in one pass."""
         if totals is None or not len(totals):
             return self.sum(function, label)
         dask = _dask()
@@ -236,7 +238,7 @@ class DaskRows(Partitions):
 
 @dataclass(frozen=True)
 class Carrier:
-    """Rows of cut queries as a data frame, which Dask can move: X, y, the weight and the query's number."""
+    """Rows of split queries as a data frame that Dask can shuffle: X, y, weight and query number."""
 
     totals: QueryTotals
     n_columns: int
@@ -244,7 +246,7 @@ class Carrier:
     dtype: str
 
     def frame(self, block: Block | None) -> Any:
-        """The data frame of a block whose query ids are numbers of the totals; empty without one."""
+        """The data frame of a block whose query ids are positions in `totals`; an empty frame for None."""
         import pandas as pd
 
         if block is None:
@@ -263,7 +265,7 @@ class Carrier:
 
 @dataclass(frozen=True)
 class DivideTask:
-    """A partition -> what a function gives of its whole queries, and a data frame of its other rows."""
+    """A partition -> the value of a function on its whole queries, and a data frame of its other rows."""
 
     read: Reader
     function: Callable[[Block], Any]
@@ -282,7 +284,7 @@ class DivideTask:
 
 @dataclass(frozen=True)
 class CarriedTask:
-    """A data frame of rows that were moved -> what a function gives of them."""
+    """A data frame of shuffled rows -> the value of a function on them."""
 
     function: Callable[[Block], Any]
     carrier: Carrier
@@ -306,20 +308,20 @@ def _dask() -> Any:
 
 
 def _shipped(thing: object) -> Any:
-    """Something that travels in the graph, once: what is scattered is lost with its worker."""
+    """An object that is sent in the graph, once: scattered data would be lost with its worker."""
     return _dask().delayed(thing, pure=False, traverse=False)
 
 
 def _on_frame(frame: dd.DataFrame, task: Callable[[int, Any], Any]) -> list[Any]:
-    """What a task gives of each partition; it is read and worked on in one go, so that no rows are moved between."""
+    """The delayed results of a task on each partition, read and processed in one go so that no rows are moved."""
     given = frame.map_partitions(_call, _shipped(task), meta=(None, object), enforce_metadata=False)
-    # columns that are left out must not make Dask read several files as one partition: queries would be cut elsewhere
+    # with fewer columns Dask would read several files as one partition, and queries would be split differently
     with _dask().config.set({"optimization.tune.active": False}):
         return given.to_delayed()
 
 
 def _on_arrays(partitions: Sequence[Any], task: Callable[[int, Any], Any]) -> list[Any]:
-    """What a task gives of each list of chunks."""
+    """The delayed results of a task on each list of chunks."""
     call, shipped = _dask().delayed(_call_arrays, pure=False), _shipped(task)
     return [call(shipped, number, chunks) for number, chunks in enumerate(partitions)]
 
@@ -368,7 +370,7 @@ def _parts_of(
 
     if isinstance(frame, dask.array.Array):
         if features is not None:
-            raise ValueError("features names columns of a data frame; of an array, take its columns: X[:, columns]")
+            raise ValueError("features= takes column names of a data frame; for an array, pass X[:, columns]")
         return _of_arrays(frame, y, qid, sample_weight)
     given = _as_frame(frame)
     columns, names = columns_of(list(given.columns), y, qid, sample_weight, features)
@@ -402,7 +404,7 @@ def _like(X: da.Array, name: str, values: Matrix) -> Any:
     array = _dask().array
     if not isinstance(values, array.Array):
         values = array.from_array(np.asarray(values), chunks=-1)
-    if np.isnan(X.shape[0]) or np.isnan(values.shape[0]):  # known when they are computed
+    if np.isnan(X.shape[0]) or np.isnan(values.shape[0]):  # lengths are known only after computing
         if values.numblocks[0] != X.numblocks[0]:
             raise ValueError(f"{name} has {values.numblocks[0]} chunks of rows and X has {X.numblocks[0]}")
         return values

@@ -1,4 +1,4 @@
-"""Estimators that are sums over rows, fitted to the partitions of a cluster."""
+"""Fit estimators that need only sums over rows to the partitions of a cluster."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from sklearn.base import BaseEstimator
 
 from ..auto import AutoRanker
 from ..estimators import CoRankRLS, RankRLS, TransductiveRankRLS
-from ..estimators.joint_blocks import JointBlocks
-from ..estimators.transducing_blocks import TransductiveBlocks
+from ..estimators.transduction.blocks import TransductiveBlocks
+from ..estimators.views.blocks import JointBlocks
 from .partitions import Partitions, is_encoded
 
 
@@ -26,7 +26,7 @@ def fit(estimator: BaseEstimator, parts: Partitions) -> Any:
     if isinstance(estimator, TransductiveRankRLS):
         return estimator.fit(TransductiveBlocks(parts))
     raise TypeError(
-        f"{type(estimator).__name__} is not fitted on a cluster: RankRLS and TransductiveRankRLS are, linear or with a "
-        "kernel and basis=, and AutoRanker and CoRankRLS, each alone or after a TableEncoder in a pipeline. Fit "
-        "others on rows in memory; predict works on a cluster for all of them"
+        f"{type(estimator).__name__} cannot be fitted on a cluster. RankRLS and TransductiveRankRLS can (linear, or "
+        "with a kernel and basis=), AutoRanker and CoRankRLS too, alone or after a TableEncoder in a pipeline. Fit "
+        "others to rows in memory; predict works on a cluster for all of them"
     )

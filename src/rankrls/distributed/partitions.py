@@ -1,7 +1,7 @@
-"""Parts of a sum that are partitions of a frame on a cluster: what a worker does with one.
+"""Partitions of a frame on a cluster, and the tasks that workers run on them.
 
-An engine runs a task on every partition and adds what they give, in a tree; tasks have no effects and draw no random
-numbers but from a seed of their own, so that one may run again wherever a worker was lost.
+An engine runs a task on every partition and adds the results in a tree. Tasks have no side effects and draw random
+numbers only from their own seed, so a task can run again if its worker is lost.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# ---------------------------------------------------------------- what the rows are
+# ---------------------------------------------------------------- reading
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Arrays of a partition, or record batches if there is a table to say what their columns are -> its block."""
+    """A partition -> its block, from arrays, or from record batches if a table says what their columns are."""
 
     table: TableSource | None = None
-    rows: str = "labelled"  # every one must be; or those that are "scored", "unscored", or "any"
+    rows: str = "labelled"  # every row must be; or read only "scored" or "unscored" rows, or "any"
 
     def __call__(self, number: int, partition: Iterable[Any]) -> Block:
         X, y, qid, weights = self._arrays(partition)
@@ -48,7 +48,7 @@ class Reader:
         if self.rows != "labelled":
             missing = np.isnan(np.asarray(y, dtype=np.float64))
             keep = np.ones(len(y), dtype=bool) if self.rows == "any" else missing == (self.rows == "unscored")
-            X = X.toarray() if sparse.issparse(X) else X  # views have no use for zeros
+            X = X.toarray() if sparse.issparse(X) else X  # views work on dense rows
             X, y, qid, weights = (None if part is None else part[keep] for part in (X, y, qid, weights))
             y = y if self.rows == "scored" else np.zeros(int(keep.sum()))
         if not len(y):
@@ -72,7 +72,7 @@ class Reader:
 def columns_of(
     have: list[Any], y: object, qid: object, sample_weight: object, features: str | Sequence[str] | None
 ) -> tuple[LabelColumns, list[Any]]:
-    """The columns of labels, and those of features: the ones named, or all others."""
+    """The label columns, and the feature columns: those named, or all others."""
     columns = LabelColumns(y, qid, sample_weight)
     columns.check()
     columns = columns.found_in(have, "the frame")
@@ -82,23 +82,23 @@ def columns_of(
 
 
 def features_among(have: list[Any], features: str | Sequence[str]) -> list[Any]:
-    """Columns by name, which must be there."""
+    """Columns by name; an error if one does not exist."""
     wanted = [features] if isinstance(features, str) else list(features)
     missing = [name for name in wanted if name not in have]
     if missing:
         names = ", ".join(map(str, have[:20])) + (" ..." if len(have) > 20 else "")
-        raise ValueError(f"the frame has no column {missing[0]!r}, which is to be a feature; it has {names}")
+        raise ValueError(f"the frame has no column {missing[0]!r}, which features= names; it has {names}")
     return wanted
 
 
 def table_of(schema: pa.Schema, columns: LabelColumns, *, encoded: bool) -> TableSource:
-    """What the columns of an Arrow schema are, numbers unless they are to be encoded; there is nothing to read from."""
+    """A table source that knows the columns of an Arrow schema (numbers, unless they are encoded) but has no rows."""
     kind = RawTable if encoded else TableSource
     return kind(OpenTable("the frame", schema, _no_batches), columns)
 
 
 def is_encoded(estimator: BaseEstimator) -> bool:
-    """Whether a pipeline starts with an encoder of tables."""
+    """True if a pipeline starts with a TableEncoder."""
     return isinstance(estimator, Pipeline) and isinstance(estimator.steps[0][1], TableEncoder)
 
 
@@ -106,12 +106,12 @@ def _no_batches(names: list[str]) -> Iterable[Any]:
     return ()
 
 
-# ---------------------------------------------------------------- what a task does
+# ---------------------------------------------------------------- tasks
 
 
 @dataclass(frozen=True)
 class Task:
-    """A partition -> what a function gives of its block; None if that is empty."""
+    """A partition -> the value of a function on its block; None if the block is empty."""
 
     read: Reader
     function: Callable[[Block], Any]
@@ -124,7 +124,7 @@ class Task:
 
 @dataclass(frozen=True)
 class TableTask:
-    """Record batches of a partition -> what a function gives of its rows; None if there are none."""
+    """Record batches of a partition -> the value of a function on its rows; None if there are none."""
 
     table: RawTable
     function: Callable[[TableRows], Any]
@@ -139,7 +139,7 @@ class TableTask:
 
 @dataclass(frozen=True)
 class Collected:
-    """Rows that are brought together."""
+    """Rows collected from several partitions."""
 
     blocks: tuple[Block, ...]
 
@@ -152,7 +152,7 @@ class Collected:
 
 
 def added(values: Iterable[Any]) -> Any:
-    """The sum of what partitions gave; None if all were empty."""
+    """The sum of the results of partitions; None if all were empty."""
     sums = TreeSum[Any]()
     with one_thread_each:
         for value in values:
@@ -161,11 +161,11 @@ def added(values: Iterable[Any]) -> Any:
         return sums.total() if sums else None
 
 
-# ---------------------------------------------------------------- the parts
+# ---------------------------------------------------------------- partitions
 
 
 class Partitions:
-    """Parts of a sum, as `Parts`; engines say how a task runs on all partitions."""
+    """Rows in blocks (see `BlockedRows`) on a cluster; each engine defines how a task runs on all partitions."""
 
     whole, stable, once = False, True, False
 
@@ -174,25 +174,25 @@ class Partitions:
         self.names, self.n_targets = names, n_targets
 
     def run(self, task: Callable[[int, Any], Any], *, labels: bool = False) -> Any:
-        """The sum of what a task gives of all partitions, without features if only `labels` are asked for."""
+        """The sum of a task over all partitions; with `labels`, features are not read."""
         raise TypeError("abstract")
 
     def sum_by_query(self, function: Callable[[Block], T], totals: QueryTotals | None, label: str) -> T:
         raise TypeError("abstract")
 
     def like(self, reader: Reader, n_columns: int) -> Partitions:
-        """The same partitions, read in another way."""
+        """The same partitions with another reader."""
         raise TypeError("abstract")
 
     def only(self, rows: str) -> Any:
-        """The same partitions with some of their rows."""
+        """The same partitions, restricted to some of their rows."""
         return self.like(replace(self.reader, rows=rows), self.n_columns)
 
     @property
     def fields(self) -> list[str]:
-        """The columns of features, before they are encoded."""
+        """The feature columns before encoding."""
         if not isinstance(self.reader.table, RawTable):
-            raise TypeError("an encoder of tables takes a data frame, whose columns have names, and not an array")
+            raise TypeError("TableEncoder needs a data frame with column names, got an array")
         return self.reader.table.fields
 
     def sum_tables(self, function: Callable[[TableRows], T]) -> T:
@@ -201,7 +201,7 @@ class Partitions:
         return some_rows(self.run(TableTask(self.reader.table, function)))
 
     def encoded(self, made: TrainingMaps) -> Any:
-        """The rows as a ranker learns from them."""
+        """The rows after encoding."""
         assert isinstance(self.reader.table, RawTable)
         return self.like(replace(self.reader, table=self.reader.table.encoded(made)), made.n_columns)
 
@@ -212,17 +212,17 @@ class Partitions:
         return some_rows(self.run(Task(self.reader, function)))
 
     def n_rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return self.run(Task(self.reader, len), labels=True) or 0
 
     def sample(self, draw: Draw) -> Sample:
-        """Rows drawn by their content, all of them if there are fewer; about as many travel as are wanted."""
+        """Rows drawn by their content, or all if there are fewer; little more than the sample is sent."""
         some = draw.share(self.n_rows())
         found = some_rows(self.run(Task(self.reader, some)))
         return found if found.enough(some) else some_rows(self.run(Task(self.reader, draw)))
 
     def collect(self) -> Block | None:
-        """All rows, here."""
+        """All rows, in local memory."""
         found = self.run(Task(self.reader, Collected.of))
         return None if found is None else Block.join(found.blocks)
 

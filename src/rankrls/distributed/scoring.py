@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 def check_model(model: BaseEstimator, row: np.ndarray) -> tuple[tuple[int, ...], np.dtype]:
-    """What a model gives of a row, beyond its length, and in which precision; errors come here, not on a worker."""
+    """The shape of a model's output per row, and its precision; errors are raised here, not on a worker."""
     found = np.asarray(model.predict(row))
     if found.shape[:1] != (len(row),):
         raise ValueError(
-            f"{type(model).__name__} gives an array of shape {found.shape} for {len(row)} rows: on a cluster a model "
-            "scores every row by itself"
+            f"{type(model).__name__} returns an array of shape {found.shape} for {len(row)} rows: on a cluster a model "
+            "must score every row by itself"
         )
     return found.shape[1:], found.dtype
 
 
 def model_features(model: BaseEstimator, have: list[Any], features: Sequence[str] | None) -> list[Any]:
-    """The columns a model takes: those named, or those it knows by name, or all there are."""
+    """The columns a model takes: those named, else those it knows by name, else all."""
     known = getattr(model, "feature_names_in_", None)
     if features is None:
         features = have if known is None else list(known)
@@ -36,12 +36,12 @@ def model_features(model: BaseEstimator, have: list[Any], features: Sequence[str
 
 
 def check_queries(model: BaseEstimator, qid: str | None, have: list[Any]) -> str | None:
-    """The column of query ids, where the scores of a model depend on the other rows of the query; None where not."""
+    """The column of query ids if the scores of a model depend on the other rows of the query, else None."""
     if not needs_queries(model):
         return None
     if qid is None:
         raise ValueError(
-            "the scores of this model depend on the other rows of the query: name the column of query ids by qid=, "
+            "the scores of this model depend on the other rows of the query: name the column of query ids with qid=, "
             "or fit with relative=False"
         )
     if qid not in have:
@@ -50,7 +50,7 @@ def check_queries(model: BaseEstimator, qid: str | None, have: list[Any]) -> str
 
 
 def rows_for(model: BaseEstimator, frame: pd.DataFrame) -> Any:
-    """Rows of a pandas frame as the model wants them: by name only if it knows names."""
+    """Rows of a pandas frame as the model expects them: with column names only if it knows names."""
     return frame if hasattr(model, "feature_names_in_") else frame.to_numpy()
 
 
@@ -64,7 +64,7 @@ def score_array(X: np.ndarray, model: BaseEstimator) -> np.ndarray:
 
 
 def score_frame(frame: pd.DataFrame, model: BaseEstimator, qid: str | None = None) -> Any:
-    """The scores of a pandas frame, as a column with its index; `qid` names its column of query ids, if it has one."""
+    """The scores of a pandas frame, as a column with its index; `qid` names the column of query ids, if any."""
     import pandas as pd
 
     scores: Any = np.empty(0)
@@ -73,12 +73,12 @@ def score_frame(frame: pd.DataFrame, model: BaseEstimator, qid: str | None = Non
         with one_thread_each:
             scores = predicted(model, rows_for(model, rows), None if qid is None else frame[qid].to_numpy())
     if scores.ndim > 1:
-        raise ValueError(f"the model gives {scores.shape[1]} scores for each row: a column has one")
+        raise ValueError(f"the model returns {scores.shape[1]} scores per row, but a column holds one")
     return pd.Series(scores, index=frame.index, name="score")
 
 
 def side_by_side(frame: pd.DataFrame, names: list[str]) -> Any:
-    """A pandas frame under the names given; entries of arrays become columns of their own."""
+    """A pandas frame with the given names; each entry of an array becomes its own column."""
     import pandas as pd
 
     parts = []

@@ -50,28 +50,28 @@ def fit(
     Parameters
     ----------
     estimator : RankRLS, AutoRanker, CoRankRLS or TransductiveRankRLS, or a pipeline of TableEncoder and one of them
-        Linear, or with a kernel and a `basis`. AutoRanker learns from a sample of whole queries, its
-        final weights from all rows. Of the latter two the unscored rows, where y is null or NaN, stay
-        on the cluster, and the scored ones, which are few, come to the driver.
+        Linear, or with a kernel and a `basis`. AutoRanker learns from a sample of whole queries, and its
+        final weights from all rows. For CoRankRLS and TransductiveRankRLS, the unscored rows (y is null or
+        NaN) stay on the cluster; the scored rows, usually few, are collected on the driver.
     frame : pyspark.sql.DataFrame
-        Rows in any partitions; those of a query may lie anywhere. A partition must fit into the memory of a Python
-        worker. Several passes are made: `cache()` what takes long to read.
+        Rows in any number of partitions; the rows of a query may lie anywhere. A partition must fit into the memory of
+        a Python worker. The fit makes several passes: `cache()` data that is slow to read.
     y, qid, sample_weight : str
-        Columns of labels, of query ids (None is one query) and of weights.
+        Columns of labels, query ids (None: all rows are one query) and weights.
     features : list of str, default=None
-        Columns of features, all others by default: numbers, arrays of one length, or vectors of Spark ML; text,
-        dates and missing values if TableEncoder comes first.
+        Feature columns; None: all other columns. Numbers, arrays of one length, or vectors of Spark ML; also text,
+        dates and missing values if a TableEncoder comes first.
 
     Returns
     -------
     estimator
-        The one given, fitted. `cv_predictions_` is not kept.
+        The given estimator, fitted. `cv_predictions_` is not kept.
 
     Notes
     -----
-    One pass reads the labels, one adds up the sums, and one, after a shuffle by query, holds out queries where alpha is
-    to be chosen. Basis points are drawn from a sample of 20,000 rows. rankrls must be installed where the Python
-    workers run.
+    One pass reads the labels, one adds up the sums, and one, after a shuffle by query, holds out queries if alpha is to
+    be chosen. Basis points are drawn from a sample of 20,000 rows. rankrls must be installed where the Python workers
+    run.
 
     Examples
     --------
@@ -87,23 +87,23 @@ def fit_edges(
     estimator: E, X: Matrix, edges: DataFrame, y: str | None = None, Z: Matrix | None = None, *, source: str,
     target: str, sample_weight: str | None = None,
 ) -> E:  # fmt: skip
-    """Fit a `ConditionalRankRLS` to the edges of a Spark data frame; objects are here, edges there.
+    """Fit a `ConditionalRankRLS` to the edges of a Spark data frame; the objects are local, the edges on the cluster.
 
     Parameters
     ----------
     estimator : ConditionalRankRLS
-        Linear, or with a `basis`: the sums of partitions add up.
+        Linear, or with a `basis`, so that the sums of partitions can be added.
     X, Z : array-like or data frame
         The objects at both ends, as in `ConditionalRankRLS.fit_edges`.
     edges : pyspark.sql.DataFrame
-        A row for each edge, in any partitions.
+        One row per edge, in any partitions.
     y, source, target, sample_weight : str
-        Columns of values, of both ends and of weights.
+        Columns of values, of the two ends and of weights.
 
     Returns
     -------
     estimator
-        The one given, fitted.
+        The given estimator, fitted.
 
     Examples
     --------
@@ -123,27 +123,27 @@ def predict(
     features: str | Sequence[str] | None = None,
     qid: str | None = None,
 ) -> DataFrame:
-    """A Spark data frame with the scores of a fitted model, computed where the rows are.
+    """A Spark data frame with the scores of a fitted model, computed on the workers.
 
     Parameters
     ----------
     model : fitted estimator or pipeline
-        Anything whose `predict` gives a number for each row; by itself, or of a whole query where `qid` is given.
+        Any model whose `predict` returns one number per row, from the row alone or, if `qid` is given, from its query.
     frame : pyspark.sql.DataFrame
         Rows.
     column : str, default="score"
-        The name of the column that is added.
+        The name of the new column.
     features : list of str, default=None
-        Columns in the order of the model's features; by default those the model knows by name, and else all columns
-        but `qid`.
+        Columns in the order of the model's features; by default those the model knows by name, or else all columns
+        except `qid`.
     qid : str, default=None
-        Column of query ids, for models whose scores depend on the other rows of the query (AutoRanker): rows are moved
-        so that those of a query come together.
+        Column of query ids, for models whose scores depend on the other rows of the query (AutoRanker): rows are
+        shuffled to bring each query together.
 
     Returns
     -------
     frame : pyspark.sql.DataFrame
-        Lazy, with a column of doubles more.
+        Lazy, with an additional column of doubles.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def predict(
     import pandas as pd
 
     if column in frame.columns:
-        raise ValueError(f"the frame has a column {column!r} already: name another by column=")
+        raise ValueError(f"the frame already has a column {column!r}: choose another name with column=")
     query = check_queries(model, qid, frame.columns)
     names = model_features(model, [name for name in frame.columns if name != query], features)
     if query is not None:
@@ -175,7 +175,7 @@ def predict(
 
 
 def _by_query(model: Predictor, frame: DataFrame, column: str, names: Sequence[str], qid: str) -> DataFrame:
-    """The frame, moved so that the rows of a query come together, and their scores."""
+    """The frame with scores, shuffled to bring the rows of each query together."""
     from pyspark.sql.types import DoubleType, StructType
 
     def scored(batches: Iterable[Any]) -> Iterator[Any]:
@@ -191,16 +191,16 @@ def _by_query(model: Predictor, frame: DataFrame, column: str, names: Sequence[s
     return frame.repartition(_quoted(qid)).mapInPandas(scored, schema)
 
 
-# ---------------------------------------------------------------- the parts
+# ---------------------------------------------------------------- partitions
 
 
 class SparkRows(Partitions):
-    """Partitions of a Spark frame that has the columns wanted and no others."""
+    """Partitions of a Spark frame that has only the columns that are needed."""
 
     def __init__(self, frame: DataFrame, *about: Any):
         super().__init__(*about)
         self.frame = frame
-        self.n_partitions = 0  # that were not empty, once labels have been read
+        self.n_partitions = 0  # those that are not empty; known after reading the labels
 
     def like(self, reader: Reader, n_columns: int) -> SparkRows:
         return SparkRows(self.frame, reader, n_columns, self.dtype, self.names, self.n_targets)
@@ -215,14 +215,14 @@ class SparkRows(Partitions):
         return _sum(found)
 
     def sum_by_query(self, function: Callable[[Block], T], totals: QueryTotals | None, label: str) -> T:
-        """All rows are shuffled by query: Spark may cut a frame in another way each time it is asked for."""
+        """Shuffle all rows by query: Spark may partition a frame differently each time it is computed."""
         assert self.reader.table is not None
         qid = self.reader.table.columns.qid
         frame = self.frame if qid is None else self.frame.repartition(_quoted(qid))
         return some_rows(self._added(Task(self.reader, function), frame))
 
     def _added(self, task: Callable[[int, Any], Any], frame: DataFrame) -> Any:
-        """The sum of what a task gives of all partitions, by way of as many tasks as the root of their number."""
+        """The sum of a task over all partitions, first in as many tasks as the root of their number."""
 
         def add(batches: Iterable[Any]) -> Iterator[Any]:
             yield from packed(added(pickle.loads(value) for b in batches for value in b.column(0).to_pylist()))
@@ -233,7 +233,7 @@ class SparkRows(Partitions):
         return _sum(values.collect())
 
     def _values(self, task: Callable[[int, Any], Any], frame: DataFrame) -> Any:
-        """A frame with what a task gives of each partition."""
+        """A frame with the result of a task on each partition."""
         assert self.reader.table is not None
         schema = self.reader.table.table.schema
 
@@ -253,7 +253,7 @@ def _sum(found: list[Any]) -> Any:
 
 
 def packed(value: object) -> Iterator[Any]:
-    """A record batch of one value; none of None."""
+    """A record batch of one value; nothing for None."""
     import pyarrow as pa
 
     if value is not None:
@@ -262,7 +262,7 @@ def packed(value: object) -> Iterator[Any]:
 
 
 def fixed_width(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A record batch whose arrays have the width that the schema says."""
+    """A record batch whose arrays have the width given in the schema."""
     for i, name in enumerate(batch.schema.names):
         field = schema.field(name)
         if hasattr(field.type, "list_size"):

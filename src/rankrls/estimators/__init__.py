@@ -1,4 +1,14 @@
-"""scikit-learn estimators: input checked at the border, then a sentence made of the nouns below."""
+"""The scikit-learn estimators: one file for each, and a package with the parts of each.
+
+    rankrls.py        RankRLS               ranking/
+    corankrls.py      CoRankRLS             views/
+    transductive.py   TransductiveRankRLS   transduction/
+    pursuit.py        RankingPursuit        pursuits/
+    conditional.py    ConditionalRankRLS    relations/       (two_step.py and on_edges.py use it too)
+
+They share `rows/`, which reads and checks training rows and turns them into a learning problem. An estimator checks its
+input, gets a result from one of these packages, and stores it.
+"""
 
 from .conditional import ConditionalRankRLS
 from .corankrls import CoRankRLS

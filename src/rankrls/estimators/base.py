@@ -1,4 +1,4 @@
-"""What every ranker does alike with the scores it predicts."""
+"""The base class of all rankers: what they do with the scores they predict."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import checks
-from ..kernels import Function, Kernel, ObjectKernel
+from ..kernels import compares_objects
 from ..metrics import get_metric
 from ..system.frames import as_column, index_of
-from ..system.items import Items, is_list_of_objects
+from ..system.items import Items
 from ..system.progress import reporting
 from ..system.types import ArrayLike, Ids, Matrix, MatrixLike
-from .hints import mind_split_queries
+from .rows.hints import mind_split_queries
 
 
 class Ranker(BaseEstimator):
     """An estimator whose `predict` gives scores: within a query, larger is ranked higher.
 
-    A subclass has the parameter `scoring`, the learned `n_queries_` and the attribute `_learned` names, and `predict`.
+    A subclass has the parameter `scoring`, the learned `n_queries_` and the attribute that `_learned` names, and
+    `predict`.
     """
 
     # query ids travel by metadata routing without any set_fit_request call
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True}  # noqa: RUF012
 
-    _learned = "alpha_"  # what only a fitted ranker has
-    _skips_unscored = False  # whether NaN in the y of `score` are rows without a score to judge
+    _learned = "alpha_"  # an attribute that only a fitted ranker has
+    _skips_unscored = False  # whether `score` skips rows with NaN in y
 
     def rank(self, X: MatrixLike, qid: Ids | str | None = None) -> np.ndarray:
         """Position of each row in the ranking of its query, 1 for the best; equal scores keep their order.
@@ -43,7 +44,7 @@ class Ranker(BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Items.
         qid : array-like of shape (n_samples,), default=None
-            Query of each row; None is one query.
+            Query of each row; None: all rows are one query.
 
         Returns
         -------
@@ -60,7 +61,7 @@ class Ranker(BaseEstimator):
         scores = self._scores_of(X, qid)
         if scores.ndim > 1:
             raise ValueError(
-                f"rank needs one score per row, this model has {scores.shape[1]} targets: rank a column of predict"
+                f"rank needs one score per row, but this model has {scores.shape[1]} targets: rank a column of predict"
             )
         return checks.check_queries(qid, len(scores)).ranks(scores)
 
@@ -74,11 +75,11 @@ class Ranker(BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Items.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            True relevance. Semi-supervised rankers leave rows out where it is NaN.
+            True relevance. Semi-supervised rankers skip rows where it is NaN.
         qid : array-like of shape (n_samples,), default=None
             Query of each row. Required when the model was fitted on several queries.
         sample_weight : array-like of shape (n_samples,), default=None
-            A query counts by the mean weight of its rows.
+            The weight of a query is the mean weight of its rows.
 
         Returns
         -------
@@ -124,7 +125,7 @@ class Ranker(BaseEstimator):
 
     @contextmanager
     def _attempt(self) -> Iterator[None]:
-        """A fit, which reports its progress if `verbose`; one that is refused leaves the model as it was."""
+        """Run a fit: report its progress if `verbose`, and leave the model unchanged if it raises an error."""
         before = dict(vars(self))
         try:
             with reporting(self.verbose):
@@ -135,10 +136,10 @@ class Ranker(BaseEstimator):
             raise
 
     def _store(self, *results: Any) -> Self:
-        """Make what a fit found the attributes of this model.
+        """Store the results of a fit as attributes of this model.
 
-        The field `alpha` of a result becomes `alpha_`. A field left at its default None is not
-        stored, and the attribute that an earlier fit stored is removed.
+        The field `alpha` of a result becomes `alpha_`. A field left at its default None is not stored, and the
+        attribute of an earlier fit is removed.
         """
         for result in results:
             for field in fields(result):
@@ -150,15 +151,15 @@ class Ranker(BaseEstimator):
         return self
 
     def _rows(self, X: Matrix, *, reset: bool = False, at_least: int = 1) -> Any:
-        """Checked rows of numbers; with `reset`, their number and names of columns become the model's."""
+        """Checked rows of numbers; with `reset`, the model stores the number and names of their columns."""
         checks.check_content(X=X)
         if takes_objects(self, X):
-            return as_items(self, X, reset=reset, at_least=at_least)
+            return items_of(self, X, reset=reset, at_least=at_least)
         types: dict[str, Any] = {"accept_sparse": sparse_formats(self), "dtype": [np.float64, np.float32]}
         try:
             with _unnamed(self, reset):
                 return validate_data(self, X, **types, ensure_min_samples=at_least, reset=reset)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise checks.unreadable(error, X) from None
 
     def __sklearn_tags__(self):
@@ -170,7 +171,7 @@ class Ranker(BaseEstimator):
 
 @contextmanager
 def _unnamed(model: BaseEstimator, reset: bool) -> Iterator[None]:
-    """A model of the command line takes plain arrays without a warning about names: its file gave it the names."""
+    """No warning about missing column names for models of the command line, whose names come from a file."""
     with warnings.catch_warnings() if not reset and hasattr(model, "reading_") else nullcontext():
         if not reset and hasattr(model, "reading_"):
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
@@ -178,27 +179,31 @@ def _unnamed(model: BaseEstimator, reset: bool) -> Iterator[None]:
 
 
 def sparse_formats(model: BaseEstimator) -> str | bool:
-    """The sparse input that a ranker takes: none if X is a kernel matrix."""
+    """The sparse formats that a ranker accepts: none if X is a kernel matrix."""
     return False if model.__sklearn_tags__().input_tags.pairwise else "csr"
 
 
 def takes_objects(model: BaseEstimator, X: Matrix) -> bool:
-    """Whether X holds objects that are not rows of numbers, and the kernels of the model are of objects."""
+    """True if X holds objects instead of rows of numbers, and the kernels of the model compare objects."""
     kernels = [view.kernel for view in model.views] if isinstance(getattr(model, "views", None), list) else []
     kernels = kernels or [getattr(model, "kernel", None)]
-    if any(isinstance(kernel, ObjectKernel) for kernel in kernels):
-        return True
-    functions = [isinstance(k, Function) or (callable(k) and not isinstance(k, Kernel | type)) for k in kernels]
-    return any(functions) and is_list_of_objects(X)
+    return any(compares_objects(kernel, X) for kernel in kernels)
 
 
-def as_items(model: BaseEstimator, X: Matrix, *, reset: bool, at_least: int = 1) -> Items:
-    """Objects to be picked like rows; with `reset`, the model learns from them."""
-    if not isinstance(X, Items) and (getattr(X, "ndim", 1) != 1 or isinstance(X, str) or not hasattr(X, "__len__")):
-        raise ValueError(f"a kernel of objects needs a list of them, got {type(X).__name__}")
-    items = X if isinstance(X, Items) else Items(X)
+def as_items(X: Any) -> Items:
+    """A list, array or column of objects, which can be indexed like rows."""
+    if isinstance(X, Items):
+        return X
+    if getattr(X, "ndim", 1) != 1 or isinstance(X, str) or not hasattr(X, "__len__"):
+        raise ValueError(f"a kernel on objects needs a list of them, got {type(X).__name__}")
+    return Items(X)
+
+
+def items_of(model: BaseEstimator, X: Matrix, *, reset: bool, at_least: int = 1) -> Items:
+    """Objects that can be indexed like rows; with `reset`, the model is being fitted to them."""
+    items = as_items(X)
     if len(items) < at_least:
-        raise ValueError(f"found {len(items)} objects, and at least {at_least} are needed")
+        raise ValueError(f"found {len(items)} objects, but at least {at_least} are needed")
     if reset:
         model.n_features_in_ = 1
         vars(model).pop("feature_names_in_", None)
@@ -206,7 +211,7 @@ def as_items(model: BaseEstimator, X: Matrix, *, reset: bool, at_least: int = 1)
 
 
 def _scored(y: ArrayLike, *rest: Any) -> list[Any]:
-    """y and other arrays by row (or None) where y is not NaN."""
+    """y and other arrays by row (or None), restricted to rows where y is not NaN."""
     y = np.asarray(as_column(y), dtype=np.float64)
     keep = ~np.isnan(y.reshape(len(y), -1)).any(axis=1)
     if keep.all() or not keep.any():
@@ -215,11 +220,11 @@ def _scored(y: ArrayLike, *rest: Any) -> list[Any]:
 
 
 def _weighted(values: np.ndarray, weights: np.ndarray) -> float:
-    """The weighted mean over the queries that define a metric."""
+    """The weighted mean over the queries where a metric is defined."""
     defined = ~np.isnan(values)
     if not weights[defined].any():
         raise ValueError(
-            f"all weight is on {int((weights > 0).sum())} queries that do not define the metric (one row, or "
-            "all y equal): give others some weight"
+            f"the metric is not defined for any of the {int((weights > 0).sum())} queries with weight (one row, or "
+            "all y equal): give other queries some weight"
         )
     return float(np.average(values[defined], weights=weights[defined]))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils.validation import validate_data
 
 from ..blocks.edges import is_stream
 from ..kernels import is_precomputed
@@ -16,90 +16,93 @@ from ..relations.games import EdgeList
 from ..relations.relation import EdgeSet
 from ..system.progress import reporting
 from ..system.types import Matrix
-from .edge_stream import fit_stream, refuse_in_streams
-from .iterates import Iterate
-from .judging import Evaluation, RelationJudge
-from .rankings import Ranking
-from .relation_model import INPUT, RelationModel
-from .relation_setup import PARITY, RELATION, candidates_of, objects_of, parity_of_edges, search_of
-from .sides import FLOATS, Side, attributes_of, kernels_of, sides_of
+from .relations.iterates import Iterate
+from .relations.judging import Evaluation, RelationJudge
+from .relations.model import INPUT, RelationModel
+from .relations.rankings import Ranking
+from .relations.setup import PARITY, RELATION, candidates_of, objects_of, parity_of_edges, search_of
+from .relations.sides import Side, attributes_of, kernels_of, sides_of, validated
+from .relations.stream import fit_stream, refuse_in_streams
 
 __all__ = ["ConditionalRankRLS", "Ranking"]
 
 
 class ConditionalRankRLS(RelationModel):
-    """Ranking of objects given an object, for objects never seen in training.
+    """Rank objects given another object, including objects never seen in training.
 
     Learns a relation f(x, z) between a conditioning object x and an object z to be ranked: who beats whom, which
-    targets a drug binds, which items a user buys. Features, or kernels, describe the objects. The model minimises ::
+    targets a drug binds, which items a user buys. Features or kernels describe the objects. The model minimises ::
 
         sum over x of the sum over pairs z, z' related to x of
             ((Y[x, z] - Y[x, z']) - (f(x, z) - f(x, z')))^2 / n_x  +  alpha ||f||^2
 
-    with n_x the edges of x (`loss="ranking"`), or the squared errors of Y instead (`loss="regression"`). Complete
-    relations are solved in closed form, incomplete ones by conjugate gradients without a matrix of edges by edges.
+    with n_x the edges of x (`loss="ranking"`), or the squared errors of Y (`loss="regression"`). Complete relations are
+    solved in closed form, incomplete ones by conjugate gradients, without forming a matrix of edges by edges.
 
     Parameters
     ----------
     alpha : float or "auto", default="auto"
-        Regularisation; "auto" chooses among `alphas` by hold-out. With an iterative solver it may be 0: then stopping
-        after `max_iter` iterations is what regularises.
+        Regularisation; "auto" chooses among `alphas` by hold-out. Zero is accepted if a complete relation determines
+        every weight, and for an iterative solver, which is then regularised by stopping after `max_iter` iterations.
     kernel : None, str, Kernel, callable, "precomputed" or list of kernels or matrices, default=None
         Kernel among the objects of X; None is linear, f(x, z) = x' W z. See `rankrls.kernels`. gamma="auto" and
-        parameters that are lists, `Gaussian([0.1, 1.0])`, are chosen by hold-out. A list of kernels is a weighted sum:
-        hold-out chooses between weights by alignment with the relation, equal ones, and each kernel by itself. With
-        a list of matrices of similarities, X names their rows by its index, or is a column of row numbers.
+        parameters that are lists, such as `Gaussian([0.1, 1.0])`, are chosen by hold-out. A list of kernels is a
+        weighted sum: hold-out chooses between weights by alignment with the relation, equal weights, and each kernel
+        alone. With a list of similarity matrices, the index of X names their rows, or X is a column of row numbers.
     target_kernel : as `kernel`, default=None
-        Kernel among the objects of Z, if other than `kernel`.
+        Kernel among the objects of Z, if it differs from `kernel`.
     loss : {"ranking", "regression"}, default="ranking"
-        Whether differences within a conditioning object count, or the values.
+        Whether the loss is about differences within a conditioning object, or about the values.
     relation : {None, "symmetric", "reciprocal"}, default=None
-        f(x, z) = f(z, x), or f(x, z) = -f(z, x), exactly; only where both ends are of one kind (no Z). A reciprocal
-        relation that is a probability has to be Y - 1/2. "arbitrary" is another name of None.
+        f(x, z) = f(z, x), or f(x, z) = -f(z, x), exactly; only if both ends are of one kind (no Z). Pass probabilities
+        of a reciprocal relation as Y - 1/2. "arbitrary" is another name for None.
     condition : {"source", "target"}, default="source"
         Y[i, j] is the edge from object i of X to object j of Z (of X if there is no Z). "source" ranks the ends of the
         edges that leave an object, "target" the starts of those that arrive at it.
     missing : {"unknown", "zero"}, default="unknown"
-        What an edge is that Y does not have. With "zero" the relation is complete, as in implicit feedback: linear
-        features need X'X, Z'Z and X'YZ only, and a sparse Y stays sparse.
-    pairwise : {"kronecker", "sum"} or list of both, default="kronecker"
-        The kernel of two pairs: the product of those of their ends; their sum, so that f(x, z) = g(x) + h(z); or both,
-        with a weight chosen by hold-out. The sum lets an object be popular, or strong, with everybody.
+        The value of an edge that is not in Y. With "zero" the relation is complete, as in implicit feedback: linear
+        features then need only X'X, Z'Z and X'YZ, and a sparse Y stays sparse.
+    pairwise : {"auto", "kronecker", "sum"} or list of both, default="auto"
+        The kernel of two pairs: the product of the kernels of their ends; their sum, so that f(x, z) = g(x) + h(z); or
+        both, with a weight chosen by hold-out. The sum lets an object be popular, or strong, regardless of the other.
+        "auto" is the product; both for games (lists of edges of a reciprocal relation) if alpha is "auto" too; and the
+        sum for objects that are known only by their ids.
     weighting : {"items", "queries", "pairs"}, default="items"
-        A conditioning object counts by its edges, as all others, or by its pairs of edges.
+        The weight of a conditioning object: its number of edges, the same for all, or its number of pairs of edges.
     intercept : bool, default=False
-        A constant without penalty (loss="regression"): needed if the mean of Y is far from zero.
+        An unpenalised constant (loss="regression"): needed if the mean of Y is far from zero.
     solver : {"auto", "closed", "cg", "pcg", "cr"}, default="auto"
         Closed form for complete graphs, conjugate gradients, these preconditioned by the closed form of the complete
         graph, or conjugate residuals, whose early iterates are the better models. "auto" takes the first where it
-        can, "pcg" where less than 30 % of the edges are missing, "cr" where alpha is 0, and solves directly for a few
-        features of ends that are scored apart, pairwise="sum".
+        can, solves directly where the features of both ends and their products are few, and else takes "pcg" where less
+        than 30 % of the edges are missing, "cr" where alpha is 0.
     alphas : array-like of float, default=None
-        Values to choose from; None takes 15 over seven decades about the mean eigenvalue of the loss.
+        Values to choose from; None: 15 over seven decades around the mean eigenvalue of the loss.
     scoring : str or callable, default="pairwise_accuracy"
-        Metric of `rankrls.metrics`, averaged over conditioning objects: chooses alpha, and is what `score` returns.
+        Metric of `rankrls.metrics`, averaged over conditioning objects; it chooses alpha, and `score` returns it.
     cv : "auto", int, RelationKFold or the name of an exact hold-out, default="auto"
-        What is held out to choose alpha: what will be new when the model is used. "leave-row-out" leaves out each
-        conditioning object of a complete relation in turn, exactly and without refits, "leave-edge-out" each edge,
-        "leave-column-out" each ranked object (regression). "auto" is the first where `relation` is None; else five
-        folds of objects, of the conditioning ones (setting 2) where the ends differ in kind, in both roles (setting 4)
-        where they do not, and games (setting 1) of a reciprocal list. See `rankrls.selection.RelationKFold`.
+        What is held out to choose alpha; it should be what is new when the model is used. "leave-row-out" leaves out
+        each conditioning object of a complete relation in turn, exactly and without refits, "leave-edge-out" each edge,
+        "leave-column-out" each ranked object (regression). "auto" is "leave-row-out" if the relation is complete and
+        `relation` is None. Otherwise it is five folds: of conditioning objects (setting 2) if the ends differ in kind,
+        of objects in both roles (setting 4) if they do not, and of games (setting 1) for a reciprocal list. "time"
+        learns from the past of a list with dates and holds out what came next. See `rankrls.selection.RelationKFold`.
     indefinite : {"error", "clip", "shift"}, default="error"
-        A precomputed kernel with negative eigenvalues, as similarities of drugs and proteins often have, is refused,
-        loses its negative part (and new similarities theirs), or has a multiple of the identity added. The matrices
-        used are `X_fit_` and `Z_fit_`: after "shift", pass rows of these to predict training objects again.
+        What to do about a precomputed kernel with negative eigenvalues, which similarities of drugs and proteins often
+        have: refuse it, drop its negative part (also from new similarities), or add a multiple of the identity. The
+        matrices used are `X_fit_` and `Z_fit_`: after "shift", pass rows of these to predict training objects.
     basis, target_basis, random_state : None, int, Basis or array, default=None; int, default=0
-        Points in which the kernel of X, of Z, is expanded, as in `RankRLS`, and the seed of their choice.
+        Points in which the kernels of X and Z are expanded, as in `RankRLS`, and the seed for drawing them.
     encoder : None, "auto" or transformer, default=None
-        Makes numbers of data frames with text, missing values or dates, at both ends: "auto" is a `TableEncoder`
-        that standardises numbers. Arrays stay as they are. Kept as `encoder_` and `target_encoder_`.
+        Turns data frames with text, missing values or dates into numbers, at both ends: "auto" is a `TableEncoder`
+        that standardises numbers. Arrays are not changed. Fitted as `encoder_` and `target_encoder_`.
     tol : float, default=1e-6
         Relative residual at which conjugate gradients stop, in folds too.
     max_iter : int or "auto", default=1000
-        Iterations after which they give up, with a warning unless alpha is 0. "auto" chooses the number of conjugate
-        residuals by hold-out of folds; alpha="auto" is then 0, since stopping early is what regularises.
+        Largest number of iterations; reaching it gives a warning unless alpha is 0. "auto" chooses the number of
+        conjugate residual iterations by hold-out of folds; alpha="auto" is then 0, as stopping early regularises.
     callback : callable, default=None
-        Called with an `Iterate` after each iteration of conjugate residuals; something true ends the fit.
+        Called with an `Iterate` after each iteration of conjugate residuals; a true result ends the fit.
     verbose : bool, default=False
         Report the progress of passes that take longer than a second, on standard error.
 
@@ -108,35 +111,37 @@ class ConditionalRankRLS(RelationModel):
     alpha_ : float
         The regularisation used.
     coef_ : ndarray of shape (n_features, n_target_features)
-        W of a linear model with fewer features than objects at both ends. Other models have `dual_coef_` instead.
+        W of a linear model with fewer features than objects at both ends; other models have `dual_coef_` instead.
     dual_coef_ : ndarray or sparse array of shape (n_sources, n_targets)
-        a in f = sum over i, j of k(x, x_i) a[i, j] k(z, z_j). Symmetric or skew if the relation is.
+        a in f = sum over i, j of k(x, x_i) a[i, j] k(z, z_j); symmetric or skew if the relation is.
     source_effects_, target_effects_ : ndarray
-        Coefficients of the ends by themselves, if `pairwise` has them.
+        Coefficients of the effects of single ends, if `pairwise` includes "sum".
+    pairwise_ : dict
+        The weights of "kronecker" and "sum", the latter in units of the mean of the kernel.
     intercept_ : float
     kernel_, target_kernel_ : Kernel
-        With their parameters.
+        The kernels with their parameters fixed.
     alphas_, cv_scores_ : ndarray of shape (n_alphas,)
-        The grid and the mean held-out score of each (only if alpha is "auto", as the next). With each of many rows
-        left out, from 2,000,000 edges on, alphas that are far behind on a sample of rows have an estimate.
+        The grid and the mean held-out score of each value (only if alpha is "auto", like the next attribute).
     cv_predictions_ : ndarray of shape (n_sources, n_targets) or (n_edges,)
-        Held-out scores at `alpha_`, those of refits; a matrix if Y is dense, else one for each edge; NaN where an edge
-        was not held out.
+        Held-out scores at `alpha_`, equal to those of refits: a matrix if Y is dense, else one per edge; NaN where an
+        edge was not held out.
     solver_, n_iter_, residuals_
         "closed", "cg", "pcg", "cr" or "direct"; iterations; the relative residual before the first and after each.
     iterations_ : ndarray of shape (n_tried,)
-        The numbers of iterations that `cv_scores_` is of, if max_iter is "auto".
+        The numbers of iterations that `cv_scores_` refers to, if max_iter is "auto".
     n_edges_ : int
-        Edges learned from.
+        Number of training edges.
     edge_columns_ : dict
-        The columns of a data frame of edges: source, target and what else was named.
+        The columns of a data frame of edges: source, target and others that were named.
     home_advantage_, probability_scale_, rating_std_ : float
-        Of games, see `fit_edges`.
+        For games, see `fit_edges`.
 
     References
     ----------
     Pahikkala, Airola, Stock, De Baets, Waegeman: Efficient regularized least-squares algorithms for conditional ranking
-    on relational data. Machine Learning 93 (2013). The closed form for symmetric and reciprocal ranking is not in it.
+    on relational data. Machine Learning 93 (2013). It does not have the closed form for symmetric and reciprocal
+    ranking.
 
     Examples
     --------
@@ -157,7 +162,7 @@ class ConditionalRankRLS(RelationModel):
 
     def __init__(
         self, alpha="auto", *, kernel=None, target_kernel=None, loss="ranking", relation=None, condition="source",
-        missing="unknown", pairwise="kronecker", weighting="items", intercept=False, solver="auto", alphas=None,
+        missing="unknown", pairwise="auto", weighting="items", intercept=False, solver="auto", alphas=None,
         scoring="pairwise_accuracy", cv="auto", indefinite="error", basis=None, target_basis=None, encoder=None,
         random_state=0, tol=1e-6, max_iter=1000, callback=None, verbose=False,
     ) -> None:  # fmt: skip
@@ -191,16 +196,17 @@ class ConditionalRankRLS(RelationModel):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_sources, n_features)
-            Objects; with kernel="precomputed" the kernel matrix among them. The index of a pandas frame, unless it is
-            plainly 0, 1, 2, ..., holds their ids.
+            Objects; with kernel="precomputed" the kernel matrix among them, or only its columns for a `basis` of row
+            numbers; with a kernel on objects (strings, graphs) a list of these. Their ids are the index of a pandas
+            frame (unless it is just 0, 1, 2, ...), a column called "id", or a first column of text.
         Y : array-like, sparse matrix or data frame of shape (n_sources, n_targets)
-            The relation from each object of X to each of Z. NaN where it is not known; of a sparse matrix only the
-            stored entries, zeros too, are known (entries stored twice add up, as everywhere in SciPy), unless
-            missing="zero". A frame is put in the order of the ids of X and Z by its index and its columns.
+            The relation from each object of X to each of Z, NaN where unknown. In a sparse matrix only stored entries,
+            including zeros, are known, unless missing="zero" (entries stored twice add up, as always in SciPy). The
+            index and columns of a frame are matched to the ids of X and Z.
         Z : as X, of shape (n_targets, n_target_features), default=None
             The objects at the other end; None relates those of X to each other.
         sample_weight : array-like of shape (n_conditioning,) or that of Y, default=None
-            How much each conditioning object counts, or each entry of Y.
+            The weight of each conditioning object, or of each entry of Y.
 
         Returns
         -------
@@ -220,36 +226,37 @@ class ConditionalRankRLS(RelationModel):
         self, X, edges, y=None, Z=None, *, source=None, target=None, sample_weight=None, date=None, half_life=None,
         home=None,
     ) -> Self:  # fmt: skip
-        """Learn from a list of edges, such as games, in which an edge may occur several times.
+        """Learn from a list of edges, such as games; an edge may occur several times.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_sources, n_features), "ids" or None
-            Objects; with kernel="precomputed" the kernel matrix among them. "ids" or None: nothing is known of them
-            but the ids in `edges`, as of teams in a league (with pairwise="sum").
+            Objects; with kernel="precomputed" the kernel matrix among them. "ids" or None: only the ids in `edges` are
+            known, as for teams in a league.
         edges : array-like of shape (n_edges, 2), or data frame
-            Source and target of each edge: ids where X and Z are pandas frames with an index of their own, else row
-            numbers. A symmetric or reciprocal relation takes each edge from both of its ends. Edges that do not fit in
-            memory may be the path of a Parquet file or folder or of a CSV file, a polars LazyFrame, an Arrow Dataset
-            or reader, a DuckDB relation, or an iterator of data frames: for linear features or a `basis`, with named
-            columns. alpha="auto" is then chosen by the loss of five folds of conditioning objects.
+            Source and target of each edge: ids if X and Z are frames with ids, as in `fit`, else row numbers. A
+            symmetric or reciprocal relation counts each edge from both of its ends. Edges that do not fit in memory can
+            be the path of a Parquet file or folder or of a CSV file, a polars LazyFrame, an Arrow Dataset or reader, a
+            DuckDB relation, or an iterator of data frames, with named columns; this needs linear features or a `basis`.
+            alpha="auto" is then chosen by the held-out loss: of five folds of conditioning objects, or of games for a
+            symmetric or reciprocal relation, or with missing="zero" of each conditioning object.
         y : array-like of shape (n_edges,) or str, default=None
-            The value of each edge, or the column that holds it. None makes each edge a 1: of a reciprocal relation,
-            the source beat the target; with missing="zero", all other edges are 0.
+            The value of each edge, or the column that holds it. None: every edge is 1, so in a reciprocal relation the
+            source beat the target; with missing="zero", all other edges are 0.
         Z : as X, default=None
             The objects at the other end; None relates those of X to each other.
         source, target : str, default=None
             The columns of a data frame of edges that hold the two ends.
         sample_weight : array-like of shape (n_edges,) or str, default=None
-            How much each edge counts, or the column that says so. "recency", where no column is called that, is a
-            half-life of 365 days.
+            The weight of each edge, or the column that holds it. "recency" means a half-life of 365 days, unless there
+            is a column of that name.
         date : array-like of shape (n_edges,) or str, default=None
-            When each edge was seen, or the column that says so.
+            The date of each edge, or the column that holds it.
         half_life : str, float or timedelta, default=None
-            The age at which an edge counts half, counted from the latest date: "365d", "52w", "2y".
+            The age, from the latest date, at which an edge counts half: "365d", "52w", "2y".
         home : array-like of shape (n_edges,) or str, default=None
-            1 where the source plays at home, -1 where the target does, 0 on neutral ground: its effect is learned
-            without penalty, as `home_advantage_`.
+            1 where the source plays at home, -1 where the target does, 0 on neutral ground. The unpenalised effect is
+            `home_advantage_`.
 
         Returns
         -------
@@ -287,8 +294,9 @@ class ConditionalRankRLS(RelationModel):
                 self._fit(*sides, relation_checks.all_others_zero(listed, shape), parity, None)
                 self._store_columns(columns)
                 return self
-            known = fitting.known_objects(len(listed)) if parity == -1 and self.cv == "auto" else None
-            found = self._fit(*sides, listed.both_ways(parity).edge_set(shape), parity, None, known)
+            folds = fitting.listed_folds(self.cv, listed, parity)
+            edge_set = listed.both_ways(parity).edge_set(shape)
+            found = self._fit(*sides, edge_set, parity, None, folds, games=parity == -1)
             self._store_games(found, listed, parity)
             self._store_columns(columns)
         return self
@@ -297,18 +305,19 @@ class ConditionalRankRLS(RelationModel):
         self, X, Y, Z=None, *, settings=None, n_splits=5, random_state=0, y=None, source=None, target=None,
         sample_weight=None, date=None, half_life=None, home=None,
     ) -> Evaluation:  # fmt: skip
-        """Scores of models with these parameters on what they have not seen, in each of the four settings.
+        """Scores of models with these parameters on held-out edges and objects, in each of the four settings.
 
-        alpha="auto" is chosen by hold-out of what is new in the setting that is judged.
+        alpha="auto" is chosen by holding out the same kind of objects or edges as the setting does.
 
         Parameters
         ----------
         X, Y, Z : as in `fit`
-            Y may also be a list of edges, as in `fit_edges`: if `source`, `y` or `date` is given.
+            Y may also be a list of edges, as in `fit_edges`, if `source`, `y` or `date` is given.
         settings : iterable of {1, 2, 3, 4, "time"}, default=None
-            As in `rankrls.selection.RelationKFold`; "time" learns from the past and judges what came next, a piece of
-            the edges at a time. None is all four, or 1 and 4 for symmetric and reciprocal relations, where an edge
-            that is left out in one direction only would be known from the other; with dates, "time".
+            As in `rankrls.selection.RelationKFold`; "time" learns from the past and judges what came next, one piece of
+            the edges after another. None: all four, or 1 and 4 for symmetric and reciprocal relations, or "time" with
+            `date`. In settings 2 and 3 of symmetric and reciprocal relations an object is new in both roles, and judged
+            by its edges to known objects.
         n_splits : int, default=5
             Folds in each setting.
         random_state : int, default=0
@@ -319,8 +328,8 @@ class ConditionalRankRLS(RelationModel):
         Returns
         -------
         scores : Evaluation, a dict of setting to ndarray of shape (n_splits,)
-            For each setting the `scoring` of each fold, NaN where it holds out nothing that could be ranked. Its
-            `metrics` have the concordance of all pairs beside it, and `print(scores)` means and standard errors.
+            For each setting the `scoring` of each fold, NaN if the fold has nothing to rank. Its `metrics` also have
+            the concordance of all pairs, and `print(scores)` shows means and standard errors.
 
         Examples
         --------
@@ -341,18 +350,19 @@ class ConditionalRankRLS(RelationModel):
         judge = RelationJudge(self, parity, Z is None, n_splits, random_state)
         return judge.evaluation(X, Y, Z, settings, {**columns, "home": home} if listed else None, half_life)
 
-    # ---------------------------------------------------------------- inside
+    # ---------------------------------------------------------------- helpers
 
     def _fit(
-        self, source: Side, target: Side, edges: EdgeSet, parity: int, matrix: tuple[int, int] | None, cv: object = None
-    ) -> fitting.Fitted:
-        """Learn from checked edges; `matrix` is the shape that held-out scores of edges are put back into."""
+        self, source: Side, target: Side, edges: EdgeSet, parity: int, matrix: tuple[int, int] | None,
+        cv: object = None, *, games: bool = False,
+    ) -> fitting.Fitted:  # fmt: skip
+        """Learn from checked edges; `matrix` is the shape that held-out scores are put into."""
         turned, ranking = self.condition == "target", self.loss == "ranking"
         relation_checks.warn_of_lone_objects(edges, (source.name, target.name))
         known = edges
         edges = edges.T if turned else edges
         relation_checks.check_graph(edges, ranking=ranking, parity=parity, closed=self.solver == "closed")
-        candidates = candidates_of(self, source, target, known, parity)
+        candidates = candidates_of(self, source, target, known, parity, games=games)
         attributes = lambda found: attributes_of(found, known, RELATION[parity], matrix, turned=turned)
         watch = None
         if self.callback is not None:
@@ -364,7 +374,7 @@ class ConditionalRankRLS(RelationModel):
         return found
 
     def _as_it_stands(self, attributes: dict[str, Any]) -> ConditionalRankRLS:
-        """A model of its own with these attributes."""
+        """A separate model with these attributes."""
         model = clone(self).set_params(callback=None)
         model._store(attributes | {name: getattr(self, name) for name in INPUT if hasattr(self, name)})
         return model
@@ -373,7 +383,7 @@ class ConditionalRankRLS(RelationModel):
         if Z is not None and PARITY[self.relation]:
             raise ValueError(f'relation="{self.relation}" relates objects of one kind: leave Z out')
         kernels = kernels_of(self.kernel, self.target_kernel, Z)
-        validate = lambda X: validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
+        validate = partial(validated, self)
         of_bases = (self.basis, self.basis if self.target_basis is None else self.target_basis)
         return sides_of(X, Z, kernels, self.indefinite, validate, of_bases, self.random_state, self.encoder)
 

@@ -18,14 +18,14 @@ from ..core.views import as_views
 from ..core.weighting import WEIGHTINGS
 from ..metrics import get_metric
 from ..system.types import ArrayLike, FitInput, Ids, MatrixLike, Seed
-from .coregularising import JointSource, fit_joint, joint_rows, values
-from .intake import PartlyScored
-from .joint_blocks import JointBlocks
-from .view_updates import ViewUpdates
+from .rows.intake import PartlyScored
+from .views.blocks import JointBlocks
+from .views.fitting import JointSource, fit_joint, joint_rows, values
+from .views.updates import ViewUpdates
 
 
 class CoRankRLS(ViewUpdates):
-    """Learning to rank from few scored and many unscored rows: rankers of several views that agree on the unscored.
+    """Learning to rank from few scored and many unscored rows: one ranker per view, which agree on the unscored rows.
 
     Minimises, over functions f_1 .. f_M of M views, ::
 
@@ -34,43 +34,44 @@ class CoRankRLS(ViewUpdates):
                c_q ((f_v(x_i) - f_v(x_j)) - (f_u(x_i) - f_u(x_j)))^2
 
     with the loss of `RankRLS` on the scored rows; the prediction is the mean of the views. One pass over the
-    unscored rows serves every alpha and nu, and what is "auto" is chosen by exact leave-query-out over the scored
-    queries. Time is linear in the number of rows; memory is a block of rows and a matrix with one row and column
-    for each basis point or linear column of all views.
+    unscored rows serves every alpha and nu, and values that are "auto" are chosen by exact leave-query-out over the
+    scored queries. Time is linear in the number of rows; memory is a block of rows and a matrix with one row and
+    column for each basis point or linear column of all views.
 
     Parameters
     ----------
     alpha : float or "auto", default="auto"
-        Regularisation of each view.
+        Regularisation of each view. Zero is accepted if the rows determine every weight.
     nu : float or "auto", default="auto"
         Weight of the agreement; 0 lets each view learn by itself.
     views : int or list of View, default=2
-        That many views which differ by their basis, disjoint random rows, scored or not; or the views one by one,
-        with their own columns, kernel and basis.
+        A number of views that differ in their basis (disjoint random rows, scored or not); or a list of views with
+        their own columns, kernel and basis.
     kernel, basis : default="rbf", 100
-        Kernel and number of basis rows of each view where `views` is a number, as in `RankRLS`; not used else.
+        Kernel and number of basis rows of each view if `views` is a number, as in `RankRLS`; otherwise not used.
     weighting : {"pairs", "queries", "items"}, default="items"
-        What counts equally, among the scored and among the unscored, as in `RankRLS`.
+        What counts equally, among scored and among unscored rows, as in `RankRLS`.
     tied_pairs : bool or "auto", default=False
-        Whether scored pairs with equal y ask for equal scores, as in `RankRLS`. Unscored pairs always count. Several
+        Whether scored pairs with equal y should get equal scores, as in `RankRLS`. Unscored pairs always count. Several
         targets need True.
     regression : float in [0, 1], default=0.0
         Share of the plain squared error in the loss of each view, as in `RankRLS`; every view then has an intercept.
     agree_on : {"unscored", "all"}, default="unscored"
-        The rows on which views are to agree. "all" takes the scored rows as well, so that views also help each other
-        where every row has a score.
+        The rows on which views should agree. "all" includes the scored rows, so that views help each other even if
+        every row has a score.
     alphas, nus : array-like of float, default=None
-        Values to choose from. None takes 15 alphas over seven decades about the mean eigenvalue of the loss, and for
-        nu zero and seven values over six decades about the one at which agreement weighs as much as the loss.
+        Values to choose from. None: 15 alphas over seven decades around the mean eigenvalue of the loss, and for nu
+        zero and seven values over six decades around that at which agreement weighs as much as the loss.
     scoring : str or callable, default="pairwise_accuracy"
-        As in `RankRLS`: chooses alpha and nu, and is what `score` returns.
+        As in `RankRLS`: it chooses alpha and nu, and `score` returns it.
     cv : "leave-query-out", int, scikit-learn group splitter or iterable of splits, default="leave-query-out"
         Held-out folds of scored queries, as in `RankRLS`; unscored rows stay in all of them.
     random_state : int, Generator or None, default=None
         Used only to draw random bases.
     store_path : bool, default=False
-        Keep the held-out scores of every nu and alpha in `cv_predictions_path_`, and hold rows out also where both are
-        numbers.
+        Keep the held-out scores of every nu and alpha in `cv_predictions_path_`, and hold rows out even if both are
+        numbers. A linear view with more columns than rows is expanded in its rows; for `coef_path` and `predict_path`
+        the model keeps up to 64 MB of them until it is saved, or all of them with store_path=True.
     verbose : bool, default=False
         Report the progress of passes that take longer than a second, on standard error.
 
@@ -79,17 +80,17 @@ class CoRankRLS(ViewUpdates):
     alpha_, nu_ : float
         The values used.
     views_ : list of FittedView
-        Of each view the `columns` by number, the `kernel` with its parameters and the basis `points` (None if linear).
+        For each view the `columns` by number, the `kernel` with its parameters and the basis `points` (None if linear).
     view_coefs_ : list of ndarray
-        Of each view the weights of its points or, if linear, of its columns.
+        For each view the weights of its points or, if linear, of its columns.
     view_intercepts_ : ndarray of shape (n_views,)
-        Of each view the intercept; zero unless `regression` is positive.
+        The intercept of each view; zero unless `regression` is positive.
     disagreement_ : float
-        `sum_v ||f_v - f||^2 / sum_v ||f_v||^2` over pairs of unscored rows of one query, f the mean of the views: the
-        share of their variation on which the views disagree. 0: they rank alike; 1 - 1/M: they have nothing in common.
+        `sum_v ||f_v - f||^2 / sum_v ||f_v||^2` over pairs of unscored rows of one query, with f the mean of the views:
+        the share of their variation on which the views disagree. 0: they agree; 1 - 1/M: they have nothing in common.
         NaN without unscored pairs.
     alphas_, nus_ : ndarray of shape (n_alphas,), (n_nus,)
-        The grids (only if alpha or nu is "auto", as the next three).
+        The grids (only if alpha or nu is "auto", like the next three attributes).
     cv_scores_ : ndarray of shape (n_nus, n_alphas)
         Mean held-out score of each pair of values.
     cv_errors_ : ndarray of shape (n_nus, n_alphas)
@@ -98,19 +99,21 @@ class CoRankRLS(ViewUpdates):
         Held-out scores of the scored rows at `alpha_` and `nu_`; NaN for other rows.
     cv_predictions_path_ : ndarray of shape (n_samples, n_nus, n_alphas)
         The same at every nu and alpha (only with store_path=True).
+    expanded_in_ : list
+        For each view, the rows it is expanded in, or None (only if there is such a view).
     tied_pairs_ : bool
         Whether tied pairs were included.
     n_queries_, n_pairs_ : int
         Queries with scored rows, and scored pairs that counted.
     n_unscored_ : int
-        Unscored rows.
+        Number of unscored rows.
     n_features_in_, feature_names_in_
         As in `RankRLS`.
 
     Notes
     -----
     Without unscored pairs the views have nothing to agree on: `fit` warns and learns each view by itself. With a
-    single view nu has no effect, and the model is RankRLS on the scored rows.
+    single view nu has no effect, and the model is a RankRLS on the scored rows.
 
     References
     ----------
@@ -178,7 +181,7 @@ class CoRankRLS(ViewUpdates):
         qid: Ids | str = None,
         sample_weight: ArrayLike | str | None = None,
     ) -> Self:
-        """Learn to rank the rows of each query by y where it is given, with views that agree where it is not.
+        """Learn to rank the rows of each query by y where it is given, with views that agree where it is missing.
 
         Parameters
         ----------
@@ -187,10 +190,10 @@ class CoRankRLS(ViewUpdates):
         y : array-like of shape (n_samples,), or (n_samples, n_targets) with tied_pairs=True
             Relevance, larger is better; NaN where a row is unscored.
         qid : array-like of shape (n_samples,), default=None
-            Query of each row, scored or not: any labels in any order. None is one query. Scored and unscored rows
-            may share a query.
+            Query of each row, scored or not: any labels in any order. None: all rows are one query. Scored and
+            unscored rows may share a query.
         sample_weight : array-like of shape (n_samples,), default=None
-            Copies each row counts for.
+            How many copies each row counts as.
 
         Returns
         -------
@@ -198,10 +201,10 @@ class CoRankRLS(ViewUpdates):
 
         Notes
         -----
-        Rows that are not in memory are read in blocks as by `RankRLS.fit`: Parquet, LETOR, a polars LazyFrame, a DuckDB
-        relation, an iterator over blocks (kept on disk for further passes) or a function that returns one; missing y
-        are unscored. The scored rows come into memory, the unscored ones are added up; views are linear, or have a
-        number of points or given ones.
+        Rows that are not in memory are read in blocks, as in `RankRLS.fit`: Parquet, LETOR, a polars LazyFrame, a
+        DuckDB relation, an iterator over blocks (stored on disk for further passes) or a function that returns one;
+        rows with missing y are unscored. The scored rows are read into memory, and only sums of the unscored ones are
+        kept. Views must be linear, or have a number of points or given points.
         """
         self._check_params()
         with self._attempt():
@@ -210,7 +213,9 @@ class CoRankRLS(ViewUpdates):
                 X = JointBlocks(rows_of(source))
             if isinstance(X, JointSource):
                 seen, joint = X.joint_rows(self)
-                return self._store(seen, replace(fit_joint(self, iter([joint])), cv_predictions=None))  # in no order
+                return self._store(
+                    seen, replace(fit_joint(self, iter([joint])), cv_predictions=None)
+                )  # blocks have no row order
             rows = PartlyScored.of(self, X, y, qid, sample_weight, several=True)
             names = getattr(self, "feature_names_in_", None)
             return self._store(fit_joint(self, joint_rows(self, names, rows)))
@@ -221,7 +226,7 @@ class CoRankRLS(ViewUpdates):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            Items; a column "qid" of a data frame is left aside.
+            Items; a column "qid" of a data frame is ignored.
 
         Returns
         -------
@@ -250,13 +255,13 @@ class CoRankRLS(ViewUpdates):
                 scores[i : i + BATCH_ROWS, v] = view.scores(block, coef)
         return scores if self.regression == 0 else scores + self.view_intercepts_.astype(X.dtype)
 
-    # ---------------------------------------------------------------- inside
+    # ---------------------------------------------------------------- helpers
 
     def _check_params(self) -> None:
         for name, value in (("alpha", self.alpha), ("nu", self.nu)):
             if isinstance(value, str):
                 checks.check_choice(name, value, ("auto",))
-        values("alpha", self.alpha, self.alphas)
+        values("alpha", self.alpha, self.alphas, zero=True)
         values("nu", self.nu, self.nus, zero=True)
         checks.check_share("regression", self.regression)
         checks.check_choice("agree_on", self.agree_on, ("unscored", "all"))

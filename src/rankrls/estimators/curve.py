@@ -1,4 +1,4 @@
-"""What hold-out said of each setting that a fitted model was chosen from, as one curve."""
+"""The held-out scores by which a fitted model was chosen, as one curve."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Curve:
 
 
 def curve_of(model: BaseEstimator) -> Curve | None:
-    """What hold-out said of each alpha (at the nu chosen), or of each size; None if nothing was chosen."""
+    """The held-out score of each alpha (at the chosen nu) or of each size; None if nothing was chosen."""
     ranker = ranker_of(model)
     path = getattr(ranker, "path_", None)
     if path is not None:
@@ -45,7 +45,7 @@ def curve_of(model: BaseEstimator) -> Curve | None:
     ranker = getattr(ranker, "inductive_", ranker)
     if not hasattr(ranker, "cv_scores_") or not hasattr(ranker, "alphas_"):
         return None
-    scores, errors = ranker.cv_scores_, getattr(ranker, "cv_errors_", None)  # none in older model files
+    scores, errors = ranker.cv_scores_, getattr(ranker, "cv_errors_", None)  # missing in older model files
     if scores.ndim == 2 and hasattr(ranker, "target_alphas_"):
         scores = scores[:, int(np.argmin(np.abs(ranker.target_alphas_ - ranker.target_alpha_)))]
     elif scores.ndim == 2:

@@ -1,4 +1,4 @@
-"""A relation whose samples are edges, so that scikit-learn can cut it into folds of any setting."""
+"""A relation whose samples are edges, so that scikit-learn can split it in any of the four settings."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..system.types import ArrayLike
 
 
 class OnEdges(BaseEstimator):
-    """A model of a relation with edges as samples: for `GridSearchCV`, `cross_val_score` and the like.
+    """A model of a relation with edges as samples, for `GridSearchCV`, `cross_val_score` and the like.
 
-    scikit-learn's searches take subsets of samples. Of a matrix these are rows, which is setting 2 of
-    `rankrls.selection.RelationKFold`; with edges as samples all four settings can be searched.
+    scikit-learn's searches take subsets of samples. For a matrix these are rows, which is setting 2 of
+    `rankrls.selection.RelationKFold`; with edges as samples, all four settings are possible.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class OnEdges(BaseEstimator):
     Attributes
     ----------
     model_ : ConditionalRankRLS
-        Fitted: in closed form where the edges join each of some objects with each of others.
+        The fitted model, in closed form if the edges join each of some objects with each of some others.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class OnEdges(BaseEstimator):
         Parameters
         ----------
         edges : array-like of shape (n_edges, 2)
-            Both ends: row numbers, or ids where X and Z have an index of their own.
+            Both ends: row numbers, or ids if X and Z have an index.
         y : array-like of shape (n_edges,)
             The value of each edge.
 
@@ -106,7 +106,7 @@ class OnEdges(BaseEstimator):
         return self.model_.predict_edges(_bare(self.X), np.column_stack(self._places(edges)), _bare(other))
 
     def score(self, edges, y) -> float:
-        """The `scoring` of the model: over the edges of each conditioning object, averaged over these.
+        """The `scoring` of the model, averaged over conditioning objects.
 
         Parameters
         ----------
@@ -123,20 +123,22 @@ class OnEdges(BaseEstimator):
         return value if metric.greater_is_better else -value
 
     def _places(self, edges: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        ids = Ids.of_objects(self.X), Ids.of_objects(self.X if self.Z is None else self.Z)
+        X = names.labelled(self.X)
+        ids = Ids.of_objects(X), Ids.of_objects(X if self.Z is None else names.labelled(self.Z))
         first, second = names.ends(edges, None, None)
         return ids[0].rows(first, "source"), ids[1].rows(second, "target")
 
 
 def _bare(objects: Any) -> Any:
-    """Objects without ids, since edges hold row numbers by now."""
+    """Objects without ids: edges already hold row numbers here."""
+    objects = names.labelled(objects)
     return objects if objects is None or not hasattr(objects, "iloc") else objects.to_numpy()
 
 
 def _rectangle(
     rows: np.ndarray, columns: np.ndarray, y: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """The objects at both ends and the matrix between them, if each edge of it is there once."""
+    """The objects at both ends and the matrix between them, if each of its edges occurs once."""
     (own, i), (others, j) = (np.unique(ends, return_inverse=True) for ends in (rows, columns))
     if len(y) != len(own) * len(others) or len(np.unique(i * len(others) + j)) < len(y):
         return None

@@ -1,4 +1,4 @@
-"""A ranker, or a pipeline of scalers and one: what to do with either alike."""
+"""Functions for a ranker or a pipeline that ends in one."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def ranker_of(model: BaseEstimator) -> Any:
 
 
 def scalers_of(model: BaseEstimator) -> list[Any]:
-    """The steps before it."""
+    """The steps before the ranker."""
     return [step for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
 
 
 def needs_queries(model: BaseEstimator) -> bool:
-    """Whether scores depend on the other rows of the query, so that whole queries and their ids have to be given."""
+    """True if scores depend on the other rows of the query, so that whole queries and their ids are needed."""
     steps = [*scalers_of(model), ranker_of(model)]
     return any(isinstance(step, PerQueryMinMax) or getattr(step, "needs_queries", False) for step in steps)
 
 
 def learned(model: BaseEstimator, X: MatrixLike, y: ArrayLike, qid: Ids = None) -> Any:
-    """The model, fitted; query ids go to the steps that take them."""
+    """Fit the model; query ids go to the steps that take them."""
     with config_context(enable_metadata_routing=isinstance(model, Pipeline)):
         return model.fit(X, y, qid=qid)
 
@@ -54,7 +54,7 @@ def scaled(model: BaseEstimator, X: MatrixLike, qid: Ids = None) -> Any:
 
 @contextmanager
 def quietly(model: BaseEstimator) -> Iterator[None]:
-    """Query ids find their way; rows need no column names."""
+    """Route query ids through the pipeline, and do not warn about missing column names."""
     with warnings.catch_warnings(), config_context(enable_metadata_routing=needs_queries(model)):
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         yield

@@ -19,18 +19,18 @@ from ..metrics import get_metric
 from ..system.frames import as_frame
 from ..system.seeds import seed_of
 from ..system.types import ArrayLike, Ids, MatrixLike, Seed
-from .course import Course, SizedRanker
-from .intake import PartlyScored
-from .pairs import checked_pairs
-from .pursuing import PursuitSetup, agreeing, pursue, supervised, view_weights
-from .training import Training, preferences_among
+from .pursuits.course import Course, SizedRanker
+from .pursuits.fitting import PursuitSetup, agreeing, pursue, supervised, view_weights
+from .ranking.pairs import checked_pairs
+from .rows.intake import PartlyScored
+from .rows.training import Training, preferences_among
 
-VIEW_ROWS = 300  # basis=None gives each of several views that many random rows, or its share of them
+VIEW_ROWS = 300  # basis=None: each of several views gets up to this many random rows
 
 
 @dataclass(frozen=True)
 class PursuitFit:
-    """What a fit finds besides the models of every size."""
+    """What a fit finds besides the path of models."""
 
     nu: float
     n_queries: int
@@ -40,43 +40,43 @@ class PursuitFit:
 
 
 class RankingPursuit(SizedRanker):
-    """Sparse ranking models: basis functions chosen one after the other, each the one that lowers the loss most.
+    """Sparse ranking models: basis functions are chosen one at a time, always the one that lowers the loss most.
 
-    Minimises the loss of `RankRLS` without a penalty; the number of basis functions is what regularises. They are
-    kernels centred at training rows or at given points or, with `kernel=None`, single features (greedy feature
-    selection for ranking). One run gives the models of every size (`path_`), of which the best is chosen by holding out
-    whole queries unless you give a number.
+    Minimises the loss of `RankRLS` without a penalty; the number of basis functions regularises. They are kernels
+    centred at training rows or at given points or, with `kernel=None`, single features (greedy feature selection for
+    ranking). One run gives models of every size (`path_`); the best size is chosen by holding out whole queries unless
+    you pass a number.
 
     Parameters
     ----------
     n_basis : int or "auto", default="auto"
-        Basis functions of the model (of each view). "auto" takes the size up to `max_basis` with the best `scoring`
-        under `cv`, the smallest of several.
+        Number of basis functions (of each view). "auto" takes the size up to `max_basis` with the best `scoring` under
+        `cv`, the smallest if several are equal.
     kernel : None, str, kernel object or callable, default="rbf"
         As in `RankRLS`; None chooses among the columns of X. `Gaussian(gamma="auto")` chooses the width too.
     basis : None, int, object of `rankrls.bases`, array of row indices or array of points, default=None
         The points to choose from: every scored training row (None), or as in `RankRLS`. A dictionary that does not fit
-        into memory is computed again in every step.
+        into memory is recomputed in every step.
     views : int or list of View, default=1
-        More than one: each step takes a function of each view, so that the views fit the scores and agree on rows where
-        y is NaN, as in `CoRankRLS`. A number takes disjoint random rows as the `basis` of each view, at most 300 of
-        them if that is None. The basis of a `View` is what it may choose from.
+        With several views, each step takes a function of each view, and the views fit the scores and agree on rows
+        where y is NaN, as in `CoRankRLS`. A number draws disjoint random rows as the `basis` of each view, at most 300
+        if that is None. A `View` chooses from its basis.
     nu : float or "auto", default=0.0
         Weight of the agreement; not used with one view.
     view_weights : array-like of float, default=None
-        How much each view counts, in the loss and in the prediction, which is the weighted mean; None counts all alike.
+        The weight of each view, in the loss and in the prediction, which is the weighted mean; None: equal weights.
     shared_basis : bool, default=False
-        Whether all views choose the same number of their points, or columns, in a step. Two views search all pairs
-        otherwise; more than two choose by turns, each the best given the others, until none would choose otherwise.
+        Whether all views choose the same number of their points, or columns, in a step. Otherwise two views search all
+        pairs; more than two take turns, each choosing the best given the others, until none changes its choice.
     backfit : bool, default=True
-        Whether all coefficients are fitted anew in every step, and functions chosen by what this would give (orthogonal
-        pursuit). False is the update of the paper, which leaves earlier coefficients as they are: a function may come
-        again, and `n_basis` counts steps.
+        Whether all coefficients are refitted in every step, and functions chosen accordingly (orthogonal pursuit).
+        False is the update of the paper, which does not change earlier coefficients: a function may be chosen again,
+        and `n_basis` counts steps.
     regression : float in [0, 1], default=0.0
         Share of the plain squared error, as in `RankRLS`; 1 is kernel matching pursuit (with an intercept).
     intercept : bool, default=True
-        Whether a constant is free where `regression` is positive. False with weighting="pairs" and tied_pairs=True is
-        the combined objective as it is printed: (y - f)'(beta I + (1 - beta) L)(y - f).
+        Whether there is a free constant if `regression` is positive. False with weighting="pairs" and tied_pairs=True
+        is the combined objective as printed in the paper: (y - f)'(beta I + (1 - beta) L)(y - f).
     weighting, tied_pairs : default="items", False
         As in `RankRLS`.
     max_basis : int, default=100
@@ -84,12 +84,12 @@ class RankingPursuit(SizedRanker):
     nus : array-like of float, default=None
         Values of nu to choose from, as in `CoRankRLS`.
     scoring : str or callable, default="pairwise_accuracy"
-        As in `RankRLS`: chooses what is "auto", and is what `score` returns.
+        As in `RankRLS`: it chooses values that are "auto", and `score` returns it.
     cv : None, int, "leave-query-out", scikit-learn group splitter or iterable of splits, default=None
-        Held-out folds of whole queries, or of the items of a single query; None is five, or as many as there are. Every
-        fold costs a path of its own; its training rows are not basis points there.
+        Held-out folds of whole queries, or of the items of a single query; None: five, or fewer if there are not
+        enough. Every fold needs its own path, without basis points at the held-out rows.
     positive : bool, list of columns, or dict, default=False
-        Signs that weights of a linear model must have, as in `RankRLS`; needs kernel=None, one view and backfit=True.
+        Signs required of the weights of a linear model, as in `RankRLS`; needs kernel=None, one view and backfit=True.
     random_state : int, Generator or None, default=None
         Used only to draw basis points.
     verbose : bool, default=False
@@ -100,22 +100,22 @@ class RankingPursuit(SizedRanker):
     path_ : PursuitPath
         Every size: `indices` in the order chosen, `coefs`, training `errors`, held-out `scores`, atoms skipped.
     n_basis_ : int
-        The size used; smaller than `n_basis` if nothing was left to gain.
+        The size used; smaller than `n_basis` if there was nothing more to gain.
     basis_indices_ : ndarray of int
         The functions of the model in the order chosen: row numbers of X, columns if linear, or numbers of the points
-        that `basis` gives. A list of such arrays, one for each view, with several views.
+        in `basis`. With several views, a list of such arrays, one per view.
     coef_ : ndarray of shape (n_features,)
         Weights of a linear model (one view), mostly zero.
     dual_coef_, basis_ : ndarray of shape (n_basis,), (n_basis, n_features)
-        Weights of a kernel model (one view) and the points they belong to; no points with a precomputed kernel.
+        Weights of a kernel model (one view) and their points; there are no points for a precomputed kernel.
     intercept_ : float
         Zero unless `regression` is positive.
     kernel_ : Kernel
         The kernel with its parameters fixed (one view).
     views_, view_coefs_, view_intercepts_ : list of FittedView, list of ndarray, ndarray
-        Of each view its columns, kernel and points, and their weights.
+        The columns, kernel and points of each view, and their weights.
     view_weights_ : ndarray of shape (n_views,)
-        Shares of the views in the prediction, which sum to 1 (only with several views).
+        The shares of the views in the prediction, which sum to 1 (only with several views).
     nu_ : float
         The weight of agreement used.
     cv_predictions_ : ndarray of shape (n_samples,)
@@ -194,19 +194,19 @@ class RankingPursuit(SizedRanker):
         qid: Ids | str = None,
         sample_weight: ArrayLike | str | None = None,
     ) -> Self:
-        """Choose functions by which the rows of each query are ranked like y.
+        """Choose functions that rank the rows of each query like y.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             Items. A data frame may hold the query ids in a column named "qid". With kernel="precomputed", the
-            (n_samples, n_samples) kernel matrix, or its columns of the rows that `basis` numbers.
+            (n_samples, n_samples) kernel matrix, or only its columns for the row numbers in `basis`.
         y : array-like of shape (n_samples,)
-            Relevance, larger is better; NaN where a row is unscored. One view does not look at unscored rows.
+            Relevance, larger is better; NaN where a row is unscored. A single view ignores unscored rows.
         qid : array-like of shape (n_samples,), default=None
-            Query of each row: any labels in any order. None is one query.
+            Query of each row: any labels in any order. None: all rows are one query.
         sample_weight : array-like of shape (n_samples,), default=None
-            Copies each row counts for.
+            How many copies each row counts as.
 
         Returns
         -------
@@ -224,20 +224,20 @@ class RankingPursuit(SizedRanker):
         weights: ArrayLike | None = None,
         qid: Ids = None,
     ) -> Self:
-        """Choose functions by explicit preferences: each lowers sum_p w_p (d_p - (f(x_i) - f(x_j)))^2 most.
+        """Choose functions by explicit preferences: each step lowers sum_p w_p (d_p - (f(x_i) - f(x_j)))^2 most.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Items. Those in no pair are functions to choose from too and, with several views, the rows to agree on.
+            Items. Those in no pair can be basis points too and, with several views, are the rows to agree on.
         pairs : array-like of int, shape (n_pairs, 2)
             Row numbers (i, j): item i is preferred to item j.
         margins : array-like of shape (n_pairs,), default=None
-            d, by how much; 1 if not given.
+            d, the difference of their scores; 1 if not given.
         weights : array-like of shape (n_pairs,), default=None
             w, the weight of each pair; 1 if not given.
         qid : array-like of shape (n_samples,), default=None
-            Query of each row: views agree on pairs of rows of one query. None is one query.
+            Query of each row: views agree on pairs of rows of one query. None: all rows are one query.
 
         Returns
         -------
@@ -245,8 +245,8 @@ class RankingPursuit(SizedRanker):
 
         Notes
         -----
-        What is "auto" is chosen by the share of held-out pairs in the right order, in `cv` folds (5 if that is no
-        number): of components of the preference graph where these are many, else of pairs. `weighting`, `tied_pairs`,
+        Values that are "auto" are chosen by the share of held-out pairs in the right order, in `cv` folds (5 if that is
+        not a number) of components of the preference graph if there are many, else of pairs. `weighting`, `tied_pairs`,
         `regression` and `scoring` are not used.
 
         Examples
@@ -301,13 +301,13 @@ class RankingPursuit(SizedRanker):
             checks.check_kernel_values(X, self.basis)
 
     def _largest(self, setup: PursuitSetup) -> int:
-        """The longest path wanted."""
+        """The length of the longest path needed."""
         most = setup.n_atoms
         if self._auto:
             return min(int(self.max_basis), most)
         if int(self.n_basis) > most:
             raise ValueError(
-                f"n_basis={self.n_basis} is more than the {most} functions there are to choose from"
+                f"n_basis={self.n_basis} is more than the {most} functions to choose from"
                 + (" in the smallest view" if len(setup.views) > 1 else "")
                 + f': take at most {most}, or "auto"'
             )

@@ -13,18 +13,17 @@ from ..core.gains import Gain
 from ..kernels import KernelLike
 from ..system.frames import as_frame, in_memory, index_of
 from ..system.types import ArrayLike, FitInput, Ids, Path, Seed
-from .confidence import Confidence
-from .explaining import Explained
-from .feedback import PairFeedback
-from .from_blocks import fit_rows, fit_source, seen
-from .history import History
-from .intake import training_rows
-from .learned_metric import with_learned_metric
-from .mixing import Mixed
-from .pairs import PairFit
-from .paths import Paths
-from .setup import fit_training
-from .updates import Updates
+from .ranking.blocks import fit_rows, fit_source, seen
+from .ranking.confidence import Confidence
+from .ranking.explaining import Explained
+from .ranking.feedback import PairFeedback
+from .ranking.learned_metric import with_learned_metric
+from .ranking.mixing import Mixed
+from .ranking.pairs import PairFit
+from .ranking.paths import Paths
+from .ranking.setup import fit_training
+from .ranking.updates import PRIVATE, Updates
+from .rows.intake import training_rows
 
 
 class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Paths):
@@ -35,60 +34,60 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
         sum over queries q, pairs (i, j) of q of
             c_q ((y_i - y_j) - (f(x_i) - f(x_j)))^2  +  alpha ||f||^2
 
-    without ever forming a pair: one pass over the data, one factorisation, every alpha, and the exact
-    leave-query-out score of every alpha, by which alpha is chosen unless you give one.
+    without ever forming a pair: one pass over the data and one factorisation give the model of every alpha and its
+    exact leave-query-out score, by which alpha is chosen unless you pass one.
 
     Parameters
     ----------
     alpha : float or "auto", default="auto"
-        Regularisation. "auto" takes the value of `alphas` with the best `scoring` under `cv`. Zero, least squares
-        over pairs, is accepted where the rows determine every weight.
+        Regularisation. "auto" takes the value of `alphas` with the best `scoring` under `cv`. Zero (plain least squares
+        over pairs) is accepted if the rows determine every weight.
     kernel : None, str, kernel object or callable, default=None
-        None is a linear model. Names: "linear", "rbf", "poly", "laplacian", "cosine", "precomputed"; objects are in
+        None: a linear model. Names: "linear", "rbf", "poly", "laplacian", "cosine", "precomputed"; objects are in
         `rankrls.kernels`; a callable maps (X, Z) to the matrix of kernel values. `Gaussian(gamma="auto")` chooses the
         width together with alpha.
     basis : None, int, object of `rankrls.bases`, array of row indices or array of points, default=None
-        None expands a kernel model in all training points. A number takes that many rows by randomly pivoted Cholesky,
-        an object such as `KMeansCentres(500)` as it says (Sparse RankRLS); indices take these rows; a
-        two-dimensional array holds the points themselves.
+        Points in which a kernel model is expanded (Sparse RankRLS); None: all training rows. A number draws that many
+        rows by randomly pivoted Cholesky; an object such as `KMeansCentres(500)` chooses in its own way; a
+        one-dimensional array holds row numbers, a two-dimensional one the points themselves.
     weighting : {"pairs", "queries", "items"}, default="items"
         What counts equally: every pair (c = 1), every query (c = 1 / pairs of the query) or every item
         (c = 1 / items of the query).
     tied_pairs : bool or "auto", default=False
-        Whether pairs with equal y ask for equal scores (True) or are left out (False); "auto" chooses with alpha.
-        Several targets need True.
+        Whether pairs with equal y should get equal scores (True) or are left out (False); "auto" chooses together with
+        alpha. Several targets need True.
     regression : float in [0, 1], default=0.0
         Share of the plain squared error of each item in the loss; above zero there is an unpenalised intercept, and
-        scores are calibrated towards y. 1 is ridge regression.
+        scores are on the scale of y. 1 is ridge regression.
     alphas : array-like of float, default=None
-        Values to choose from. None takes 15 values over seven decades around the mean eigenvalue of the loss,
-        and more, with a warning, while the best one lies at an end.
+        Values to choose from. None: 15 values over seven decades around the mean eigenvalue of the loss, extended (with
+        a warning) while the best one is at an end.
     scoring : str or callable, default="pairwise_accuracy"
         A metric of `rankrls.metrics` by name, such as `"ndcg@10"`, or a callable (y, scores, qid) -> float, larger
-        better. It chooses alpha and is what `score` returns.
+        better. It chooses alpha, and `score` returns it.
     cv : "leave-query-out", int, scikit-learn group splitter or iterable of splits, default="leave-query-out"
-        Held-out folds, unions of whole queries; all are exact and none refits. A single query is cut into folds of its
-        items (10 unless `cv` is a number or gives splits); with cv="leave-pair-out" each pair of its items is ranked by
-        the model of all others instead, the least biased estimate of the area under the ROC curve. Data for which the
-        iterative solver is used (many thousands of sparse features and of rows) take five folds of queries for
-        "leave-query-out".
+        Held-out folds, unions of whole queries; all are exact, and none needs a refit. A single query is cut into folds
+        of its items (10 unless `cv` is a number or gives splits); with cv="leave-pair-out" each pair of its items is
+        ranked by the model of all others instead, the least biased estimate of the area under the ROC curve. With the
+        iterative solver (many thousands of sparse features and rows), "leave-query-out" means five folds of queries.
     scale : "auto" or None, default="auto"
         "auto" measures columns in units of their own spread, so that their scale does not matter: a linear model is
         penalised by the sum of (w_j s_j)^2, where s_j is the root mean square of column j within queries over the
         pairs that count, and the kernels of the library see every column divided by its standard deviation. `coef_`
-        stays in the units of X. None is the papers' penalty, the sum of w_j^2, and the columns as they are. Functions
-        of yours and precomputed kernels are never scaled.
+        stays in the units of X. None is the papers' penalty, the sum of w_j^2, with unscaled columns. Your own kernel
+        functions and precomputed kernels are never scaled.
     positive : bool, list of columns, or dict, default=False
-        Signs that weights of a linear model must have: True for none below zero, columns by name or number for these
-        alone, a dict such as `{"bm25": +1, "spam": -1}` for either sign. Exact, and held out exactly.
+        Signs required of the weights of a linear model: True if none may be negative, a list of columns (names or
+        numbers) if only these may not, or a dict such as `{"bm25": +1, "spam": -1}`. Solved and held out exactly.
     gain : None, "exponential", "auto" or function, default=None
-        What labels are worth to the loss: themselves, 2^y - 1, or what a function makes of an array of them. "auto"
-        chooses between the first two with alpha. `scoring` always judges by the labels as they are given.
+        The targets of the loss: the labels themselves, 2^y - 1, or a function of an array of labels. "auto" chooses
+        between the first two together with alpha. `scoring` always uses the given labels.
     random_state : int, Generator or None, default=None
         Used only to choose basis points.
     store_path : bool, default=False
-        Keep the held-out scores of every alpha in `cv_predictions_path_`, hold rows out also where alpha is a number,
-        and keep the rows of a linear model with more columns than rows, for `coef_path` and `predict_path`.
+        Keep the held-out scores of every alpha in `cv_predictions_path_`, hold rows out even if alpha is a number, and
+        keep all rows of a linear model with more columns than rows, also in model files, for `coef_path` and
+        `predict_path`; otherwise such a model keeps up to 64 MB of rows until it is saved.
     verbose : bool, default=False
         Report the progress of passes that take longer than a second, on standard error.
 
@@ -101,33 +100,33 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
     dual_coef_ : ndarray of shape (n_points,) or (n_points, n_targets)
         Weights of a kernel model on the points `X_fit_`.
     intercept_ : float or ndarray of shape (n_targets,)
-        Zero unless `regression` is positive: ranking does not see it.
+        Zero unless `regression` is positive: it does not change rankings.
     X_fit_ : ndarray
         Points of a kernel model: the training rows or the basis.
     kernel_ : Kernel
         The kernel with its parameters fixed.
     scale_ : ndarray of shape (n_features,)
-        With scale="auto", the spread of each column; zero for a column that does not vary within queries, which a
-        linear model leaves out.
+        With scale="auto", the spread of each column; zero for a column that is constant within queries, which a linear
+        model leaves out.
     alphas_, cv_scores_ : ndarray of shape (n_alphas,)
-        The grid and the mean held-out score of each value (only with alpha="auto", as the next two).
+        The grid and the mean held-out score of each value (only with alpha="auto", like the next two attributes).
     cv_errors_ : ndarray of shape (n_alphas,)
         The standard error of each entry of `cv_scores_` over the held-out queries (over the folds of items of a single
-        query). NaN where it is unknown: `scoring` is your own function, or the model was fitted on pairs.
+        query). NaN where it is unknown: `scoring` is your own function, or the model was fitted to pairs.
     cv_criterion_ : str
-        What `cv_scores_` are where they are not `scoring`: the loss, for rows that could be read only once.
+        What `cv_scores_` are if not `scoring`: the loss, for rows that can be read only once.
     cv_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         Held-out scores of the training rows at `alpha_`; NaN for rows of weight zero or in no fold.
     cv_predictions_path_ : ndarray of shape (n_samples, n_alphas) or (n_samples, n_alphas, n_targets)
         The same at every alpha (only with store_path=True).
     gain_ : str or function
-        The `gain` that was used, "linear" for the labels as they are.
+        The `gain` that was used, "linear" for the labels themselves.
     tied_pairs_ : bool
         Whether tied pairs were included.
     weighting_ : str
         The `weighting` that was used.
     n_queries_, n_pairs_ : int
-        Queries seen, and pairs that counted.
+        Number of queries, and of pairs that counted.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -199,15 +198,16 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
             Items. A data frame may hold the query ids in a column named "qid". With kernel="precomputed", the
             (n_samples, n_samples) kernel matrix. More rows than fit in memory: see Notes.
         y : array-like of shape (n_samples,), or (n_samples, n_targets) with tied_pairs=True
-            Relevance: any real numbers, larger is better. Of a table, the name of its column.
+            Relevance: any real numbers, larger is better. For a table, the name of its column.
         qid : array-like of shape (n_samples,), default=None
-            Query of each row: any labels in any order. None is one query. Of a table, the name of its column.
+            Query of each row: any labels in any order. None: all rows are one query. For a table, the name of its
+            column.
         sample_weight : array-like of shape (n_samples,), default=None
-            Copies each row counts for. Of a table, the name of its column.
+            How many copies each row counts as. For a table, the name of its column.
         pairs, margins, pair_weights : array-like, default=None
-            Preferences to learn besides the labels, as in `add_pairs`. Alpha is chosen by the labels.
+            Preferences to learn in addition to the labels, as in `add_pairs`. Alpha is chosen by the labels.
         checkpoint : path, default=None
-            For rows that are not in memory: a file from which an interrupted fit goes on when it is called again with
+            For rows that are not in memory: a file from which an interrupted fit resumes when it is called again with
             the same data and parameters.
 
         Returns
@@ -218,35 +218,37 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
         -----
         Linear models and kernel models with a basis also learn from rows that are not in memory: a Parquet file or
         folder, a LETOR file, a polars LazyFrame, a DuckDB relation, a pyarrow Dataset or RecordBatchReader, an
-        iterator over blocks `(X, y, qid)`, `(X, y, qid, weights)` or data frames, or a function that returns such an
-        iterator anew each time. In tables `y` names the label ("y" by default) and `qid` the query ids ("qid"), all
-        other columns are features, and rows come in any order; blocks of an iterator bring the rows of a query
-        together, though a block may end within one. The sums take one pass, exact leave-query-out a second one; what
-        can be read only once needs a number for alpha, or cv=5 (alpha is then chosen by the held-out loss).
+        iterator over blocks `(X, y, qid)`, `(X, y, qid, weights)` or data frames, or a function that returns a
+        new one each time. In tables `y` names the label ("y" by default) and `qid` the query ids ("qid"), all
+        other columns are features, and rows may come in any order. In an iterator the rows of a query must be
+        adjacent, though a block may end within a query. The sums take one pass, exact leave-query-out a second one.
+        Data that can be read only once needs a number for alpha, or cv=5 (alpha is then chosen by the held-out loss).
         `cv_predictions_` is not kept. docs/scale.md has the limits.
         """
         self._check_params()
+        if pairs is None and (margins is not None or pair_weights is not None):
+            raise ValueError("margins and pair_weights belong to pairs, and there are none: pass pairs=")
         with self._attempt():
-            for kept in ("_history", "_trained_queries"):
+            for kept in PRIVATE:
                 self.__dict__.pop(kept, None)
             source = None if in_memory(X) else source_of(X, y, qid, sample_weight)
             if (source is not None or isinstance(X, BlockedRows)) and pairs is not None:
-                raise ValueError("pairs name rows in memory, and these are read in blocks: fit, then call add_pairs")
+                raise ValueError(
+                    "pairs refer to rows in memory, but these are read in blocks: fit, then call add_pairs"
+                )
             if source is not None:
                 return self._store(seen(source), *fit_source(self, source, checkpoint))
-            if isinstance(X, BlockedRows):  # rows in blocks already, on a cluster
+            if isinstance(X, BlockedRows):  # rows on a cluster are already in blocks
                 return self._store(seen(X), *fit_rows(self, X))
             if checkpoint is not None:
-                raise ValueError("checkpoint is for rows that are read in blocks; these are in memory")
+                raise ValueError(
+                    "checkpoint is for rows that are read in blocks, but these are in memory: leave it out"
+                )
             X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
             X = as_frame(X)  # a stream can be read only once
             rows = training_rows(self, X, y, qid, sample_weight)
             self._store(*fit_training(with_learned_metric(self, rows), rows))
             if rows.kept is None and (index := index_of(X)) is not None:
                 self._trained_queries = rows.queries.labels, index
-            past = (
-                History().with_rows(rows.recoded(self.gain_)) if self.statistics_ is not None and self._auto else None
-            )
-            if past is not None:
-                self._history = past
+            self._keep_rows(rows)
             return self if pairs is None else self.add_pairs(X, pairs, margins, pair_weights)

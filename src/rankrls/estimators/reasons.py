@@ -1,4 +1,4 @@
-"""Why one item is above another, by the names of their columns: for rankers and for pipelines."""
+"""Why one item is above another, by column, for rankers and pipelines."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def explain(model: BaseEstimator, x_a: Any, x_b: Any) -> Any:
     Parameters
     ----------
     model : estimator or Pipeline
-        Fitted. Steps before the ranker may scale columns or make others of them, but each row by itself.
+        Fitted. Steps before the ranker may transform columns, but each row by itself.
     x_a, x_b : array-like of shape (n_features,), rows of a data frame, or data frames of as many rows
         Two items as `model.predict` takes them, or several, row by row.
 
     Returns
     -------
     contributions : Series, DataFrame or ndarray
-        They sum to the difference of the scores. A Series by column where the items are rows of a pandas frame, a
-        DataFrame where they are frames, else an array.
+        They sum to the difference of the scores. A Series by column if the items are rows of a pandas frame, a
+        DataFrame if they are frames, else an array.
 
     Examples
     --------
@@ -47,12 +47,16 @@ def explain(model: BaseEstimator, x_a: Any, x_b: Any) -> Any:
     check_is_fitted(model)
     if hasattr(x_a, "iloc") and getattr(x_a, "ndim", 1) == 2:
         if len(x_a) != len(x_b):
-            raise ValueError(f"items are explained row by row: {len(x_a)} rows and {len(x_b)} rows do not pair")
+            raise ValueError(
+                f"items are explained row by row, but there are {len(x_a)} and {len(x_b)} rows: pass as many of each"
+            )
         rows = [explain(model, x_a.iloc[i], x_b.iloc[i]) for i in range(len(x_a))]
         return type(x_a)(rows, index=x_a.index)
     ranker, before = ranker_of(model), scalers_of(model)
     if before and needs_queries(model):
-        raise ValueError("a step scales within queries, so the score of an item depends on others: explain the ranker")
+        raise ValueError(
+            "a step scales within queries, so the score of an item depends on others: explain the ranker itself"
+        )
     a, b = (as_rows(model, x) for x in (x_a, x_b))
     found = ranker.explain(*(_flat(scaled(model, x)) for x in (a, b))) if before else ranker.explain(x_a, x_b)
     names = _names(model, before)
@@ -60,25 +64,26 @@ def explain(model: BaseEstimator, x_a: Any, x_b: Any) -> Any:
 
 
 def named(values: np.ndarray, like: Any, names: Sequence[str] | None) -> Any:
-    """The values as a Series by name if `like` is one, else as they are."""
+    """The values as a Series by name if `like` is a Series, else unchanged."""
     if names is None or not hasattr(like, "reindex") or getattr(like, "ndim", 0) != 1:
         return values
     return type(like)(values, index=list(names))
 
 
 def in_order(model: BaseEstimator, x: Any) -> Any:
-    """A row of a data frame with its values in the order of the model's features; others as they are."""
+    """A row of a data frame with its values in the order of the model's features; anything else unchanged."""
     names = getattr(model, "feature_names_in_", None)
     if names is None or not hasattr(x, "reindex") or getattr(x, "ndim", 0) != 1:
         return x
     missing = [name for name in names if name not in x.index]
     if missing:
-        raise ValueError(f"the item has no value of {missing[0]!r} ({len(missing)} features are missing)")
+        more = f" and {len(missing) - 1} more features" if len(missing) > 1 else ""
+        raise ValueError(f"the item has no value for {missing[0]!r}{more}")
     return x.reindex(names)
 
 
 def of_views(model: Any, shares: np.ndarray, x_a: ArrayLike, x_b: ArrayLike) -> Any:
-    """What each feature adds to the difference of two scores that are a sum of the scores of views, by shares."""
+    """What each feature adds to the difference of two scores, each a weighted sum of the scores of views."""
     a, b = (np.asarray(in_order(model, x), dtype=float).ravel() for x in (x_a, x_b))
     for row in (a, b):
         if len(row) != model.n_features_in_:
@@ -96,15 +101,15 @@ def _of_view(view: FittedView, coef: np.ndarray, a: np.ndarray, b: np.ndarray) -
         return coef * (a - b)
     if not known(view.kernel):
         raise ValueError(
-            f"{type(view.kernel).__name__} kernels have no gradient that is known here: views with the kernels of "
-            "rankrls.kernels, and linear ones, can be explained feature by feature"
+            f"the gradient of {type(view.kernel).__name__} kernels is not implemented: linear views and views with the "
+            "kernels of rankrls.kernels can be explained feature by feature"
         )
     points: Any = view.points.toarray() if hasattr(view.points, "toarray") else view.points
     return contributions(view.kernel, points, coef, a, b)
 
 
 def as_rows(model: BaseEstimator, x: object) -> Any:
-    """An item as a table of one row, by name where it has names."""
+    """An item as a table of one row, with names if it has any."""
     if not hasattr(x, "to_frame"):
         return np.asarray(x, dtype=float).reshape(1, -1)
     row = x.to_frame().T
@@ -118,10 +123,10 @@ def _flat(Z: Matrix) -> np.ndarray:
 
 
 def _names(model: BaseEstimator, before: list[Any]) -> Any:
-    """The names of the columns that the ranker sees, None where nobody knows them."""
+    """The names of the columns that the ranker sees, None if unknown."""
     if before and hasattr(model[:-1], "get_feature_names_out"):
         try:
             return list(model[:-1].get_feature_names_out())
-        except (ValueError, AttributeError):  # a step that cannot say
+        except (ValueError, AttributeError):  # a step without names
             return None
     return getattr(model, "feature_names_in_", None)

@@ -14,21 +14,22 @@ from ..system import frames
 from ..system.types import ArrayLike, Ids, MatrixLike
 from ..system.warnings import warn
 
-LARGE_QUERY = 200  # rows from which on a single query is probably several
+LARGE_QUERY = 200  # a single query with more rows than this is probably several
 
 
 class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Scale every feature to [0, 1] within each query: (x - min) / (max - min), and 0 where it is constant.
 
-    This is the scaling of the LETOR sets ("QueryLevelNorm") and of the papers. It takes away what differs from query
-    to query in level and spread, which often helps a linear ranker. What to know before using it:
+    This is the scaling of the LETOR sets ("QueryLevelNorm") and of the papers. It removes differences in level and
+    spread between queries, which often helps a linear ranker. What to know before using it:
 
-    - It needs all items of a query at once, also at prediction time: the scores of one document alone, or of the
-      first ten, are other scores.
-    - It learns nothing, and cannot be folded into the weights of a linear model for export, as a `StandardScaler` can.
+    - It needs all items of a query at once, also at prediction time: scoring one document alone, or the first ten,
+      gives different scores.
+    - It learns nothing, and cannot be folded into the weights of a linear model for export, as a `StandardScaler`
+      can.
     - One outlier sets the scale of its query, and a query with one item becomes zero throughout.
 
-    Query ids come by metadata routing (`qid`), or in a column "qid" of a data frame, which is kept for the next step.
+    Query ids come by metadata routing (`qid`) or in a column "qid" of a data frame, which is kept for the next step.
 
     Attributes
     ----------
@@ -61,7 +62,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     __metadata_request__fit_transform = {"qid": True}  # noqa: RUF012
 
     def fit(self, X: MatrixLike, y: ArrayLike | str | None = None, qid: Ids | str | None = None) -> Self:
-        """Note the number of features and of queries; there is nothing to learn.
+        """Store the number of features and queries; there is nothing to learn.
 
         Parameters
         ----------
@@ -69,7 +70,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Items. A data frame may hold the query ids in a column named "qid".
         y : ignored
         qid : array-like of shape (n_samples,), default=None
-            Query of each row; None is one query.
+            Query of each row; None: all rows are one query.
 
         Returns
         -------
@@ -93,7 +94,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Items, all of each query; NaN stay NaN and do not count.
+            Items, all of each query; NaN stays NaN and is ignored.
         qid : array-like of shape (n_samples,), default=None
             Query of each row. Required when the transformer was fitted on several queries.
 
@@ -125,12 +126,12 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return frames.replaced(frame, dict(zip(columns, scaled.T, strict=True)))
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
-        """Names of the columns of the result: those of the features, and "qid" where X held it.
+        """Names of the columns of the result: the features, and "qid" if X has it.
 
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Names of the features; None is those seen during fit.
+            Names of the features; None: those seen during fit.
 
         Returns
         -------
@@ -150,7 +151,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         scaled
-            As `transform` gives it.
+            As returned by `transform`.
         """
         X = frames.as_frame(X)  # a stream can be read only once
         return self.fit(X, y, qid).transform(X, qid)

@@ -1,4 +1,4 @@
-"""TransductiveRankRLS: scores for the unscored queries at hand, and a ranker learned from all of them."""
+"""TransductiveRankRLS: scores for given unscored queries, and a ranker learned from all queries."""
 
 from __future__ import annotations
 
@@ -15,84 +15,85 @@ from ..blocks.reading import rows_of
 from ..blocks.sources import source_of
 from ..kernels import KernelLike, is_precomputed
 from ..system.types import ArrayLike, FitInput, Ids, MatrixLike, Seed
-from .intake import PartlyScored
 from .rankrls import RankRLS
-from .transducing import fit_transduction
-from .transducing_blocks import Completed, TransductiveBlocks
-from .transductive_updates import TransductiveUpdates
+from .rows.intake import PartlyScored
+from .transduction.blocks import Completed, TransductiveBlocks
+from .transduction.fitting import fit_transduction
+from .transduction.updates import TransductiveUpdates
 
 
 class TransductiveRankRLS(TransductiveUpdates):
-    """RankRLS that also learns from queries without scores: those you want ranked now.
+    """RankRLS that also learns from queries without scores: those you want to rank now.
 
     The unscored queries get the scores v that minimise ::
 
         sum over all queries q of
             (leave-query-out error of q when all queries are scored)  +  fidelity ||v - f||^2
 
-    with f the scores of a RankRLS of the scored queries only. That is linear least squares and solved exactly: for
-    linear models and for kernels with a basis in two passes over the rows, for a kernel of all rows in O(m^3).
-    A RankRLS of all queries, with their scores completed, ranks new ones.
+    with f the scores of a RankRLS of the scored queries. This is linear least squares, solved exactly: in two passes
+    over the rows for linear models and kernels with a basis, in O(m^3) for a kernel on all rows. A RankRLS of all
+    queries, with completed scores, ranks new queries.
 
-    Do not expect it to beat RankRLS: where we compared them it did not (docs/reproductions/transductive.md).
+    Do not expect it to beat RankRLS: in our comparisons it did not (docs/reproductions/transductive.md).
 
     Parameters
     ----------
     alpha : float or "auto", default="auto"
-        Regularisation. "auto" is chosen by exact leave-query-out of RankRLS on the scored queries.
+        Regularisation. "auto" is chosen by exact leave-query-out of RankRLS on the scored queries. Zero is accepted
+        if the scored rows determine every weight, even without any one of the queries.
     fidelity : float or "auto", default=1.0
-        The paper's gamma, in units of the mean weight of a row in the loss so that it means the same under every
-        weighting: how strongly scores are held to those of the inductive model; the larger, the closer. "auto"
-        takes the value of `fidelities` with the best `scoring` when parts of the scored queries are treated as
-        unscored, which costs `cv` more inductive fits and transductions, each of all values at once.
+        How strongly scores are pulled to those of the inductive model: the paper's gamma, in units of the mean weight
+        of a row in the loss, so that it means the same with every weighting. "auto" takes the value of `fidelities`
+        with the best `scoring` when parts of the scored queries are treated as unscored, which costs `cv` more
+        inductive fits and transductions, each for all values at once.
     kernel, basis, weighting
         As in `RankRLS`; kernel parameters and a random basis are fixed on all rows, scored or not.
     tied_pairs : bool, default=True
-        Whether scored pairs with equal y ask for equal scores, as in `RankRLS`; learned scores do not tie.
+        Whether scored pairs with equal y should get equal scores, as in `RankRLS`; learned scores do not tie.
     regression : float in [0, 1], default=0.0
         Share of the plain squared error in the loss, as in `RankRLS`.
     folds : array-like of shape (n_samples,), default=None
-        What is held out together: the label of a fold for each row, unions of whole queries, scored or not. None holds
-        out each query. With folds, weights, tied_pairs=False, regression or queries that are partly scored, the kernel
-        matrix of all rows is formed.
+        The fold of each row, to be held out together: unions of whole queries, scored or not. None holds out each query
+        in turn. With folds, weights, tied_pairs=False, regression or partly scored queries, the kernel matrix of all
+        rows is formed.
     alphas : array-like of float, default=None
         Values for alpha="auto", as in `RankRLS`.
     fidelities : array-like of float, default=None
-        Values for fidelity="auto". None takes 5 values from 0.01 to 100.
+        Values for fidelity="auto". None: 5 values from 0.01 to 100.
     scoring : str or callable, default="pairwise_accuracy"
-        A metric as in `RankRLS`: it chooses alpha and fidelity, and is what `score` returns.
+        A metric as in `RankRLS`: it chooses alpha and fidelity, and `score` returns it.
     cv : int, scikit-learn group splitter or iterable of splits, default=5
-        Parts of the scored queries for fidelity="auto"; splits are of the scored rows.
+        Parts of the scored queries for fidelity="auto"; splits refer to the scored rows.
     random_state : int, Generator or None, default=None
         Used only to draw a random basis.
     store_path : bool, default=False
-        Keep the held-out scores of the scored rows, at every alpha and every fidelity that was tried, and hold rows out
-        also where these are numbers.
+        Keep the held-out scores of the scored rows at every alpha and fidelity that was tried, and hold rows out even
+        if both are numbers.
     verbose : bool, default=False
         Report the progress of passes that take longer than a second, on standard error.
 
     Attributes
     ----------
     transduction_ : ndarray of shape (n_samples,)
-        Scores of every row given to `fit`: y where it was given, else the learned ones. For rows read in blocks, which
-        have no order, see `transduce`.
+        Scores of every row passed to `fit`: y where given, else the learned scores. For rows read in blocks, which have
+        no order, see `transduce`.
     ranker_ : RankRLS
         The model of all rows with these scores, which `predict` uses.
     inductive_ : RankRLS
-        The model of the scored queries only.
+        The model of the scored queries.
     alpha_, fidelity_ : float
-        The values used; `fidelity_` is NaN where "auto" found nothing to transduce.
+        The values used; `fidelity_` is NaN if "auto" found nothing to transduce.
     fidelities_, cv_scores_ : ndarray of shape (n_fidelities,)
         The grid and the held-out score of each value (only with fidelity="auto").
     alphas_, cv_predictions_, cv_predictions_path_ : ndarray of shape (n_alphas,), (n_samples,), (n_samples, n_alphas)
-        The alphas tried, and leave-query-out scores of the scored rows by `inductive_`, at `alpha_` and at all of them;
+        The alphas tried, and leave-query-out scores of the scored rows by `inductive_`, at `alpha_` and at all alphas;
         NaN for other rows (only with store_path=True).
     fidelity_predictions_path_ : ndarray of shape (n_samples, n_fidelities)
-        Scores of the scored rows when they were treated as unscored (only with store_path=True and fidelity="auto").
+        Scores of the scored rows when treated as unscored (only with store_path=True and fidelity="auto").
     directions_, multipliers_, fidelity_unit_ : ndarray of shape (n_features, r), ndarray of shape (2, r), float
-        What `transduce` completes scores from, where rows were read in blocks.
+        What `transduce` computes scores from, if rows were read in blocks.
     n_queries_, n_unscored_queries_ : int
-        Queries in all, and those without scores.
+        Number of queries, and of those without scores.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -178,7 +179,7 @@ class TransductiveRankRLS(TransductiveUpdates):
         qid : array-like of shape (n_samples,)
             Query of each row: any labels in any order.
         sample_weight : array-like of shape (n_samples,), default=None
-            Copies each row counts for, in the loss and in the fidelity.
+            How many copies each row counts as, in the loss and in the fidelity.
 
         Returns
         -------
@@ -186,10 +187,11 @@ class TransductiveRankRLS(TransductiveUpdates):
 
         Notes
         -----
-        Rows that are not in memory are read in blocks as by `RankRLS.fit`: Parquet, LETOR, a polars LazyFrame, a DuckDB
-        relation, an iterator over blocks (kept on disk for further passes) or a function that returns one; missing y
-        are unscored. The scored rows come into memory. The model is linear or has a kernel and a `basis`; tied pairs
-        are in, and queries are scored as a whole or not at all. `transduce` has the scores.
+        Rows that are not in memory are read in blocks, as in `RankRLS.fit`: Parquet, LETOR, a polars LazyFrame, a
+        DuckDB relation, an iterator over blocks (stored on disk for further passes) or a function that returns one;
+        rows with missing y are unscored. The scored rows are read into memory. The model must be linear or have a
+        kernel and a `basis`, with tied pairs included, and queries must be scored completely or not at all.
+        `transduce` returns the scores.
         """
         self._check_params()
         source = source_of(X, y, qid, sample_weight)
@@ -208,7 +210,7 @@ class TransductiveRankRLS(TransductiveUpdates):
             rows = PartlyScored.of(self, X, y, qid, sample_weight)
             return self._keep(fit_transduction(self, rows, more_to_come=more_to_come), rows)
 
-    # ---------------------------------------------------------------- using
+    # ---------------------------------------------------------------- scoring
 
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Scores by the model of all queries: within a query, larger is ranked higher.
@@ -216,8 +218,8 @@ class TransductiveRankRLS(TransductiveUpdates):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            Items; a column "qid" of a data frame is left aside. With kernel="precomputed", kernel values between
-            the items and the training points.
+            Items; a column "qid" of a data frame is ignored. With kernel="precomputed", kernel values between the
+            items and the training points.
 
         Returns
         -------
@@ -229,7 +231,7 @@ class TransductiveRankRLS(TransductiveUpdates):
         return self.ranker_.predict(X)
 
     def transduce(self, X: MatrixLike, qid: Ids | str = None) -> np.ndarray:
-        """The learned scores of unscored queries that the model was fitted to in blocks.
+        """The learned scores of unscored training queries, for a model fitted to rows in blocks.
 
         Parameters
         ----------
@@ -241,7 +243,7 @@ class TransductiveRankRLS(TransductiveUpdates):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            What `transduction_` holds where the rows were in memory.
+            What `transduction_` would hold if the rows had been in memory.
 
         Examples
         --------
@@ -257,19 +259,19 @@ class TransductiveRankRLS(TransductiveUpdates):
         """
         check_is_fitted(self, "ranker_")
         if not hasattr(self, "multipliers_"):
-            raise ValueError("the model was fitted to rows in memory, whose scores are transduction_ in their order")
+            raise ValueError("the model was fitted to rows in memory: their scores are transduction_, in their order")
         X, qid = checks.split_qid_column(X, qid)
         X = self._rows(X)
         queries = checks.check_queries(qid, X.shape[0])
         return Completed.of(self)(Block(X, np.zeros((X.shape[0], 1)), queries.codes))
 
     def coef_path(self, alphas: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """`RankRLS.coef_path` of `ranker_`: the completed scores stay as they are."""
+        """`RankRLS.coef_path` of `ranker_`, with the completed scores kept fixed."""
         check_is_fitted(self, "ranker_")
         return self.ranker_.coef_path(alphas)
 
     def dual_coef_path(self, alphas: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """`RankRLS.dual_coef_path` of `ranker_`: the completed scores stay as they are."""
+        """`RankRLS.dual_coef_path` of `ranker_`, with the completed scores kept fixed."""
         check_is_fitted(self, "ranker_")
         return self.ranker_.dual_coef_path(alphas)
 
@@ -279,22 +281,22 @@ class TransductiveRankRLS(TransductiveUpdates):
         return self.ranker_.explain(x_a, x_b)
 
     def predict_path(self, X: MatrixLike, alphas: ArrayLike | None = None) -> np.ndarray:
-        """`RankRLS.predict_path` of `ranker_`: the completed scores stay as they are."""
+        """`RankRLS.predict_path` of `ranker_`, with the completed scores kept fixed."""
         check_is_fitted(self, "ranker_")
         X, _ = checks.split_qid_column(X, None)
         return self.ranker_.predict_path(self._rows(X), alphas)
 
-    # ---------------------------------------------------------------- inside
+    # ---------------------------------------------------------------- helpers
 
     def _check_params(self) -> None:
-        """RankRLS checks what it shares with this class."""
+        """Check what RankRLS does not check itself."""
         if self.kernel is None and self.basis is not None:
-            raise ValueError('basis needs a kernel, e.g. kernel="rbf", basis=500; a linear model has no use for it')
+            raise ValueError('basis needs a kernel, e.g. kernel="rbf", basis=500; a linear model does not use it')
         splits = hasattr(self.cv, "split") or hasattr(self.cv, "__iter__")
         if isinstance(self.cv, bool | str) or not (splits or isinstance(self.cv, (int, np.integer))):
             raise ValueError(f"cv must be a number of parts of the scored queries, or a splitter, got {self.cv!r}")
         if not isinstance(self.alpha, str):
-            checks.check_number("alpha", self.alpha)
+            checks.check_number("alpha", self.alpha, zero=True)
         checks.check_choice("tied_pairs", self.tied_pairs, (True, False))
         checks.check_share("regression", self.regression)
         if isinstance(self.fidelity, str):

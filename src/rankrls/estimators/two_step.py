@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from .. import checks
 from ..kernels import is_precomputed
@@ -13,16 +13,15 @@ from ..metrics import get_metric
 from ..problems import choice
 from ..relations import checks as relation_checks
 from ..relations import names
-from ..relations.edges import Pairwise
-from ..relations.relation import EdgeSet
+from ..relations.relation import EdgeSet, Pairwise
 from ..relations.two_step import BOTH, COLUMN, EDGE, OBJECT, ROW, JudgedAlphas, TwoStep
 from ..system.parallel import threads_for
 from ..system.progress import reporting
 from ..system.types import Matrix
-from .judging import Evaluation, RelationJudge
-from .relation_model import RelationModel
-from .relation_setup import PARITY
-from .sides import FLOATS, Side, ends_of, kernels_of, model_of, sides_of, variants
+from .relations.judging import Evaluation, RelationJudge
+from .relations.model import RelationModel
+from .relations.setup import PARITY
+from .relations.sides import Side, ends_of, kernels_of, model_of, sides_of, validated, variants
 
 EXACT = {1: EDGE, 2: ROW, 3: COLUMN, 4: BOTH}
 
@@ -30,37 +29,37 @@ EXACT = {1: EDGE, 2: ROW, 3: COLUMN, 4: BOTH}
 class TwoStepRLS(RelationModel):
     """Two-step kernel ridge regression on a complete relation, with exact hold-out in all four settings.
 
-    The first step learns the relation of each object of Z from the objects of X, by ridge regression with `alpha`; the
-    second learns from the objects of Z what the first has found, with `target_alpha`. In closed form, with G and K the
-    kernels of X and Z, ::
+    The first step predicts the relation of each object of Z from the objects of X, by ridge regression with `alpha`;
+    the second predicts the result of the first from the objects of Z, with `target_alpha`. In closed form, with G and K
+    the kernels of X and Z, ::
 
         f(x, z) = g(x)' (G + alpha I)^-1 Y (K + target_alpha I)^-1 k(z)
 
-    Unlike in `ConditionalRankRLS` the two ends are regularised apart, and an object, or an edge, or both ends of an
+    Unlike in `ConditionalRankRLS`, the two ends are regularised separately, and an object, an edge or both ends of an
     edge can be left out without refits: both alphas are chosen for what will be new when the model is used.
 
     Parameters
     ----------
     alpha, target_alpha : float or "auto", default="auto"
-        Regularisation of the two ends; "auto" chooses among `alphas` and `target_alphas`, all pairs of them. A
-        symmetric or reciprocal relation has a single one, `alpha`.
+        Regularisation of the two ends; "auto" chooses among all pairs of `alphas` and `target_alphas`. A symmetric or
+        reciprocal relation has only `alpha`.
     kernel, target_kernel : as in `ConditionalRankRLS`
     relation : {None, "symmetric", "reciprocal"}, default=None
-        f(x, z) = f(z, x), or f(x, z) = -f(z, x), exactly; only where both ends are of one kind (no Z).
+        f(x, z) = f(z, x), or f(x, z) = -f(z, x), exactly; only if both ends are of one kind (no Z).
     condition : {"source", "target"}, default="source"
-        Which end conditions the rankings that `scoring` judges: rows of Y, or columns.
+        Whether `scoring` judges rankings within rows of Y ("source") or within columns ("target").
     intercept : bool, default=False
-        A constant without penalty in each step: f has effects of both ends and a mean, none of which is shrunk to
-        zero. Needed if the mean of Y is far from zero.
+        An unpenalised constant in each step: f has effects of both ends and a mean, none of which is shrunk to zero.
+        Needed if the mean of Y is far from zero.
     alphas, target_alphas : array-like of float, default=None
-        Values to choose from; None takes 15 over seven decades about the mean eigenvalue of each kernel.
+        Values to choose from; None: 15 over seven decades around the mean eigenvalue of each kernel.
     scoring : str or callable, default="pairwise_accuracy"
-        Metric of `rankrls.metrics`, averaged over conditioning objects: chooses alphas, and is what `score` returns.
+        Metric of `rankrls.metrics`, averaged over conditioning objects; it chooses alphas, and `score` returns it.
     cv : {"auto", "leave-edge-out", "leave-row-out", "leave-column-out", "leave-both-out", "leave-object-out"}
         What is left out, exactly: each edge (with its mirror image if the relation is symmetric or reciprocal), each
-        conditioning object, each ranked one, or both ends of each edge, which is what new objects at both ends need;
-        where both ends are of one kind these leave both roles. "leave-object-out" leaves out each object of one kind
-        in both roles and judges its row. "auto" is that without Z, else "leave-row-out".
+        conditioning object, each ranked object, or both ends of each edge, for new objects at both ends (in both roles
+        if the ends are of one kind). "leave-object-out" leaves out each object of one kind in both roles and judges its
+        row. "auto" is "leave-object-out" without Z, else "leave-row-out".
     indefinite, basis, target_basis, encoder, random_state, verbose : as in `ConditionalRankRLS`
 
     Attributes
@@ -68,11 +67,11 @@ class TwoStepRLS(RelationModel):
     alpha_, target_alpha_ : float
         The regularisation used.
     alphas_, target_alphas_ : ndarray of shape (n_alphas,), (n_target_alphas,)
-        The grids (only if an alpha is "auto", as the next two).
+        The grids (only if an alpha is "auto", like the next two attributes).
     cv_scores_ : ndarray of shape (n_alphas, n_target_alphas), or (n_alphas,) for a single alpha
         Mean held-out score of each pair.
     cv_predictions_ : ndarray of shape (n_sources, n_targets)
-        Held-out scores at the alphas chosen.
+        Held-out scores at the chosen alphas.
     coef_, dual_coef_, source_effects_, target_effects_, intercept_, kernel_, target_kernel_
         As in `ConditionalRankRLS`.
 
@@ -140,11 +139,11 @@ class TwoStepRLS(RelationModel):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_sources, n_features)
-            Objects; with kernel="precomputed" the kernel matrix among them. The index of a pandas frame, unless it is
-            plainly 0, 1, 2, ..., holds their ids.
+            Objects; with kernel="precomputed" the kernel matrix among them. Their ids are the index of a pandas frame
+            (unless it is just 0, 1, 2, ...), a column called "id", or a first column of text.
         Y : array-like or data frame of shape (n_sources, n_targets)
-            The relation from each object of X to each of Z, every entry known. A frame is put in the order of the ids
-            of X and Z.
+            The relation from each object of X to each of Z; every entry must be known. The index and columns of a frame
+            are matched to the ids of X and Z.
         Z : as X, of shape (n_targets, n_target_features), default=None
             The objects at the other end; None relates those of X to each other.
 
@@ -159,7 +158,7 @@ class TwoStepRLS(RelationModel):
             edges = relation_checks.check_relation(Y, len(source), len(target), one_domain=Z is None)
             if not edges.complete:
                 raise ValueError(
-                    f"TwoStepRLS needs every edge: {edges.n_edges} of {len(source) * len(target)} are known; use "
+                    f"TwoStepRLS needs every edge, but {edges.n_edges} of {len(source) * len(target)} are known: use "
                     "ConditionalRankRLS"
                 )
             parity = PARITY[self.relation]
@@ -169,15 +168,15 @@ class TwoStepRLS(RelationModel):
         return self
 
     def evaluate(self, X, Y, Z=None, *, settings=None, n_splits=5, random_state=0) -> Evaluation:
-        """Scores of models with these parameters on what they have not seen, in settings 2 to 4.
+        """Scores of models with these parameters on held-out objects, in settings 2 to 4.
 
-        Alphas that are "auto" are chosen by exact hold-out of what is new in the setting that is judged.
+        Alphas that are "auto" are chosen by exact hold-out of the same kind of objects as in the setting.
 
         Parameters
         ----------
         X, Y, Z : as in `fit`
         settings : iterable of {2, 3, 4}, default=None
-            As in `rankrls.selection.RelationKFold`; None is all three, or 4 for symmetric and reciprocal relations.
+            As in `rankrls.selection.RelationKFold`; None: all three, or 4 for symmetric and reciprocal relations.
             Setting 1 needs no folds: fit with cv="leave-edge-out" and see `cv_scores_`.
         n_splits : int, default=5
             Folds in each setting.
@@ -201,10 +200,10 @@ class TwoStepRLS(RelationModel):
         judge = RelationJudge(self, parity, Z is None, n_splits, random_state, EXACT)
         return judge.evaluation(X, Y, Z, settings, None, None)
 
-    # ---------------------------------------------------------------- inside
+    # ---------------------------------------------------------------- helpers
 
     def _fitted(self, source: Side, target: Side, edges: EdgeSet, parity: int) -> dict[str, Any]:
-        """The attributes of the best pair of alphas under the best kernel."""
+        """The attributes of the model with the best kernel and pair of alphas."""
         turned, metric = self.condition == "target", get_metric(self.scoring)
         kernels = kernels_of(self.kernel, self.target_kernel, None if source is target else target)
         sides = variants(source, target, kernels, edges)
@@ -234,7 +233,7 @@ class TwoStepRLS(RelationModel):
         return attributes | model_of(x, z, a, Pairwise(), own if self.intercept else None)
 
     def _grids(self, steps: TwoStep, turned: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Alphas of the rows and of the columns to choose from."""
+        """The alphas to choose from, for the rows and the columns."""
         source, target = (steps.columns, steps.rows) if turned else (steps.rows, steps.columns)
         of_source = self._grid("alpha", source.mean_eigenvalue)
         of_target = of_source if steps.parity else self._grid("target_alpha", target.mean_eigenvalue)
@@ -263,7 +262,7 @@ class TwoStepRLS(RelationModel):
             if isinstance(value, str):
                 checks.check_choice(name, value, ("auto",))
         if parity and not isinstance(self.target_alpha, str) and self.target_alpha != self.alpha:
-            raise ValueError(f'relation="{self.relation}" has one alpha: leave target_alpha out')
+            raise ValueError(f'relation="{self.relation}" has only one alpha: leave target_alpha out')
         if parity and self.cv in (ROW, COLUMN):
             raise ValueError(f'cv="{self.cv}" leaves the mirrored edges in: use "{OBJECT}", "{BOTH}" or "{EDGE}"')
 
@@ -273,7 +272,7 @@ class TwoStepRLS(RelationModel):
         if Z is not None and self.cv == OBJECT:
             raise ValueError(f'cv="{OBJECT}" is for objects of one kind: with Z use "{ROW}", "{COLUMN}" or "{BOTH}"')
         kernels = kernels_of(self.kernel, self.target_kernel, Z)
-        validate = lambda X: validate_data(self, X, accept_sparse="csr", dtype=FLOATS)
+        validate = partial(validated, self)
         of_bases = (self.basis, self.basis if self.target_basis is None else self.target_basis)
         return sides_of(X, Z, kernels, self.indefinite, validate, of_bases, self.random_state, self.encoder)
 

@@ -1,7 +1,7 @@
-"""Models for other programs: linear ones in the languages of search engines, all of them as ONNX graphs.
+"""Export models to other programs: linear ones to the formats of search engines, all of them to ONNX.
 
-`terms` says what a fitted model computes, `weights` and `onnx` write it down; what a format cannot express is refused
-with the reason.
+`terms` extracts what a fitted model computes; `weights` and `onnx` write it. A model that a format cannot express is
+refused with the reason.
 
 Examples
 --------

@@ -1,7 +1,7 @@
 """AutoRanker as nodes of an ONNX graph: scores of columns, curves, ramps and pairs, kernels, and their weighted sum.
 
-Ranks within the query need the other rows of it: a row's mid-rank is (rows below it + rows not above it) / 2, counted
-among the rows of the same `qid`, column by column, in memory of (N, N).
+Ranks within a query need its other rows: the mid-rank of a row is (rows below it + rows not above it) / 2, counted
+among the rows with the same `qid`, column by column, in O(N^2) memory.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 from ..auto import AutoRanker
 from ..auto.additive import PAIR_CURVES, AdditiveMap
 from ..auto.candidates import EffectKernel
-from ..auto.functions import CENTRES, WIDTH
-from ..auto.kernelmap import KernelMap
+from ..auto.functions import CENTRES, PAIR_RAMPS, WIDTH
+from ..auto.kernelmap import CUTS, KernelMap
 from ..auto.rows import Scores
-from ..kernels import Gaussian, Laplacian
+from ..kernels import Gaussian
 from ..tables import ColumnMaps
 from ..tables.columns import END
 from .encoders import normal_quantile
@@ -37,7 +37,7 @@ def stacked(graph: OnnxGraph, x: str, ranker: AutoRanker, kernel_values: Any) ->
 
 
 def column_scores(graph: OnnxGraph, x: str, maps: ColumnMaps) -> str:
-    """(N, n) the scores of columns, as `ColumnMaps.scores` gives them."""
+    """(N, n) the scores of columns, as `ColumnMaps.scores` computes them."""
     knots = zip(maps.columns_, maps.values_, maps.scores_, strict=True)
     parts = [_interpolated(graph, _column(graph, x, int(i)), values, scores) for i, values, scores in knots]
     if maps.relative:
@@ -46,8 +46,19 @@ def column_scores(graph: OnnxGraph, x: str, maps: ColumnMaps) -> str:
         parts.append(
             graph.cast(graph.op("IsNaN", graph.op("Gather", x, graph.constant(maps.missing_, np.int64), axis=1)))
         )
-    joined = graph.op("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
-    return graph.op("Div", joined, graph.constant(maps.scale_[None]))
+    n = maps.n_scores_
+    parts = [graph.op("Div", _joined(graph, parts), graph.constant(maps.scale_[None, :n]))]
+    if maps.raw:
+        raw = graph.op("Gather", x, graph.constant(maps.columns_, np.int64), axis=1)
+        raw = graph.op(
+            "Div", graph.op("Sub", raw, graph.constant(maps.mean_[None])), graph.constant(maps.scale_[None, n:])
+        )
+        parts.append(graph.op("Where", graph.op("IsNaN", raw), graph.constant([0.0]), raw))
+    return _joined(graph, parts)
+
+
+def _joined(graph: OnnxGraph, parts: list[str]) -> str:
+    return graph.op("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
 
 
 def _column(graph: OnnxGraph, x: str, i: int) -> str:
@@ -55,7 +66,7 @@ def _column(graph: OnnxGraph, x: str, i: int) -> str:
 
 
 def _interpolated(graph: OnnxGraph, x: str, values: np.ndarray, scores: np.ndarray) -> str:
-    """The score of the last knot up to x and what comes on top of it; the ends beyond the knots, 0 where missing."""
+    """Linear interpolation between knots, constant beyond them, 0 where x is missing."""
     slope = np.diff(scores) / np.diff(values)
     start = np.concatenate([values[:1], values, values[-1:]])
     base, rate = np.concatenate([[-END], scores, [END]]), np.concatenate([[0.0], slope, [0.0, 0.0]])
@@ -82,10 +93,10 @@ def _rank_scores(graph: OnnxGraph, x: str, maps: ColumnMaps) -> str:
 
 
 def _rows_below(graph: OnnxGraph, same: str) -> Any:
-    """A column (N,) -> of each row, how many of its query are below it, plus how many are not above it."""
+    """A column (N,) -> for each row, the rows of its query below it plus those not above it."""
     onnx, kind = graph.onnx, graph.onnx.helper.np_dtype_to_tensor_dtype(graph.dtype)
     node = onnx.helper.make_node
-    return onnx.helper.make_graph(
+    inner = onnx.helper.make_graph(
         [
             node("Unsqueeze", ["x", "last"], ["down"]),
             node("Unsqueeze", ["x", "first"], ["across"]),
@@ -102,6 +113,7 @@ def _rows_below(graph: OnnxGraph, same: str) -> Any:
         [graph.tensor("count", ["N"])],
         initializer=[onnx.numpy_helper.from_array(np.array([i]), name) for i, name in ((0, "first"), (1, "last"))],
     )
+    return graph.body(inner)
 
 
 # ---------------------------------------------------------------- candidates
@@ -119,8 +131,9 @@ class ScoreNodes:
     def part(self, features: object, coef: np.ndarray) -> str:
         """(N, 1) map(N) @ coef."""
         if isinstance(features, Scores):
-            weights = coef if features.directions is None else features.directions.astype(np.float64) @ coef
-            return self.graph.op("MatMul", self.N, self.graph.constant(weights[:, None]))
+            columns = self.graph.constant(np.arange(features.start, features.stop), np.int64)
+            N = self.graph.op("Gather", self.N, columns, axis=1)
+            return self.graph.op("MatMul", N, self.graph.constant(features.weights(coef)[:, None]))
         if isinstance(features, AdditiveMap):
             return added(self.graph, [node for node in self.blocks(features, coef) if node is not None])
         if isinstance(features, KernelMap):
@@ -128,33 +141,40 @@ class ScoreNodes:
         if isinstance(features, EffectKernel):
             return self.kernel(self.contributions(features), features.kernel, coef)
         raise ValueError(
-            f"the candidate {type(features).__name__} cannot be written down: leave it out by candidates=[...], or "
+            f"the candidate {type(features).__name__} cannot be exported: leave it out with candidates=[...], or "
             "serve the model from its file (rankrls.load)"
         )
 
     def kernel(self, x: str, features: KernelMap, coef: np.ndarray) -> str:
-        if features.W is not None:
-            coef = features.W.astype(np.float64) @ coef
-        x = self.graph.op("Gather", x, self.graph.constant(features.columns, np.int64), axis=1)
-        several = len(features.weights) > 1
-        weights = self.graph.constant(features.weights[None].astype(np.float64))
-        x = self.graph.op("Mul" if several else "MatMul", x, weights)
-        kernel = Laplacian(1 / features.width) if features.l1 else Gaussian(1 / (2 * features.width))
-        K = self.kernel_values(self.graph, x, features.points.astype(np.float64), kernel)
-        return self.graph.op("MatMul", K, self.graph.constant(coef[:, None]))
+        graph, weights = self.graph, features.weights.astype(np.float64)
+        x = graph.op("Gather", x, graph.constant(features.columns, np.int64), axis=1)
+        if features.cut:
+            parts = [graph.op("Clip", graph.op("Sub", x, graph.constant([float(t)])), *self._unit) for t in CUTS]
+            x = graph.op("Concat", *parts, axis=1)  # in the order of the points' columns
+            weights = np.tile(np.sqrt(weights), len(CUTS))
+        x = graph.op("Mul" if len(weights) > 1 else "MatMul", x, graph.constant(weights[None]))
+        points = features.points.astype(np.float64)
+        if features.cut:
+            points = points.reshape(len(points), -1, len(CUTS)).transpose(0, 2, 1).reshape(len(points), -1)
+        K = self.kernel_values(graph, x, points, Gaussian(1 / features.width))
+        return graph.op("MatMul", K, graph.constant(coef[:, None]))
+
+    @property
+    def _unit(self) -> tuple[str, str]:
+        return self.graph.constant(0.0), self.graph.constant(1.0)
 
     def contributions(self, features: EffectKernel) -> str:
-        """(N, blocks + 1) what the largest blocks contribute, and all others together."""
+        """(N, blocks + 1) the contributions of the largest blocks, and of all others together."""
         effects = features.effects
         nodes = self.blocks(effects.additive, np.asarray(effects.coef, dtype=np.float64))
-        none = np.zeros((len(effects.additive.curves.scale), 1))
-        zero = lambda: self.graph.op("MatMul", self.N, self.graph.constant(none))
+        first = _column(self.graph, self.N, 0)
+        zero = lambda: self.graph.op("Sub", first, first)
         rest = [node for b, node in enumerate(nodes) if node is not None and b not in set(effects.blocks.tolist())]
         largest = [nodes[b] or zero() for b in effects.blocks.tolist()]
         return self.graph.op("Concat", *largest, added(self.graph, rest) if rest else zero(), axis=1)
 
     def blocks(self, features: AdditiveMap, coef: np.ndarray) -> list[str | None]:
-        """(N, 1) for each block what it contributes; None for those whose weights are zero."""
+        """(N, 1) the contribution of each block; None if its weights are zero."""
         weights = coef * features.scale
         k = min(features.curves.size, PAIR_CURVES)
         n_curves = len(features.columns) + len(features.pairs)
@@ -166,6 +186,8 @@ class ScoreNodes:
                 continue
             basis = self._curves if b < n_curves else self._ramps
             A = [basis(features, column) for column in members]
+            if len(members) == 2 and b >= n_curves:
+                A = [self.graph.op("Gather", a, self.graph.constant(PAIR_RAMPS, np.int64), axis=1) for a in A]
             if len(members) == 1:
                 found.append(self.graph.op("MatMul", A[0], self.graph.constant(w[:, None])))
                 continue

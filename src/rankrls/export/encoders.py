@@ -1,6 +1,6 @@
 """Encoders of tables as nodes of an ONNX graph: comparisons, look-ups, products and sums, as Python does them.
 
-A table has an input for each of its columns, named like it, of shape (N, 1): text for columns of text, numbers for all
+Each column of a table is an input of the same name and shape (N, 1): strings for columns of text, numbers for all
 others. A missing number is NaN, a missing text is empty; a date is the number of days since 1970-01-01.
 """
 
@@ -23,23 +23,25 @@ from ..tables.maps import LevelMap, NumberMap, Quantiles, RelativeMap, Standard,
 from ..tables.reading import TEXT
 from .graph import ML, OnnxGraph
 
-TINY = 1e-7  # how near its ends scikit-learn's QuantileTransformer takes a value for them
+TINY = 1e-7  # scikit-learn's QuantileTransformer treats values this close to an end as the end
 
 
 @dataclass(frozen=True)
 class LookupTable:
-    """Columns of a table as they enter a graph."""
+    """The columns of a table that are inputs of a graph."""
 
-    names: list[str]
+    names: list[str]  # in the order of the first step
     text: set[str]
+    used: list[str]  # those that the scores depend on
 
 
 def table_of(step: BaseEstimator) -> LookupTable | None:
-    """The columns a first step takes one by one, or None if it takes a matrix of numbers."""
+    """The columns that the first step takes one by one, or None if it takes a matrix of numbers."""
     if isinstance(step, TableEncoder):
         names = getattr(step, "feature_names_in_", [f"x{j}" for j in range(step.n_features_in_)])
-        used = {made.name for made in step.maps_}
-        return LookupTable([str(n) for n in names if n in used], {n for n, k in step.kinds_.items() if k == TEXT})
+        maps = {made.name for made in step.maps_}
+        used = [str(name) for name in names if name in maps]
+        return LookupTable(used, {n for n, k in step.kinds_.items() if k == TEXT}, used)
     if not isinstance(step, ColumnTransformer):
         return None
     names = [str(name) for name in getattr(step, "feature_names_in_", range(step.n_features_in_))]
@@ -50,7 +52,14 @@ def table_of(step: BaseEstimator) -> LookupTable | None:
             places = step._transformer_to_input_indices[label]
             pairs = zip(places, first.categories_, strict=True)
             text |= {names[j] for j, levels in pairs if levels.dtype.kind in "OUS" and isinstance(levels[0], str)}
-    return LookupTable(names, text) if text else None
+    wanted = {
+        j for label, t, _ in step.transformers_ if not _is_dropped(t) for j in step._transformer_to_input_indices[label]
+    }
+    return LookupTable(names, text, [name for j, name in enumerate(names) if j in wanted]) if text else None
+
+
+def _is_dropped(transformer: Any) -> bool:
+    return isinstance(transformer, str) and transformer == "drop"
 
 
 # ---------------------------------------------------------------- our encoder
@@ -63,8 +72,8 @@ def encoded(graph: OnnxGraph, step: TableEncoder, columns: dict[str, str]) -> st
         x = columns[made.name]
         if isinstance(made, RelativeMap):
             raise ValueError(
-                f"column {made.name!r} relative to the query needs all documents of the query at once, and is no "
-                "function of one document: train with TableEncoder(relative=False)"
+                f"column {made.name!r} is encoded relative to the query, which needs all documents of the query at "
+                "once: train with TableEncoder(relative=False)"
             )
         if isinstance(made, NumberMap):
             parts += _numbers(graph, x, made)
@@ -101,7 +110,7 @@ def _interpolated(graph: OnnxGraph, x: str, curve: Quantiles) -> str:
 
 
 def _looked_up(graph: OnnxGraph, x: str, levels: np.ndarray, table: np.ndarray) -> str:
-    """The row of a table that belongs to a level; the last but one if it is missing, the last if it is unknown."""
+    """The row of a table for each level; the last but one for missing values, the last for unknown levels."""
     k = len(levels)
     keys = [*levels.tolist(), ""]
     code = graph.op(
@@ -120,7 +129,7 @@ def column_transformed(
     places = step._transformer_to_input_indices
     parts = []
     for label, transformer, _ in step.transformers_:
-        if (isinstance(transformer, str) and transformer == "drop") or not len(places[label]):
+        if _is_dropped(transformer) or not len(places[label]):
             continue
         part: Any = picked(graph, x, list(places[label]))
         steps = [one for _, one in transformer.steps] if isinstance(transformer, Pipeline) else [transformer]
@@ -146,9 +155,9 @@ def joined(graph: OnnxGraph, x: str) -> str:
 
 
 def one_hot(graph: OnnxGraph, x: str, step: preprocessing.OneHotEncoder) -> str:
-    """A column of 0 and 1 for each level, as the encoder lays them out; unknown levels are 0 in all of them."""
+    """A 0/1 column for each level, in the encoder's order; unknown levels are 0 everywhere."""
     if step.handle_unknown == "infrequent_if_exist":
-        raise ValueError('OneHotEncoder(handle_unknown="infrequent_if_exist") cannot be written down: use "ignore"')
+        raise ValueError('OneHotEncoder(handle_unknown="infrequent_if_exist") cannot be exported: use "ignore"')
     parts = []
     for j, (levels, table) in enumerate(zip(step.categories_, _layout(step), strict=True)):
         column = x[j] if isinstance(x, list) else graph.op("Gather", x, graph.constant([j], np.int64), axis=1)
@@ -158,7 +167,7 @@ def one_hot(graph: OnnxGraph, x: str, step: preprocessing.OneHotEncoder) -> str:
             continue
         numbers = np.asarray(levels, dtype=np.float64)
         if np.isnan(numbers).any():
-            raise ValueError("OneHotEncoder with NaN among its levels cannot be written down: impute before it")
+            raise ValueError("OneHotEncoder with NaN among its levels cannot be exported: impute before it")
         hit = graph.cast(graph.op("Equal", column, graph.constant(numbers[None])))
         parts.append(graph.op("MatMul", hit, graph.constant(table)))
     return graph.op("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
@@ -192,7 +201,7 @@ def quantile_transformed(graph: OnnxGraph, x: str, step: preprocessing.QuantileT
 
 
 def _quantile(graph: OnnxGraph, x: str, quantiles: np.ndarray, references: np.ndarray, normal: bool) -> str:
-    """Linear between knots, and the middle of the jump at a knot that occurs several times: 2 k + 1 pieces."""
+    """Linear between knots; at a repeated knot, the middle of the jump: 2 k + 1 pieces."""
     knots, first = np.unique(quantiles, return_index=True)
     last = np.append(first[1:], len(quantiles)) - 1
     low, high = references[first], references[last]
@@ -253,11 +262,11 @@ def _quotient(graph: OnnxGraph, x: str, polynomials: Sequence[Sequence[float]]) 
 
 
 def function(graph: OnnxGraph, x: str, step: preprocessing.FunctionTransformer) -> str:
-    """A function of numbers that ONNX has too."""
+    """A NumPy function that ONNX has too."""
     func = step.func
     if func is None:
         return x
-    if func is np.log1p:  # log(u) x / (u - 1) with u = 1 + x, since 1 + x has lost digits of a small x
+    if func is np.log1p:  # log(u) x / (u - 1) with u = 1 + x, which corrects for the digits of a small x lost in u
         u = graph.op("Add", x, graph.constant([1.0]))
         rest = graph.op("Sub", u, graph.constant([1.0]))
         zero = graph.op("Equal", rest, graph.constant([0.0]))
@@ -266,7 +275,7 @@ def function(graph: OnnxGraph, x: str, step: preprocessing.FunctionTransformer) 
     plain = {np.log: "Log", np.exp: "Exp", np.sqrt: "Sqrt", np.abs: "Abs"}
     if func not in plain:
         raise ValueError(
-            f"FunctionTransformer({getattr(func, '__name__', func)}) cannot be written down: use numpy's log1p, log, "
+            f"FunctionTransformer({getattr(func, '__name__', func)}) cannot be exported: use numpy's log1p, log, "
             "exp, sqrt or abs"
         )
     return graph.op(plain[func], x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -10,46 +10,66 @@ import numpy as np
 
 from ..system.types import ArrayLike, DTypeLike
 
-ML = "ai.onnx.ml"  # the operators that know text
+ML = "ai.onnx.ml"  # the operators for text
 OPSET, ML_OPSET, IR_VERSION = 17, 2, 8  # read by onnxruntime from 1.12 on
 LIMIT = 2**31 - 1  # bytes a protobuf message can hold
 
 
 class OnnxGraph:
-    """Nodes and constants, in the order they are added."""
+    """Nodes and constants in the order they are added; their names avoid `taken`, the names of the inputs."""
 
-    def __init__(self, onnx: ModuleType, dtype: str, limit: int = LIMIT):
-        self.limit = limit
+    def __init__(self, onnx: ModuleType, dtype: str, limit: int = LIMIT, taken: Collection[str] = ()):
+        self.limit, self.taken = limit, taken
         self.onnx, self.dtype = onnx, np.dtype(dtype)
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.size = 0
 
     def constant(self, value: ArrayLike, dtype: DTypeLike | None = None) -> str:
-        """The name of a constant, by default of the type of the graph."""
-        with np.errstate(over="ignore"):  # what is too large is found below
+        """The name of a new constant, by default of the graph's type."""
+        with np.errstate(over="ignore"):  # overflow is checked below
             array = np.ascontiguousarray(value, dtype=dtype or self.dtype).reshape(np.shape(value))
         if not np.isfinite(array).all():
-            raise ValueError("the model has numbers that are not finite, or not in this dtype; no graph can hold them")
+            raise ValueError(
+                "the model has numbers that are not finite, or too large for this dtype, and cannot be exported"
+            )
         self.size += array.nbytes
         if self.size > self.limit:
             raise ValueError(
                 "the model is larger than the 2 GiB of an ONNX file: fit with a basis, e.g. kernel='rbf', basis=500"
             )
-        self.constants.append(self.onnx.numpy_helper.from_array(array, f"c{len(self.constants)}"))
+        name = self.free(f"c{len(self.constants)}")
+        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
         return self.constants[-1].name
 
+    def free(self, name: str) -> str:
+        """The name, or a variant of it if an input already has it."""
+        while name in self.taken:
+            name += "_"
+        return name
+
+    def body(self, inner: Any) -> Any:
+        """The graph inside a node, with names changed that an input of the model already has."""
+        tensors = [*inner.input, *inner.output, *inner.initializer]
+        own = {tensor.name for tensor in tensors}.union(*(node.output for node in inner.node))
+        for tensor in tensors:
+            tensor.name = self.free(tensor.name)
+        for node in inner.node:
+            node.input[:] = [self.free(name) if name in own else name for name in node.input]
+            node.output[:] = [self.free(name) for name in node.output]
+        return inner
+
     def rounded(self, value: np.ndarray) -> np.ndarray:
-        """The value as the graph will have it."""
+        """The value in the precision of the graph."""
         return value.astype(self.dtype).astype(np.float64)
 
     def axes(self, *numbers: int) -> str:
-        """Numbers of dimensions, as nodes take them."""
+        """Axis numbers, as nodes expect them."""
         return self.constant(numbers, np.int64)
 
     def op(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
         """The name of the result of a node."""
-        output = output or f"v{len(self.nodes)}"
+        output = output or self.free(f"v{len(self.nodes)}")
         self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [output], **attributes))
         return output
 
@@ -58,7 +78,7 @@ class OnnxGraph:
         return self.op("Cast", x, to=self.onnx.helper.np_dtype_to_tensor_dtype(self.dtype))
 
     def count(self, comparison: str, x: str, values: np.ndarray) -> str:
-        """(N, 1) how many of the values compare so with x (N, 1)."""
+        """(N, 1) how many of the values satisfy a comparison with x (N, 1)."""
         hits = self.op(comparison, x, self.constant(values[None]))
         return self.op("ReduceSum", self.op("Cast", hits, to=self.onnx.TensorProto.INT64), self.axes(1))
 
@@ -70,7 +90,7 @@ class OnnxGraph:
     def model(
         self, name: str, taken: dict[str, tuple[Sequence[Any], bool]], given: Sequence[Any], *, queries: bool = False
     ) -> Any:
-        """The whole model; with `queries`, it has an input `qid`, a number for each row or one for all."""
+        """The whole model; with `queries`, it has an input `qid`, one number per row or one for all rows."""
         from rankrls import __version__
 
         helper = self.onnx.helper

@@ -1,19 +1,19 @@
-"""Rankers and the scalers before them as ONNX graphs, written node by node.
+"""Rankers, and the scalers before them, as ONNX graphs built node by node.
 
     X (N, n) -> scalers -> for each view: columns -> kernel to the points (N, r) -> @ coef -> sum + intercept -> scores
 
-All of it is in one type. In float64 the scores are those of `predict` to rounding. In float32, for machines without
+Everything has one type. In float64 the scores agree with `predict` to rounding. In float32, for machines without
 doubles, they carry the rounding of the features and, in kernel models, of sum_i |coef_i|, which is large if alpha is
-small. What is lost on top of that is kept small by the form of the nodes:
+small. The form of the nodes keeps further losses small:
 
 - ||x - z||^2 of the Gaussian is |u|^2 - 2 u'v + |v|^2 with u = x - c, v = z - c and c the mean of the points: a
   product of matrices, no (N, r, n) array. Distances do not see c, and without it three large numbers would cancel where
-  features are far from zero. What rounding leaves below zero is set to zero.
-- scalers are (x - c) scale + rest, the rest being what c lost when it was rounded.
-- ||x - z||_1 of the Laplacian has no such form: a Scan adds |x_j - z_j| feature by feature, in memory of (N, r).
+  features are far from zero. Negative results of rounding are set to zero.
+- scalers are (x - c) scale + rest, where the rest makes up for the rounding of c.
+- ||x - z||_1 of the Laplacian has no such form: a Scan adds |x_j - z_j| feature by feature, in O(N r) memory.
 - points of the cosine are normalised beforehand; a row of zeros stays zero.
-- no single number multiplies what goes into a matrix product: onnxruntime would merge the two, and keeps that number in
-  float32. It is part of a matrix instead, or a matrix itself.
+- no scalar multiplies an input of a matrix product: onnxruntime would merge the two and keep the scalar in float32.
+  It is part of a matrix instead, or a matrix itself.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .graph import OnnxGraph
 from .relations import relation_model
 from .terms import Term, affine, dense, feature_names, scalers_of, terms_of
 
-ROWS = "N"  # the dimension that may have any size
+ROWS = "N"  # the dimension of any size
 
 
 def to_onnx(
@@ -45,35 +45,36 @@ def to_onnx(
 ) -> Any:
     """An ONNX model with the input `X` (N, n_features) and the output `scores` (N,), or (N, n_targets) if several.
 
-    That of a relation has the inputs `X` (N, n_features) and `Z` (M, n_target_features) and the output `scores` (N, M).
+    A relation has the inputs `X` (N, n_features) and `Z` (M, n_target_features) and the output `scores` (N, M).
 
     Parameters
     ----------
     model : estimator or Pipeline
-        RankRLS, AutoRanker, CoRankRLS, TransductiveRankRLS, RankingPursuit or ConditionalRankRLS, fitted, linear or
-        with kernels of `rankrls.kernels`; before it TableEncoder, StandardScaler, MinMaxScaler, MaxAbsScaler,
-        RobustScaler, Normalizer, SimpleImputer, OneHotEncoder, QuantileTransformer, ColumnTransformer of these, or
-        FunctionTransformer of log1p, log, exp, sqrt or abs. Where the first step takes text, the graph has an input for
-        each column of the table instead of `X`, named like it, of shape (N, 1): text, empty where missing, or numbers,
-        NaN where missing. An AutoRanker with `relative=True` ranks rows within their query, so it takes whole queries,
-        and has a further input `qid` (N,) of int64, the query of each row; `qid` (1,) says that all rows are one query.
+        A fitted RankRLS, AutoRanker, CoRankRLS, TransductiveRankRLS, RankingPursuit or ConditionalRankRLS, linear or
+        with kernels of `rankrls.kernels`. Steps before it may be TableEncoder, StandardScaler, MinMaxScaler,
+        MaxAbsScaler, RobustScaler, Normalizer, SimpleImputer, OneHotEncoder, QuantileTransformer, ColumnTransformer of
+        these, or FunctionTransformer of log1p, log, exp, sqrt or abs. If the first step takes text, the graph has one
+        input per column of the table instead of `X`, of the same name and shape (N, 1): text, empty where missing, or
+        numbers, NaN where missing. An AutoRanker with `relative=True` ranks rows within their query, so it needs whole
+        queries, and has another input `qid` (N,) of int64, the query of each row; `qid` (1,) means that all rows are
+        one query.
     names : list of str, default=None
-        Features in the order of the columns, kept as metadata `features` (JSON); else as in `linear`.
+        Features in the order of the columns, stored as metadata `features` (JSON); None: as in `linear`.
     name : str, default="rankrls"
-        Of the graph.
+    Name of the graph.
     dtype : {"float64", "float32"}, default="float64"
-        Type of the features, of the scores and of everything between.
+        Type of the features, the scores and everything between.
 
     Returns
     -------
     model : onnx.ModelProto
-        `onnx.save(model, "model.onnx")` writes it, `model.SerializeToString()` is what `onnxruntime.InferenceSession`
-        takes. Kernel values of all rows are in memory at once: score many rows in batches.
+        Write it with `onnx.save(model, "model.onnx")`, or pass `model.SerializeToString()` to
+        `onnxruntime.InferenceSession`. Kernel values of all rows are in memory at once, so score many rows in batches.
 
     Raises
     ------
     ValueError
-        If the scores are no function of the features of one document: scaling within queries, precomputed kernels,
+        If the scores are not a function of the features of one document: scaling within queries, precomputed kernels,
         Python functions.
 
     Examples
@@ -94,10 +95,12 @@ def to_onnx(
         if scalers:
             raise ValueError("a relation is exported by itself, without steps before it")
         return relation_model(OnnxGraph(onnx, dtype), ranker, name, _kernel_values)
-    n = getattr([*scalers, ranker][0], "n_features_in_", 0)  # of none that is not fitted, which is said below
-    graph = OnnxGraph(onnx, dtype)
+    n = getattr([*scalers, ranker][0], "n_features_in_", 0)  # 0 if nothing is fitted: reported below
     steps = [*scalers, ranker.encoder_] if getattr(ranker, "encoder_", None) is not None else scalers
     table = encoders.table_of(steps[0]) if steps else None
+    if table is not None and "scores" in table.used:
+        raise ValueError("a column of the table is named 'scores', like the output of the graph: rename the column")
+    graph = OnnxGraph(onnx, dtype, taken=() if table is None else table.names)
     x: Any = "X"
     if table is not None:
         x = table.names if isinstance(steps[0], ColumnTransformer) else {name: name for name in table.names}
@@ -106,16 +109,16 @@ def to_onnx(
     several = _scores(graph, x, ranker)
     taken: dict[str, tuple[Sequence[Any], bool]] = {"X": ([ROWS, n], False)}
     if table is not None:
-        taken = {column: ([ROWS, 1], column in table.text) for column in table.names}
+        taken = {column: ([ROWS, 1], column in table.text) for column in table.used}
     made = graph.model(name, taken, [ROWS, *several], queries=needs_queries(ranker))
-    features = feature_names(model, n, names) if table is None else table.names
+    features = feature_names(model, n, names) if table is None else table.used
     onnx.helper.set_model_props(made, {"features": json.dumps(features, ensure_ascii=False)})
     onnx.checker.check_model(made, full_check=True)
     return made
 
 
 def _scores(graph: OnnxGraph, x: str, ranker: BaseEstimator) -> list[int]:
-    """The node `scores`, and how many there are of each row if they are several."""
+    """Add the node `scores`; its shape beyond the rows, [] or [n_targets]."""
     if isinstance(ranker, AutoRanker) and getattr(ranker, "columns_", None) is not None:
         kernel_values = lambda graph, x, points, kernel: KERNELS[type(kernel)](graph, x, points, kernel)
         graph.op("Squeeze", auto.stacked(graph, x, ranker, kernel_values), graph.axes(1), output="scores")
@@ -148,7 +151,7 @@ def _onnx() -> Any:
 def _scaled(graph: OnnxGraph, x: str, step: BaseEstimator) -> str:
     if isinstance(step, TableEncoder):
         if isinstance(x, str):  # a matrix of numbers, made by a step before
-            raise ValueError("TableEncoder takes the columns of a table, and has to be the first step")
+            raise ValueError("TableEncoder takes the columns of a table, so it must be the first step")
         return encoders.encoded(graph, step, x)
     if isinstance(step, ColumnTransformer):
         return encoders.column_transformed(graph, x, step, _scaled)
@@ -178,7 +181,7 @@ def _scaled(graph: OnnxGraph, x: str, step: BaseEstimator) -> str:
 
 
 def _normalised(graph: OnnxGraph, x: str, norm: str) -> str:
-    """Rows of norm 1; those of norm 0 stay as they are."""
+    """Rows divided by their norm; rows of norm 0 are unchanged."""
     if norm == "l2":
         size = graph.op("Sqrt", graph.op("ReduceSum", graph.op("Mul", x, x), graph.axes(1)))
     elif norm == "l1":
@@ -191,7 +194,7 @@ def _normalised(graph: OnnxGraph, x: str, norm: str) -> str:
 def _imputed(graph: OnnxGraph, x: str, step: impute.SimpleImputer) -> str:
     missing = step.missing_values
     if not (isinstance(missing, float) and np.isnan(missing)) or step.add_indicator:
-        raise ValueError("of SimpleImputer only the one for NaN and without indicators can be written down here")
+        raise ValueError("a SimpleImputer can be exported only if it imputes NaN and adds no indicators")
     fill = np.asarray(step.statistics_, dtype=np.float64)
     if np.isnan(fill).any():
         raise ValueError("SimpleImputer drops columns that were empty: set keep_empty_features=True")
@@ -217,7 +220,7 @@ def _kernel_values(graph: OnnxGraph, x: str, term: Term) -> str:
         x, points = graph.op("Div", x, graph.constant(kernel.scale)), points / kernel.scale
         kernel = kernel.kernel
     if type(kernel) not in KERNELS:
-        raise ValueError(f"the kernel {kernel} cannot be written down: use one of rankrls.kernels")
+        raise ValueError(f"the kernel {kernel} cannot be exported: use one of rankrls.kernels")
     return KERNELS[type(kernel)](graph, x, points, kernel)
 
 
@@ -258,7 +261,8 @@ def _laplacian(graph: OnnxGraph, x: str, points: np.ndarray, kernel: Any) -> str
     zero = onnx.numpy_helper.from_array(np.zeros(1, dtype=graph.dtype))
     size = graph.op("Concat", graph.op("Shape", x, end=1), graph.axes(r), axis=0)
     start = graph.op("ConstantOfShape", size, value=zero)
-    D = graph.op("Scan", start, x, graph.constant(points), body=body, num_scan_inputs=2, scan_input_axes=[1, 1])
+    inputs = start, x, graph.constant(points)
+    D = graph.op("Scan", *inputs, body=graph.body(body), num_scan_inputs=2, scan_input_axes=[1, 1])
     return graph.op("Exp", graph.op("Mul", D, graph.constant(-kernel.gamma)))
 
 

@@ -3,7 +3,7 @@
     X (N, n) -> kernel to its points (N, p)
     Z (M, m) -> kernel to its points (M, r)      scores (N, M) = (N, p) @ coef (p, r) @ (M, r)'
 
-Effects of single ends and the intercept are added. A linear model has the features themselves for kernel values.
+Effects of single ends and the intercept are added. In a linear model the features take the place of kernel values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def relation_model(graph: OnnxGraph, model: ConditionalRankRLS, name: str, value
     """The whole graph; inputs X and Z, output scores."""
     if hasattr(model, "encoder_") or hasattr(model, "target_encoder_"):
         raise ValueError(
-            "this relation encodes tables (encoder=): export models of numbers, such as model.encoder_.transform(X)"
+            "this relation encodes tables (encoder=), which cannot be exported: fit it to numbers, such as those of "
+            "model.encoder_.transform(X)"
         )
     linear = hasattr(model, "coef_")
     coef = np.asarray(dense(model.coef_ if linear else model.dual_coef_), dtype=np.float64)

@@ -1,7 +1,7 @@
 """What a fitted model computes: score(x) = sum_v k_v(x[columns_v], points_v) coef_v + intercept, after scalers.
 
-Every ranker of one document is of this form: a linear one has a term without kernel, Sparse RankRLS and pursuits one of
-few points, co-regularised ones a term for each view.
+Every ranker of single documents has this form: a linear model has one term without a kernel, Sparse RankRLS and
+pursuits one term with few points, co-regularised models one term per view.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Term:
     coef: np.ndarray  # (r,), (r, t), or with n for r if linear
 
     def folded(self) -> Term:
-        """The same, a linear kernel multiplied out."""
+        """The same, with a linear kernel multiplied out."""
         kernel, squares = self.kernel, np.ones(1)
         if isinstance(self.kernel, Scaled):
             kernel, squares = self.kernel.kernel, self.kernel.scale**2
@@ -42,17 +42,17 @@ class Term:
 
 
 def scalers_of(model: BaseEstimator) -> list[Any]:
-    """The steps of a pipeline that do something to the features."""
+    """The steps of a pipeline that change the features."""
     return [step for step in pipelines.scalers_of(model) if step is not None and step != "passthrough"]
 
 
 def terms_of(ranker: BaseEstimator) -> tuple[list[Term], Any]:
-    """The terms of a fitted ranker in double precision, and its intercept; an error if there are none."""
+    """The terms of a fitted ranker in double precision, and its intercept; an error if it has none."""
     if isinstance(ranker, ConditionalRankRLS):
         raise ValueError("a model of pairs of objects (ConditionalRankRLS) does not score one document by itself")
     if isinstance(ranker, AutoRanker):
         ranker = _linear_part(ranker)
-    ranker = getattr(ranker, "ranker_", ranker)  # of a transduction
+    ranker = getattr(ranker, "ranker_", ranker)  # for transduction
     intercept: Any = getattr(ranker, "intercept_", 0.0)
     if hasattr(ranker, "views_"):
         equal = np.full(len(ranker.views_), 1 / len(ranker.views_))
@@ -67,41 +67,43 @@ def terms_of(ranker: BaseEstimator) -> tuple[list[Term], Any]:
         coef = np.asarray(ranker.dual_coef_, dtype=np.float64)
         found = [Term(slice(None), ranker.kernel_, ranker.X_fit_.astype(np.float64), coef)]
     else:
-        raise ValueError(f"a fitted ranker is needed, got {type(ranker).__name__} that is not fitted, or is none")
+        raise ValueError(
+            f"only a fitted ranker can be exported, got {type(ranker).__name__}, which is not fitted or not a ranker"
+        )
     for term in found:
         check_term(term)
-    nothing = Term(slice(None), None, None, np.zeros(ranker.n_features_in_))  # a pursuit that found no function of use
+    nothing = Term(slice(None), None, None, np.zeros(ranker.n_features_in_))  # a pursuit without any function
     found = [term.folded() for term in found if len(term.coef)] or [nothing]
     return found, np.asarray(intercept, dtype=np.float64)
 
 
 def _linear_part(ranker: AutoRanker) -> BaseEstimator:
-    """The linear model that AutoRanker is for sparse rows; others are not sums of kernels of the columns."""
+    """The linear model inside an AutoRanker fitted to sparse rows; an error for any other AutoRanker."""
     if getattr(ranker, "columns_", ranker) is None:
         return ranker.parts_[0]
     raise ValueError(
-        "this AutoRanker is a sum of functions, pairs and kernels of columns, and the format holds weights of features "
-        "only: take ONNX (export.to_onnx, --to onnx), or fit RankRLS for this export"
+        "this AutoRanker is a sum of functions, pairs and kernels of columns, but the format only holds weights of "
+        "features: use ONNX (export.to_onnx, --to onnx), or fit RankRLS for this export"
     )
 
 
 def check_term(term: Term) -> None:
-    """Something that a format can hold."""
+    """Raise an error if no format can hold the term."""
     if isinstance(term.kernel, Precomputed):
         raise ValueError(
-            "a model of a precomputed kernel is a function of kernel values, not of features, and cannot be written "
-            "down: fit with the kernel itself"
+            "a model with a precomputed kernel is a function of kernel values, not of features, and cannot be "
+            "exported: fit with the kernel itself"
         )
     if getattr(term.kernel, "weights", None) is not None:
-        raise ValueError("a kernel with weights of columns cannot be written down: scale the columns before the model")
+        raise ValueError("a kernel with column weights cannot be exported: scale the columns before the model")
     if isinstance(term.kernel, Function):
-        raise ValueError("a kernel that is a Python function cannot be written down: use one of rankrls.kernels")
+        raise ValueError("a kernel that is a Python function cannot be exported: use one of rankrls.kernels")
     if not np.isfinite(term.coef).all():
         raise ValueError("the model has weights that are not finite, which no format can hold")
 
 
 def affine(step: BaseEstimator) -> tuple[Any, Any]:
-    """A scaler, apart from clipping, as x -> scale * x + shift."""
+    """A scaler as x -> scale * x + shift, ignoring clipping."""
     if isinstance(step, preprocessing.MinMaxScaler):
         return step.scale_, step.min_
     if isinstance(step, preprocessing.StandardScaler | preprocessing.RobustScaler | preprocessing.MaxAbsScaler):
@@ -117,8 +119,8 @@ def affine(step: BaseEstimator) -> tuple[Any, Any]:
         )
     if isinstance(step, TableEncoder):
         raise ValueError(
-            "TableEncoder makes numbers of text, dates and missing values, which this format cannot do: export to ONNX "
-            "(to_onnx, --format onnx)"
+            "TableEncoder turns text, dates and missing values into numbers, which this format cannot do: export to "
+            "ONNX (export.to_onnx, --to onnx)"
         )
     raise ValueError(f"{type(step).__name__} is not a scaler that can be exported")
 

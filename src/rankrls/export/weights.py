@@ -1,7 +1,7 @@
-"""Linear models in the languages of search engines.
+"""Linear models in the formats of search engines.
 
-A linear model after scalers is a linear model of the raw features: `linear` folds the scalers into the weights. What
-they add to every score alike is left out where a format has no place for it; a ranking does not see it.
+A linear model after scalers is a linear model of the raw features: `linear` folds the scalers into the weights. The
+constant they add to every score is left out if a format has no place for it; it does not change a ranking.
 
 Examples
 --------
@@ -30,16 +30,16 @@ from .terms import affine, feature_names, scalers_of, terms_of
 
 @dataclass(frozen=True)
 class LinearModel:
-    """score(x) = sum_j weights_j x_j + intercept, x_j the value of the feature names_j as it comes.
+    """score(x) = sum_j weights_j x_j + intercept, with x_j the raw value of feature names_j.
 
     Attributes
     ----------
     names : list of str
         Features.
     weights : ndarray of shape (n_features,)
-        Their weights, scalers included.
+        Their weights, with scalers folded in.
     intercept : float
-        What is added to every score.
+        Constant added to every score.
 
     Examples
     --------
@@ -57,15 +57,15 @@ class LinearModel:
 
 
 def linear(model: BaseEstimator, names: Sequence[str] | None = None) -> LinearModel:
-    """The weights of raw features in a fitted linear model, or in a pipeline of scalers and one.
+    """The weights of raw features in a fitted linear model, alone or after scalers in a pipeline.
 
     Parameters
     ----------
     model : estimator or Pipeline
-        RankRLS, CoRankRLS, TransductiveRankRLS or RankingPursuit, linear and fitted; before it StandardScaler,
-        MinMaxScaler, MaxAbsScaler or RobustScaler.
+        A fitted, linear RankRLS, CoRankRLS, TransductiveRankRLS or RankingPursuit; steps before it may be
+        StandardScaler, MinMaxScaler, MaxAbsScaler or RobustScaler.
     names : list of str, default=None
-        Features in the order of the columns. None is the names the model was fitted with, or f1, f2, ...
+        Features in the order of the columns; None: the names the model was fitted with, or f1, f2, ...
 
     Returns
     -------
@@ -74,7 +74,7 @@ def linear(model: BaseEstimator, names: Sequence[str] | None = None) -> LinearMo
     Raises
     ------
     ValueError
-        If the scores are no linear function of the features of one document.
+        If the scores are not a linear function of the features of one document.
 
     Examples
     --------
@@ -174,12 +174,12 @@ def to_opensearch(model: BaseEstimator, names: Sequence[str] | None = None, *, n
     model, names
         As in `linear`; names are those of the feature set.
     name : str, default="rankrls"
-        Of the model in the search engine.
+        Name of the model in the search engine.
 
     Returns
     -------
     text : str
-        JSON; features of weight zero are left out, which the plugins read as zero.
+        JSON; features with zero weight are left out, which the plugins read as zero.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def to_solr(model: BaseEstimator, names: Sequence[str] | None = None, *, name: s
     Returns
     -------
     text : str
-        JSON; features of weight zero are left out.
+        JSON; features with zero weight are left out.
 
     Examples
     --------
@@ -266,10 +266,10 @@ def to_vespa(model: BaseEstimator, names: Sequence[str] | None = None, *, name: 
     """
     raw = linear(model, names)
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
-        raise ValueError(f"a rank profile is named by letters, digits and _, got {name!r}")
+        raise ValueError(f"the name of a rank profile has only letters, digits and _, got {name!r}")
     for feature in raw.used():
         if not re.fullmatch(r"[A-Za-z_]\w*(\([^(){};\n]*\))?(\.\w+)*", feature):
-            raise ValueError(f"{feature!r} is not a rank feature of Vespa: give names such as bm25(title)")
+            raise ValueError(f"{feature!r} is not a rank feature of Vespa: pass names such as bm25(title)")
     terms = [f"{w!r} * {feature}" for feature, w in raw.used().items()]
     terms += [repr(raw.intercept)] if raw.intercept or not terms else []
     lines = [f"            {'+ ' if number else ''}{term}" for number, term in enumerate(terms)]
@@ -286,11 +286,11 @@ def _weights(ranker: BaseEstimator) -> tuple[np.ndarray, float]:
     kernel = next((term.kernel for term in terms if term.kernel is not None), None)
     if kernel is not None:
         raise ValueError(
-            f"a kernel model ({kernel}) is not linear, and the format holds weights of features only: take ONNX "
+            f"a kernel model ({kernel}) is not linear, and the format only holds weights of features: use ONNX "
             "(export.to_onnx, --to onnx)"
         )
     if terms[0].coef.ndim > 1:
-        raise ValueError(f"the model has {terms[0].coef.shape[1]} targets, the format holds one")
+        raise ValueError(f"the model has {terms[0].coef.shape[1]} targets, but the format holds one")
     weights = np.zeros(ranker.n_features_in_)
     for term in terms:
         np.add.at(weights, term.columns, term.coef)  # a view may name a column twice

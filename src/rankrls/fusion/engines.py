@@ -1,19 +1,21 @@
-"""Learned weights in the languages of search engines."""
+"""Learned weights in the formats of search engines."""
 
 from __future__ import annotations
 
 import json
+import re
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 
+WINDOW = 100  # documents of each retriever, where a model does not know how many it learned from
 ENGINES = ("elasticsearch", "opensearch", "vespa", "solr")
 
 
-def export(model: BaseEstimator, to: str, *, window: int = 100) -> str:
-    """The weights of a fitted `Fusion` as a search engine takes them.
+def export(model: BaseEstimator, to: str, *, window: int | None = None) -> str:
+    """The weights of a fitted `Fusion` in the format of a search engine.
 
     Parameters
     ----------
@@ -21,9 +23,11 @@ def export(model: BaseEstimator, to: str, *, window: int = 100) -> str:
         Fitted.
     to : {"elasticsearch", "opensearch", "vespa", "solr"}
         A linear retriever, a search pipeline with a normalization-processor, a rank profile with a global phase, or a
-        function query. The queries themselves are yours: they stand in it by the names of the retrievers.
-    window : int, default=100
-        Documents each retriever contributes.
+        function query. Replace the placeholder queries by your own: each is a match in the field named like the
+        retriever, with `{{query}}` for the words of the query.
+    window : int, default=None
+        Documents each retriever contributes; None takes as many as in the runs the weights were learned from, since
+        the smallest of their scores is the zero of the scale.
 
     Returns
     -------
@@ -32,7 +36,7 @@ def export(model: BaseEstimator, to: str, *, window: int = 100) -> str:
     Raises
     ------
     ValueError
-        If the engine cannot normalise as the weights were learned: "zscore" is for OpenSearch alone.
+        If the engine cannot normalise scores as in training: only OpenSearch supports "zscore".
 
     Examples
     --------
@@ -40,8 +44,17 @@ def export(model: BaseEstimator, to: str, *, window: int = 100) -> str:
     >>> model = fusion.Fusion().fit(*fusion.make_runs(50, random_state=0))
     >>> print(fusion.export(model, "vespa"))
     rank-profile fusion {
+        function title() {
+            expression: bm25(title)
+        }
+        function body() {
+            expression: bm25(body)
+        }
+        function dense() {
+            expression: bm25(dense)
+        }
         global-phase {
-            rerank-count: 100
+            rerank-count: 20
             expression {
                 0.30738 * normalize_linear(title)
                 + 0.217715 * normalize_linear(body)
@@ -52,8 +65,10 @@ def export(model: BaseEstimator, to: str, *, window: int = 100) -> str:
     """
     check_is_fitted(model, "weights_")
     checks.check_choice("to", to, ENGINES)
+    window = getattr(model, "depth_", WINDOW) if window is None else window
+    checks.check_count("window", window)
     if model.normalise == "zscore" and to != "opensearch":
-        raise ValueError(f'{to} does not normalise by z-scores: fit with normalise="minmax", or export to OpenSearch')
+        raise ValueError(f'{to} cannot normalise by z-scores: fit with normalise="minmax", or export to OpenSearch')
     weights = {name: round(float(w), 6) for name, w in zip(model.names_, model.weights_, strict=True)}
     return {"elasticsearch": _elasticsearch, "opensearch": _opensearch, "vespa": _vespa, "solr": _solr}[to](
         weights, model.normalise, window
@@ -80,7 +95,7 @@ def _opensearch(weights: dict[str, float], normalise: str, window: int) -> str:
 
 
 def _adding_up(weights: dict[str, float]) -> list[float]:
-    """Rounded weights that add up to 1, as OpenSearch demands."""
+    """Rounded weights that add up to exactly 1, as OpenSearch requires."""
     values = list(weights.values())
     largest = values.index(max(values))
     values[largest] = round(values[largest] + 1 - sum(values), 6)
@@ -88,13 +103,37 @@ def _adding_up(weights: dict[str, float]) -> list[float]:
 
 
 def _vespa(weights: dict[str, float], normalise: str, window: int) -> str:
-    terms = "\n            + ".join(f"{w:g} * normalize_linear({name})" for name, w in weights.items())
+    weights = _by_identifier(weights)
+    functions = "".join(
+        f"    function {name}() {{\n        expression: bm25({name})\n    }}\n" for name in weights
+    )  # placeholders for closeness(field, embedding), freshness(timestamp) and so on
+    terms = "\n            + ".join(f"{_decimal(w)} * normalize_linear({name})" for name, w in weights.items())
     return (
-        "rank-profile fusion {\n    global-phase {\n"
-        f"        rerank-count: {window}\n        expression {{\n            {terms}\n        }}\n    }}\n}}"
+        f"rank-profile fusion {{\n{functions}    global-phase {{\n        rerank-count: {window}\n"
+        f"        expression {{\n            {terms}\n        }}\n    }}\n}}"
     )
 
 
 def _solr(weights: dict[str, float], normalise: str, window: int) -> str:
-    terms = ",".join(f"product({w:g},scale(query(${name},0),0,1))" for name, w in weights.items())
-    return json.dumps({"query": f"{{!func}}sum({terms})", "limit": window}, indent=2)
+    weights = _by_identifier(weights)
+    terms = ",".join(f"product({_decimal(w)},scale(query(${name},0),0,1))" for name, w in weights.items())
+    queries = {name: f"{{!edismax qf={name} v=$user_query}}" for name in weights}
+    request = {"query": f"{{!func}}sum({terms})", "limit": window, "params": {"user_query": "{{query}}", **queries}}
+    return json.dumps(request, indent=2)
+
+
+def _decimal(weight: float) -> str:
+    """A number without an exponent, which not every grammar allows."""
+    return f"{weight:.6f}".rstrip("0").rstrip(".")
+
+
+def _by_identifier(weights: dict[str, float]) -> dict[str, float]:
+    """The weights by names that are valid for functions and parameters: letters, digits and underscores."""
+    found: dict[str, float] = {}
+    for name, weight in weights.items():
+        plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+        plain = f"_{plain}" if not plain or plain[0].isdigit() or plain == "user_query" else plain
+        while plain in found:
+            plain += "_"
+        found[plain] = weight
+    return found

@@ -11,17 +11,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
-from ..clicks.judgments import Judgments, read_judgments
+from ..clicks.judgments import Joined, Judgments, read_judgments
 from ..core.queries import Queries
 from ..estimators import RankRLS
 from ..metrics import get_metric
+from ..system.parallel import one_thread_each
 from ..system.types import Seed
 from .runs import NORMALISATIONS, Runs
 
 
 @dataclass(frozen=True)
 class Row:
-    """How well one way to rank does.
+    """The quality of one way to rank.
 
     Examples
     --------
@@ -38,18 +39,18 @@ class Row:
 
 
 class Fusion(BaseEstimator):
-    """Weights with which the scores of several retrievers are added up: hybrid search from a few hundred judgments.
+    """Learn weights for the scores of several retrievers: hybrid search from a few hundred judgments.
 
-    Scores are put on one scale within each query, and non-negative weights are learned by pairwise least squares, with
-    alpha chosen by exact leave-query-out. The comparison with each retriever alone, equal weights and reciprocal rank
-    fusion is part of the result; learned weights are judged on queries they never saw.
+    Scores are normalised within each query, and non-negative weights are learned by pairwise least squares, with alpha
+    chosen by exact leave-query-out. The result includes a comparison with each retriever alone, equal weights and
+    reciprocal rank fusion, in which learned weights are judged on held-out queries.
 
     Parameters
     ----------
     normalise : {"minmax", "zscore"}, default="minmax"
-        How scores are put on one scale within a query.
+        How scores are normalised within a query.
     scoring : str, default="ndcg@10"
-        The metric that chooses alpha and fills the table.
+        The metric that chooses alpha and is shown in the table.
     alpha : float or "auto", default="auto"
         Regularisation.
 
@@ -62,9 +63,11 @@ class Fusion(BaseEstimator):
     names_ : list of str
         The retrievers.
     table_ : list of Row
-        The metric of every way to rank, the best first.
+        The metric of every way to rank, best first.
     ranker_ : RankRLS
         The model of normalised scores.
+    depth_ : int
+        The most documents that a retriever returned for a query.
     n_judged_, n_unjudged_ : int
         Documents of the runs with a judgment, and without one (which count as irrelevant).
 
@@ -92,7 +95,7 @@ class Fusion(BaseEstimator):
         runs : Runs, or dict that `Runs.of` takes
             What the retrievers returned.
         judgments : Judgments, or anything `rankrls.clicks.read_judgments` reads
-            Ratings of documents. Documents without one count as irrelevant.
+            Ratings of documents. Documents without one, or with a negative one, count as irrelevant.
 
         Returns
         -------
@@ -104,15 +107,18 @@ class Fusion(BaseEstimator):
         judged = judgments if isinstance(judgments, Judgments) else read_judgments(judgments)
         runs = _judged_queries(runs, judged)
         joined = judged.join(runs.query, runs.document)
-        y, qid, S = np.nan_to_num(joined.y), runs.query, runs.normalised(self.normalise)
+        y = np.maximum(np.nan_to_num(joined.y), 0.0)
+        _check_judged(y, runs, joined)
+        qid, S = runs.query, runs.normalised(self.normalise)
         ranker = RankRLS(self.alpha, scale=None, positive=True, scoring=self.scoring).fit(S, y, qid=qid)
         if not ranker.coef_.any():
             raise ValueError(
-                "no retriever ranks relevant documents above others, so that every weight is zero: do the judgments "
-                "belong to these runs?"
+                "no retriever ranks relevant documents above others, so every weight is zero: do the judgments belong "
+                "to these runs?"
             )
         held_out = RankRLS(scale=None, alphas=[ranker.alpha_], positive=True, scoring=self.scoring).fit(S, y, qid=qid)
-        self.names_, self.n_judged_, self.n_unjudged_ = runs.names, joined.n_judged, joined.n_unjudged
+        self.names_, self.depth_ = runs.names, runs.depth
+        self.n_judged_, self.n_unjudged_ = joined.n_judged, joined.n_unjudged
         self.ranker_, self.weights_ = ranker, ranker.coef_ / ranker.coef_.sum()
         self.weight_errors_ = _jackknife(S, y, qid, ranker.alpha_)
         self.table_ = self._table(runs, S, y, held_out.cv_predictions_)
@@ -144,8 +150,9 @@ class Fusion(BaseEstimator):
         """
         check_is_fitted(self, "weights_")
         runs = runs if isinstance(runs, Runs) else Runs.of(runs)
-        if runs.names != self.names_:
-            raise ValueError(f"the weights are of {', '.join(self.names_)}, got runs of {', '.join(runs.names)}")
+        if sorted(runs.names) != sorted(self.names_):
+            raise ValueError(f"the weights are for {', '.join(self.names_)}, but got runs of {', '.join(runs.names)}")
+        runs = runs.only(self.names_)
         return runs.normalised(self.normalise) @ self.weights_
 
     def __str__(self) -> str:
@@ -160,22 +167,40 @@ def _judged_queries(runs: Runs, judged: Judgments) -> Runs:
     keep = np.isin(runs.query, judged.query)
     if not keep.any():
         raise ValueError(
-            f"no query of the runs has a judgment: the runs have {runs.query[0]!r}, the judgments {judged.query[0]!r}"
+            f"no query of the runs has a judgment: the runs have query {str(runs.query[0])!r}, the judgments "
+            f"{str(judged.query[0])!r}"
         )
     return Runs(runs.names, runs.query[keep], runs.document[keep], runs.scores[keep])
 
 
+def _check_judged(y: np.ndarray, runs: Runs, joined: Joined) -> None:
+    """At least two queries must have documents of different ratings: weights learned from one are judged on another."""
+    if not joined.n_judged:
+        raise ValueError(
+            f"no document of the runs has a judgment: they have document {str(runs.document[0])!r} of query "
+            f"{str(runs.query[0])!r}; are documents named alike in both?"
+        )
+    queries = runs.queries
+    n = sum(len(np.unique(y[queries.rows(q)])) > 1 for q in range(len(queries)))
+    if n < 2:
+        raise ValueError(
+            f"only {n} of {len(queries)} judged queries {'has' if n == 1 else 'have'} documents of different ratings "
+            "in the runs: weights need at least two, and about 30 to be worth much"
+        )
+
+
 def _jackknife(S: np.ndarray, y: np.ndarray, qid: np.ndarray, alpha: float) -> np.ndarray:
-    """Standard errors of the weights: each query is taken out of the sums in turn."""
+    """Standard errors of the weights: each query is subtracted from the sums in turn."""
     whole, queries = RankRLS(alpha, scale=None, positive=True).fit(S, y, qid=qid), Queries.of(qid)
     parts = [queries.rows(q) for q in range(len(queries))]
     parts = [rows for rows in parts if y[rows].min() < y[rows].max()]  # others have no pair and change nothing
     if len(parts) < 2:
         return np.full(S.shape[1], np.nan)
     found = []
-    for rows in parts:
-        coef = copy(whole).forget(S[rows], y[rows], qid=qid[rows]).coef_
-        found.append(coef / coef.sum() if coef.any() else coef)
+    with one_thread_each:  # sums of a few columns
+        for rows in parts:
+            coef = copy(whole).forget(S[rows], y[rows], qid=qid[rows]).coef_
+            found.append(coef / coef.sum() if coef.any() else coef)
     n = len(found)
     return np.sqrt((n - 1) / n * ((found - np.mean(found, axis=0)) ** 2).sum(axis=0))
 
@@ -195,7 +220,7 @@ def make_runs(n_queries: int = 100, *, top: int = 20, random_state: Seed = None)
     Returns
     -------
     runs : Runs
-        "title", "body" and "dense", each on a scale of its own.
+        "title", "body" and "dense", each on a different scale.
     judgments : Judgments
 
     Examples

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..clicks.judgments import DOCUMENT, QUERY, text_of
 from ..core.queries import Queries
+from ..system import frames
 
 NORMALISATIONS = ("minmax", "zscore")
 
@@ -46,33 +48,36 @@ class Runs:
 
     @classmethod
     def of(cls, runs: dict[str, Any]) -> Runs:
-        """Put runs side by side.
+        """Combine runs into one table.
 
         Parameters
         ----------
-        runs : dict of name to rows or path
-            Rows (query, document, score), or the path of a TREC run file (`query Q0 document rank score tag`).
+        runs : dict of name to a run
+            A run is the path of a TREC run file (`query Q0 document rank score tag`), rows (query, document, score), a
+            data frame with columns of these names (or qid, docid, docno), or a dict `{query: {document: score}}`.
 
         Returns
         -------
         runs : Runs
         """
+        if not isinstance(runs, dict):
+            raise TypeError(
+                f'runs have names: give a dict such as {{"bm25": run, "dense": run}}, not a {type(runs).__name__}'
+            )
         if not runs:
-            raise ValueError("there are no runs to put together")
+            raise ValueError("there are no runs: pass at least one")
         place: dict[tuple[str, str], int] = {}
         found: list[list[tuple[int, float]]] = []
         for name, rows in runs.items():
-            rows = read_run(rows) if isinstance(rows, str | os.PathLike) else rows
             seen: set[int] = set()
             found.append([])
-            for query, document, score in rows:
-                i = place.setdefault((str(query), str(document)), len(place))
+            for row in _rows(rows, name):
+                query, document, score = _checked(row, name)
+                i = place.setdefault((query, document), len(place))
                 if i in seen:
                     raise ValueError(f"run {name!r} has document {document!r} of query {query!r} twice")
-                if not np.isfinite(score):
-                    raise ValueError(f"run {name!r} has the score {score} for document {document!r} of query {query!r}")
                 seen.add(i)
-                found[-1].append((i, float(score)))
+                found[-1].append((i, score))
             if not seen:
                 raise ValueError(f"run {name!r} is empty")
         scores = np.full((len(place), len(runs)), np.nan)
@@ -88,21 +93,33 @@ class Runs:
         return Runs(self.names, self.query[order], self.document[order], self.scores[order])
 
     def check_overlap(self) -> None:
-        """Some document must have been returned by each two retrievers: else their ids differ."""
+        """Raise an error if two retrievers have no document in common, which means that their ids differ."""
         have = ~np.isnan(self.scores)
         for i, j in combinations(range(len(self.names)), 2):
             if not (have[:, i] & have[:, j]).any():
                 raise ValueError(
-                    f"the runs {self.names[i]!r} and {self.names[j]!r} have no document of a query in common, so that "
-                    "nothing tells how they compare: are queries and documents named alike in both?"
+                    f"the runs {self.names[i]!r} and {self.names[j]!r} have no document of a query in common, so they "
+                    "cannot be compared: do both use the same ids of queries and documents?"
                 )
 
     @property
     def queries(self) -> Queries:
         return Queries.of(self.query)
 
+    @property
+    def depth(self) -> int:
+        """The most documents that a retriever returned for a query."""
+        counts = [self.queries.sum(~np.isnan(s)) for s in self.scores.T]
+        return int(np.max(counts))
+
+    def only(self, names: Sequence[str]) -> Runs:
+        """The retrievers with these names, in this order; documents that none of them returned go."""
+        S = self.scores[:, [self.names.index(name) for name in names]]
+        keep = ~np.isnan(S).all(axis=1)
+        return Runs(list(names), self.query[keep], self.document[keep], S[keep])
+
     def normalised(self, how: str = "minmax") -> np.ndarray:
-        """(m, n_retrievers) scores on one scale within each query.
+        """(m, n_retrievers) scores, normalised within each query.
 
         "minmax" is (s - min) / (max - min), 1 where all are equal and 0 where the document was not returned; "zscore"
         is (s - mean) / standard deviation, and the smallest value of the query where it was not returned.
@@ -133,6 +150,39 @@ class Runs:
             f"Runs of {len(self.names)} retriever{'s' * (len(self.names) != 1)} ({', '.join(self.names)}): "
             f"{q:,} {'query' if q == 1 else 'queries'}, {m:,} document{'s' * (m != 1)}, {everywhere:,} returned by all"
         )
+
+
+def _rows(run: Any, name: str) -> Iterable[tuple[Any, Any, float]]:
+    """(query, document, score) of a run in any of its forms."""
+    if isinstance(run, str | os.PathLike):
+        return read_run(run)
+    if isinstance(run, dict):
+        return [(query, document, score) for query, found in run.items() for document, score in found.items()]
+    run = frames.as_frame(run)
+    have = {str(column).lower(): column for column in frames.names(run)}
+    if not have:
+        return run
+    columns = []
+    for usual in (QUERY, (*DOCUMENT, "docno"), ("score",)):
+        found = next((have[word] for word in usual if word in have), None)
+        if found is None:
+            raise ValueError(f"run {name!r} has no column {usual[0]!r}; it has {', '.join(have)}")
+        columns.append(np.asarray(run[found]).tolist())
+    return list(zip(*columns, strict=True))
+
+
+def _checked(row: Any, name: str) -> tuple[str, str, float]:
+    """Query, document and finite score of a row of a run."""
+    try:
+        query, document, score = row
+        value = float(score)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"run {name!r}: rows are (query, document, score), and the score is a number; got {row!r}"
+        ) from None
+    if not np.isfinite(value):
+        raise ValueError(f"run {name!r} has the score {score} for document {document!r} of query {query!r}")
+    return text_of(query), text_of(document), value
 
 
 def _minmax(s: np.ndarray, known: np.ndarray) -> np.ndarray:

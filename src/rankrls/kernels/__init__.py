@@ -41,6 +41,9 @@ from .columns import (
     is_precomputed as is_precomputed,
 )
 from .objects import ObjectKernel, Spectrum, Walks, parse_graph
+from .objects import (
+    compares_objects as compares_objects,
+)
 
 __all__ = [
     "MEDIAN_ROWS",

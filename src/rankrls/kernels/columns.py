@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from ..system.items import unwrapped
-from ..system.rows import DistinctRows
+from ..system.rows import CANDIDATES, DistinctRows
 from ..system.types import ArrayLike
 
 Array = Any  # ndarray, or a scipy sparse matrix of rows
@@ -375,8 +375,9 @@ def _positive(norms: np.ndarray) -> np.ndarray:
 
 
 def _median_gamma(X: Array) -> float:
-    """1 / (median squared distance between rows), from distinct rows drawn by their content."""
-    rows = DistinctRows.of(X, None, MEDIAN_ROWS, seed=0).X.astype(np.float64)
+    """1 / (median squared distance between rows), from distinct rows drawn at random."""
+    drawn = DistinctRows.of(X, None, CANDIDATES, seed=0).shuffled(np.random.default_rng(0))
+    rows = drawn.X[:MEDIAN_ROWS].astype(np.float64)
     distance = _square_distances(rows, rows)[np.triu_indices(rows.shape[0], 1)]
     distance = distance[distance > 0]
     return float(1 / np.median(distance)) if len(distance) else 1.0

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..system.items import unwrapped
+from ..system.items import is_list_of_objects, unwrapped
 from ..system.types import Matrix
-from .columns import Kernel
+from .columns import Function, Kernel
 
 Graph = tuple[Sequence[Iterable[Hashable]], Sequence[tuple[int, int]]]
 
@@ -130,6 +130,14 @@ class Walks(ObjectKernel):
             }
             walks, weight = walks @ E, weight * float(np.sqrt(self.decay))
         return found
+
+
+def compares_objects(kernel: object, X: object) -> bool:
+    """True if X holds objects that are not rows of numbers, and a kernel compares such objects."""
+    if isinstance(kernel, ObjectKernel):
+        return True
+    function = isinstance(kernel, Function) or (callable(kernel) and not isinstance(kernel, Kernel | type))
+    return function and is_list_of_objects(X)
 
 
 def parse_graph(tokens: Sequence[str], tags: Sequence[str], links: Iterable[tuple[int, int, str]]) -> Graph:

@@ -177,4 +177,10 @@ def _run_starts(t: np.ndarray) -> np.ndarray:
 
 def _tied_pairs(t: np.ndarray) -> np.ndarray:
     """#{(i, j): i < j, t_i = t_j} in each sorted row of t."""
-    return (np.arange(t.shape[-1]) - _run_starts(t)).sum(axis=-1)
+    same = t[..., 1:] == t[..., :-1]
+    count = same.sum(axis=-1)
+    longer = (same[..., 1:] & same[..., :-1]).any(axis=-1)  # rows where more than two are equal
+    if longer.any():
+        several = t[longer]
+        count[longer] = (np.arange(t.shape[-1]) - _run_starts(several)).sum(axis=-1)
+    return count

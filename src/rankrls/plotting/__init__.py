@@ -1,7 +1,7 @@
-"""Pictures of what was learned, in the manner of scikit-learn's displays.
+"""Plots of fitted models, in the style of scikit-learn's displays.
 
 A display holds the numbers and draws them: `from_estimator` and `from_predictions` compute the numbers and draw,
-`plot(ax=None)` draws again. After that `ax_` and `figure_` are matplotlib's, and `line_` and the like what was drawn.
+`plot(ax=None)` draws again. Then `ax_` and `figure_` are matplotlib's objects, and `line_` and the like what was drawn.
 matplotlib is imported when the first picture is drawn: `pip install 'rankrls[plot]'`.
 
 Examples

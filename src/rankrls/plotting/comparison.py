@@ -12,27 +12,27 @@ from ..metrics import get_metric, per_query, randomisation_test, standard_error
 from .display import Display
 from .style import COLOURS, GREY, band, check_matplotlib, look, plain, tidy
 
-MOST_POINTS = 400  # of a curve over queries
+MOST_POINTS = 400  # in a curve over queries
 
 
 class MetricAtKDisplay(Display):
-    """A metric of the first k places over k, for one or several models, with standard errors over queries.
+    """A metric at cutoff k against k, for one or several models, with standard errors over queries.
 
     Parameters
     ----------
     ks : ndarray of shape (n_ks,)
         Cutoffs.
     means : dict of str to ndarray of shape (n_ks,)
-        Of each model the mean over queries.
+        The mean over queries, by model.
     errors : dict of str to ndarray of shape (n_ks,), default=None
         Their standard errors over queries.
     metric : str, default="ndcg"
-        What the values are.
+        Name of the metric.
 
     Attributes
     ----------
     lines_ : dict of str to matplotlib line
-        Of each model.
+        The line of each model.
     ax_, figure_ : matplotlib axes and figure
 
     Examples
@@ -55,18 +55,18 @@ class MetricAtKDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator, X, y, qid=None, *, metric="ndcg", ks=range(1, 11), ax=None):
-        """Draw the curves of fitted rankers on rows with labels.
+        """Draw the curves of fitted rankers on labelled rows.
 
         Parameters
         ----------
         estimator : estimator, or dict of them by name
-            Fitted rankers, or pipelines of scalers and one.
+            Fitted rankers, or pipelines that end in one.
         X : array-like of shape (n_samples, n_features)
             Items.
         y : array-like of shape (n_samples,)
             True relevance.
         qid : array-like of shape (n_samples,), default=None
-            Query of each row; None is one query.
+            Query of each row; None: all rows are one query.
         metric, ks, ax
             As in `from_predictions`.
 
@@ -90,13 +90,13 @@ class MetricAtKDisplay(Display):
         scores : array-like of shape (n_samples,), or dict of them by name
             Predicted scores.
         qid : array-like of shape (n_samples,), default=None
-            Query of each row; None is one query.
+            Query of each row; None: all rows are one query.
         metric : str, default="ndcg"
             A metric that takes a cutoff: "ndcg", "precision", "recall", "map" or "mrr".
         ks : sequence of int, default=1 to 10
             Cutoffs.
         ax : matplotlib axes, default=None
-            Where to draw; None is a new figure.
+            Where to draw; None: a new figure.
 
         Returns
         -------
@@ -105,16 +105,16 @@ class MetricAtKDisplay(Display):
         check_matplotlib()
         scores = scores if isinstance(scores, Mapping) else {"scores": scores}
         if not scores:
-            raise ValueError("no model is given, there is nothing to draw")
+            raise ValueError("there is nothing to draw: pass at least one model")
         ks = np.asarray(list(ks))
         if not len(ks):
-            raise ValueError("ks is empty: give the cutoffs to draw")
+            raise ValueError("ks is empty: pass the cutoffs to draw")
         means, errors = {}, {}
         for name, column in scores.items():
             values = np.stack([per_query(f"{metric}@{k}", y, column, qid) for k in ks], axis=1)
             defined = ~np.isnan(values).any(axis=1)
             if not defined.any():
-                raise ValueError(f"no query defines {metric}: none has a relevant item")
+                raise ValueError(f"{metric} is not defined for any query: none has a relevant item")
             means[str(name)], errors[str(name)] = values[defined].mean(axis=0), standard_error(values)
         return cls(ks, means, errors, metric=metric).plot(ax=ax)
 
@@ -136,25 +136,25 @@ class MetricAtKDisplay(Display):
 
 
 class WinsLossesDisplay(Display):
-    """By how much one model is better or worse than another on each query, the queries in the order of the difference.
+    """How much better or worse one model is than another on each query, with the queries sorted by the difference.
 
     Parameters
     ----------
     differences : ndarray of shape (n_queries,)
-        The metric of each query by the second model less that by the first; NaN where a query does not define it.
+        The metric of the second model minus that of the first, per query; NaN where it is not defined.
     names : pair of str, default=("A", "B")
         The first model and the second.
     metric : str, default="metric"
-        What the difference is of.
+        Name of the metric.
     p : float, default=None
-        p-value of the mean difference, for the title.
+        p-value of the mean difference, shown in the title.
 
     Attributes
     ----------
     n_wins_, n_losses_, n_ties_ : int
-        Queries on which the second model is better, worse, and as good.
+        Queries on which the second model is better, worse and equally good.
     sorted_ : ndarray
-        Differences that are drawn, the largest first (400 of them, evenly spaced, where there are more queries).
+        The differences drawn, largest first (400 of them, evenly spaced, if there are more queries).
     wins_, losses_ : matplotlib patches
         The areas.
     ax_, figure_ : matplotlib axes and figure
@@ -180,7 +180,7 @@ class WinsLossesDisplay(Display):
 
     @classmethod
     def from_estimator(cls, first, second, X, y, qid=None, *, metric="ndcg@10", names=None, ax=None):
-        """Draw two fitted rankers on rows with labels.
+        """Compare two fitted rankers on labelled rows.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class WinsLossesDisplay(Display):
         qid : array-like of shape (n_samples,), default=None
             Query of each row.
         metric, names, ax
-            As in `from_predictions`; names are those of the classes if they differ, else A and B.
+            As in `from_predictions`; default names are those of the classes if they differ, else A and B.
 
         Returns
         -------
@@ -208,7 +208,7 @@ class WinsLossesDisplay(Display):
 
     @classmethod
     def from_predictions(cls, y, first, second, qid=None, *, metric="ndcg@10", names=("A", "B"), ax=None):
-        """Draw two sets of predicted scores.
+        """Compare two sets of predicted scores.
 
         Parameters
         ----------
@@ -219,11 +219,11 @@ class WinsLossesDisplay(Display):
         qid : array-like of shape (n_samples,), default=None
             Query of each row.
         metric : str or callable, default="ndcg@10"
-            A metric of `rankrls.metrics`; of one where less is better the difference is turned round.
+            A metric of `rankrls.metrics`; the sign of the difference is flipped if less is better.
         names : pair of str, default=("A", "B")
             The first model and the second.
         ax : matplotlib axes, default=None
-            Where to draw; None is a new figure.
+            Where to draw; None: a new figure.
 
         Returns
         -------
@@ -234,7 +234,7 @@ class WinsLossesDisplay(Display):
         values = [metric.per_query(y, scores, qid) for scores in (first, second)]
         d = (values[1] - values[0]) * (1 if metric.greater_is_better else -1)
         if np.isnan(d).all():
-            raise ValueError(f"no query defines {metric.name}: there is nothing to compare")
+            raise ValueError(f"{metric.name} is not defined for any query, so there is nothing to compare")
         return cls(d, names=tuple(names), metric=metric.name, p=randomisation_test(*values)).plot(ax=ax)
 
     def _draw(self) -> None:
@@ -255,7 +255,7 @@ class WinsLossesDisplay(Display):
             self.ax_.stairs(np.where(where, self.sorted_, np.nan), edges, fill=True, color=color, label=label)
             for where, color, label in areas
         )
-        self.ax_.plot([], [], color=GREY, label=f"as good: {self._queries(self.n_ties_)}")
+        self.ax_.plot([], [], color=GREY, label=f"equally good: {self._queries(self.n_ties_)}")
         self.ax_.axhline(0, color="black", linewidth=0.6)
         self.ax_.set_xlim(0, max(1, len(d)))
         self.ax_.xaxis.get_major_locator().set_params(integer=True)

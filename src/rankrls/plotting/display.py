@@ -1,4 +1,4 @@
-"""What all displays are: numbers, and the picture of them."""
+"""The base class of all displays."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Display:
-    """Numbers and the picture of them; a subclass has `_draw`, which draws on `ax_`."""
+    """Numbers and their plot; a subclass defines `_draw`, which draws on `ax_`."""
 
     figure_: Figure
-    ax_: Any  # matplotlib's axes, which name far more keywords than their types do
+    ax_: Any  # matplotlib's axes, whose types list only some of their keywords
 
     _size = (6.4, 4.0)  # of a new figure, in inches
 
@@ -26,7 +26,7 @@ class Display:
         Parameters
         ----------
         ax : matplotlib axes, default=None
-            Where to draw; None is a new figure. Several panels also take an array of axes, one for each.
+            Where to draw; None: a new figure. For several panels, also an array of axes, one per panel.
 
         Returns
         -------

@@ -1,9 +1,9 @@
-"""A glass box: what single columns and pairs of columns add to the score of an AutoRanker."""
+"""What single columns and pairs of columns add to the score of an AutoRanker."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,12 +15,15 @@ from ..estimators.pipelines import ranker_of
 from .display import Display
 from .style import COLOURS, GREY, panels, plain, tidy
 
+if TYPE_CHECKING:
+    pass
+
 ACROSS = 3  # panels side by side
-WIDE = 20  # times its median, from which on a positive column is drawn on a logarithmic axis
+WIDE = 20  # a positive column is drawn on a logarithmic axis if its range is more than this many medians
 
 
 class EffectsDisplay(Display):
-    """What single columns add to the score: a curve for each, largest spread first.
+    """What each column adds to the score, as a curve per column, largest effect first.
 
     Parameters
     ----------
@@ -60,11 +63,11 @@ class EffectsDisplay(Display):
         estimator : AutoRanker or Pipeline
             Fitted to dense rows.
         columns : list of str, default=None
-            Columns to show, by their names in `feature_effects_`; None for those of the largest spread.
+            Columns to show, by their names in `feature_effects_`; None: those with the largest effects.
         top : int, default=6
-            How many of these.
+        How many columns to show if `columns` is None.
         ax : matplotlib axes, default=None
-            Where to draw, one or as many as there are columns; None is a new figure.
+            Where to draw, one axes or one per column; None: a new figure.
 
         Returns
         -------
@@ -74,7 +77,7 @@ class EffectsDisplay(Display):
         found = _fitted(estimator).feature_effects_
         if not found:
             raise ValueError(
-                "this model has no effects of single columns: it was fitted to sparse rows, or is of kernels"
+                "this model has no effects of single columns: it was fitted to sparse rows, or consists of kernels"
             )
         if columns is None:
             return cls(found[:top]).plot(ax=ax)
@@ -101,20 +104,20 @@ class EffectsDisplay(Display):
 
 
 class PairEffectsDisplay(Display):
-    """What pairs of columns add to the score beyond their single effects: a heat map for each, largest spread first.
+    """What each pair of columns adds to the score beyond their single effects: heat maps, largest effect first.
 
-    The axes are even in ranks, not in values: the middle of a picture is the middle of the data.
+    The axes are spaced by rank, not by value: the middle of an axis is the middle of the data.
 
     Parameters
     ----------
     pairs : list of dict
-        Of each pair "columns", two names; "values", an array for each of them; "effect", an array of shape (values of
-        the first, values of the second); and "strength" against chance.
+        For each pair: "columns", two names; "values", an array for each of them; "effect", an array of shape (values of
+        the first, values of the second); and "strength", relative to chance.
 
     Attributes
     ----------
     images_ : list of matplotlib images
-        The heat maps, all in the same colours.
+        The heat maps, all on the same colour scale.
     axes_ : ndarray of matplotlib axes
         The panels.
     ax_, figure_ : matplotlib axes and figure
@@ -145,11 +148,11 @@ class PairEffectsDisplay(Display):
         estimator : AutoRanker or Pipeline
             Fitted to dense rows.
         pairs : list of (str, str), default=None
-            Pairs to show, by their "columns" in `interactions_`; None for those of the largest spread.
+            Pairs to show, by their "columns" in `interactions_`; None: those with the largest effects.
         top : int, default=3
-            How many of these.
+        How many pairs to show if `pairs` is None.
         ax : matplotlib axes, default=None
-            Where to draw, one or as many as there are pairs; None is a new figure.
+            Where to draw, one axes or one per pair; None: a new figure.
 
         Returns
         -------
@@ -158,7 +161,7 @@ class PairEffectsDisplay(Display):
         checks.check_count("top", top, 1)
         model = _fitted(estimator)
         if not model.interactions_:
-            raise ValueError("this model has no pairs of columns: none was found, or none was of use")
+            raise ValueError("this model has no effects of pairs of columns: none was found, or none helped")
         found = model.interactions_[:top] if pairs is None else _chosen(model.interactions_, "columns", list(pairs))
         names = [str(name) for name in model.columns_.get_feature_names_out(model.column_names())]
         shown = []
@@ -190,21 +193,19 @@ class PairEffectsDisplay(Display):
 
 
 def _fitted(estimator: BaseEstimator) -> Any:
-    """The AutoRanker in a model."""
+    """The AutoRanker in a model or pipeline."""
     ranker = ranker_of(estimator)
     if not isinstance(ranker, AutoRanker):
-        raise TypeError(f"effects are those of an AutoRanker, got {type(ranker).__name__}")
+        raise TypeError(f"only an AutoRanker has effects to draw, got {type(ranker).__name__}")
     check_is_fitted(ranker)
     return ranker
 
 
 def _chosen(entries: Sequence[dict[str, Any]], key: str, wanted: Sequence[Any]) -> list[dict[str, Any]]:
-    """Entries by name, which must be there."""
+    """Entries by name; an error if one does not exist."""
     known = {entry[key]: entry for entry in entries}
     wanted = [tuple(one) if key == "columns" else one for one in wanted]
     missing = [one for one in wanted if one not in known]
     if missing:
-        raise ValueError(
-            f"the model has no {missing[0]!r} among its effects; it has {', '.join(map(str, list(known)[:10]))}"
-        )
+        raise ValueError(f"the model has no effect of {missing[0]!r}; it has {', '.join(map(str, list(known)[:10]))}")
     return [known[one] for one in wanted]

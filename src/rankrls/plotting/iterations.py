@@ -1,4 +1,4 @@
-"""How a model came about, iteration by iteration."""
+"""The iterations of a solver: training residual and held-out score."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from .style import COLOURS, GREY, held_out_axis, tidy
 
 
 class IterationsDisplay(Display):
-    """What is left of the training residual after each iteration, and the held-out score where it chose their number.
+    """The training residual after each iteration, and the held-out scores if they chose the number of iterations.
 
     Parameters
     ----------
     residuals : ndarray of shape (n_iter + 1,)
         Relative residuals before the first iteration and after each.
     scores : ndarray of shape (n_tried,), default=None
-        Held-out scores after 1, 2, ... iterations, drawn on an axis of their own to the right.
+        Held-out scores after 1, 2, ... iterations, drawn on a separate axis on the right.
     chosen : int, default=None
         The number of iterations chosen.
     metric : str, default="score"
-        What the scores are.
+        Name of the scores.
 
     Attributes
     ----------
@@ -58,9 +58,9 @@ class IterationsDisplay(Display):
         Parameters
         ----------
         estimator : ConditionalRankRLS
-            Fitted by an iterative solver; with max_iter="auto" it has held-out scores to draw.
+            Fitted by an iterative solver; with max_iter="auto" there are held-out scores too.
         ax : matplotlib axes, default=None
-            Where to draw; None is a new figure.
+            Where to draw; None: a new figure.
 
         Returns
         -------
@@ -71,7 +71,7 @@ class IterationsDisplay(Display):
         residuals = getattr(ranker, "residuals_", np.empty(0))
         if not len(residuals):
             raise ValueError(
-                'this model was not iterated: fit a ConditionalRankRLS with solver="cr" or max_iter="auto"'
+                'this model was not fitted by iterations: use a ConditionalRankRLS with solver="cr" or max_iter="auto"'
             )
         found = (ranker.cv_scores_, ranker.n_iter_) if hasattr(ranker, "iterations_") else (None, None)
         return cls(residuals, *found, metric=scoring_name(ranker)).plot(ax=ax)

@@ -1,4 +1,4 @@
-"""Along a path: held-out scores and coefficients over alpha, errors over the size of a pursuit."""
+"""Curves along a path: held-out scores and weights against alpha, errors against the size of a pursuit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .style import COLOURS, DASHES, GREY, band, held_out_axis, names_of, plain, 
 
 
 class HoldOutDisplay(Display):
-    """The held-out score of every alpha, with its standard error over queries, and the alpha chosen.
+    """The held-out score of every alpha, with its standard error over queries, and the chosen alpha.
 
     Parameters
     ----------
@@ -21,18 +21,18 @@ class HoldOutDisplay(Display):
     errors : ndarray of shape (n_alphas,), default=None
         Standard errors of the scores over held-out queries.
     chosen : int, default=None
-        Which of the alphas was chosen.
+        The index of the chosen alpha.
     metric : str, default="score"
-        What the scores are, for the label of the axis.
+        Name of the scores, for the axis label.
     over : str, default="alpha"
-        What varies, for the label of the axis; alpha is drawn on a logarithmic axis.
+        Name of the parameter that varies, for the axis label; alpha has a logarithmic axis.
 
     Attributes
     ----------
     line_, chosen_ : matplotlib lines
-        The curve, and the point chosen (None without).
+        The curve, and the chosen point or None.
     band_ : matplotlib collection or None
-        One standard error to either side.
+        One standard error on either side.
     ax_, figure_ : matplotlib axes and figure
 
     Examples
@@ -57,15 +57,15 @@ class HoldOutDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator, *, ax=None):
-        """Draw what a fitted ranker saw when it chose alpha.
+        """Draw the held-out scores by which a fitted ranker chose alpha.
 
         Parameters
         ----------
         estimator : estimator or Pipeline
-            Fitted with alpha="auto": RankRLS, CoRankRLS (the curve at the nu chosen), TransductiveRankRLS (that of the
-            scored queries) or ConditionalRankRLS; or RankingPursuit, whose curve is over its size.
+            Fitted with alpha="auto": RankRLS, CoRankRLS (at the chosen nu), TransductiveRankRLS (on the scored queries)
+            or ConditionalRankRLS; or RankingPursuit, whose curve runs over its size.
         ax : matplotlib axes, default=None
-            Where to draw; None is a new figure.
+            Where to draw; None: a new figure.
 
         Returns
         -------
@@ -76,7 +76,7 @@ class HoldOutDisplay(Display):
         found = curve_of(ranker)
         if found is None:
             raise ValueError(
-                'this model has no held-out scores: fit it with alpha="auto" (n_basis="auto" in a pursuit)'
+                'this model has no held-out scores: fit it with alpha="auto" (n_basis="auto" for a pursuit)'
             )
         over = "number of basis functions" if found.over == "n_basis" else found.over
         arrays = found.values, found.scores, found.errors, found.chosen
@@ -101,9 +101,9 @@ class HoldOutDisplay(Display):
 
 
 class CoefficientPathDisplay(Display):
-    """The weights of a linear model over alpha: those that matter most in colour, the others in grey.
+    """The weights of a linear model against alpha: the most important in colour, the others in grey.
 
-    Weights are per unit of a feature, so that they compare if the features are scaled alike.
+    Weights are per unit of a feature, so they are comparable only if the features are scaled.
 
     Parameters
     ----------
@@ -112,17 +112,17 @@ class CoefficientPathDisplay(Display):
     coefs : ndarray of shape (n_alphas, n_features)
         The weights at each alpha.
     names : list of str
-        Of the features.
+        Names of the features.
     alpha : float, default=None
         The alpha of the model, marked by a vertical line.
     top : int, default=8
-        How many features get a colour and a name: those of the largest weight, either way, at `alpha` (anywhere along
+        How many features get a colour and a name: those with the largest absolute weights at `alpha` (anywhere along
         the path if that is None).
 
     Attributes
     ----------
     features_ : ndarray of int
-        The features with a name, in the order of the legend, which is that of the lines on the left.
+        The named features in the order of the legend, which is that of the lines on the left.
     lines_ : list of matplotlib lines
         All lines, feature by feature.
     ax_, figure_ : matplotlib axes and figure
@@ -153,15 +153,15 @@ class CoefficientPathDisplay(Display):
         Parameters
         ----------
         estimator : RankRLS or Pipeline
-            With one target. In a pipeline of scalers the weights are those of the scaled features.
+            With one target. In a pipeline, the weights are those of the scaled features.
         alphas : array-like of float, default=None
-            None is the grid from which alpha was chosen, or one around the mean eigenvalue of the loss.
+            None: the grid from which alpha was chosen, or one around the mean eigenvalue of the loss.
         names : list of str, default=None
-            Names of the features; None is those seen during fit, or f1, f2, ...
+            Names of the features; None: those seen during fit, or f1, f2, ...
         top : int, default=8
             How many features get a name.
         ax : matplotlib axes, default=None
-            Where to draw; None is a new figure.
+            Where to draw; None: a new figure.
 
         Returns
         -------
@@ -170,12 +170,12 @@ class CoefficientPathDisplay(Display):
         ranker = ranker_of(estimator)
         check_is_fitted(ranker)
         if not hasattr(ranker, "coef_path"):
-            raise ValueError(f"{type(ranker).__name__} has no path of coefficients; RankRLS has one")
+            raise ValueError(f"{type(ranker).__name__} has no path of weights; RankRLS has one")
         given, (alphas, coefs) = alphas is not None, ranker.coef_path(alphas)
         if not given:  # the model itself is on the path
             alphas, coefs = ranker.coef_path(np.union1d(alphas, ranker.alpha_))
         if coefs.ndim > 2:
-            raise ValueError(f"the model has {coefs.shape[1]} targets: draw coef_path()[1][:, t] of one of them")
+            raise ValueError(f"the model has {coefs.shape[1]} targets: draw one of them with coef_path()[1][:, t]")
         named = names_of(estimator if hasattr(estimator, "feature_names_in_") else ranker, coefs.shape[1], names)
         return cls(alphas, coefs, named, ranker.alpha_, top=top).plot(ax=ax)
 
@@ -209,29 +209,29 @@ class CoefficientPathDisplay(Display):
 
 
 class PursuitPathDisplay(Display):
-    """The training error of a pursuit over the number of its basis functions, and the held-out score of each size.
+    """The training error of a pursuit against the number of basis functions, and the held-out score of each size.
 
     Parameters
     ----------
     errors : ndarray of shape (k,)
-        The training loss of each size from 1 on.
+        The training loss of sizes 1, 2, ...
     start : float
-        The training loss of no function at all; errors are drawn as shares of it.
+        The training loss without any function; errors are drawn as shares of it.
     scores, score_errors : ndarray of shape (k,), default=None
-        Held-out scores, drawn on an axis of their own to the right, and their standard errors over queries.
+        Held-out scores, drawn on a separate axis on the right, and their standard errors over queries.
     chosen : int, default=None
         The size of the model.
     names : list of str, default=None
-        Of the functions in the order chosen; written along the axis if there are at most 20.
+        Names of the functions in the order chosen; shown along the axis if there are at most 20.
     metric : str, default="score"
-        What the scores are.
+        Name of the scores.
 
     Attributes
     ----------
     line_ : matplotlib line
-        Training errors from size 0 on.
+        Training errors of sizes 0, 1, ...
     score_line_, score_ax_ : matplotlib line and axes, or None
-        Held-out scores from size 1 on.
+        Held-out scores of sizes 1, 2, ...
     ax_, figure_ : matplotlib axes and figure
 
     Examples
@@ -264,9 +264,9 @@ class PursuitPathDisplay(Display):
         estimator : RankingPursuit or Pipeline
             Fitted.
         names : list of str, default=None
-            Names of the features of a linear pursuit; None is those seen during fit, or f1, f2, ...
+            Names of the features of a linear pursuit; None: those seen during fit, or f1, f2, ...
         ax : matplotlib axes, default=None
-            Where to draw; None is a new figure.
+            Where to draw; None: a new figure.
 
         Returns
         -------
@@ -282,7 +282,7 @@ class PursuitPathDisplay(Display):
             of = names_of(estimator if hasattr(estimator, "feature_names_in_") else ranker, len(ranker.coef_), names)
             chosen = [of[j] for j in path.indices]
         elif names is not None:
-            raise ValueError("names are those of the features of a linear pursuit (kernel=None) of one view")
+            raise ValueError("names= is for the features of a linear pursuit (kernel=None) with one view")
         held = path.scores, path.score_errors, ranker.n_basis_
         return cls(path.errors, path.start, *held, names=chosen, metric=scoring_name(ranker)).plot(ax=ax)
 
@@ -295,7 +295,7 @@ class PursuitPathDisplay(Display):
         style = {"color": COLOURS[0], "marker": marker, "markersize": 4}
         (self.line_,) = self.ax_.plot(sizes, share, label="training error (left)", **style)
         self.ax_.set_ylim(bottom=0)
-        tidy(self.ax_, x="number of basis functions", y="training error, share of that of no function", grid="y")
+        tidy(self.ax_, x="number of basis functions", y="training error, relative to no function", grid="y")
         self.ax_.yaxis.label.set_color(COLOURS[0])
         handles = [self.line_]
         self.score_line_, self.score_ax_ = None, None

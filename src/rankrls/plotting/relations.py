@@ -1,4 +1,4 @@
-"""Scores of a relation as a heat map: each row is a conditioning object, and what it ranks."""
+"""Scores of a relation as a heat map: each row is a conditioning object and its ranking of the others."""
 
 from __future__ import annotations
 
@@ -17,35 +17,34 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 BY = {"score": "score", "rank": "share of the row ranked lower"}
-MOST_GROUPS, MOST_IDS = 25, 40  # with names at the axis
+MOST_GROUPS, MOST_IDS = 25, 40  # whose names fit along an axis
 
 
 class RelationDisplay(Display):
-    """The values by which objects are ranked given an object, as a heat map; beside it the truth, or other models.
+    """Scores of all pairs of objects as a heat map, next to the truth or other models.
 
-    Each row is a conditioning object, each column an object that is ranked. Groups put objects that belong together
-    side by side, so that blocks show.
+    Each row is a conditioning object, each column a ranked object. Groups put objects that belong together side by
+    side, so that blocks become visible.
 
     Parameters
     ----------
     panels : dict of str to ndarray of shape (n_rows, n_columns)
-        Matrices of one shape, NaN where a value is not known.
+        Matrices of one shape, NaN where unknown.
     groups, column_groups : array-like of shape (n_rows,), (n_columns,), default=None
-        The group of each object: rows, columns are put in the order of their groups, with lines between these.
+        The group of each row and column, which are sorted by group with lines between the groups.
     by : {"score", "rank"}, default="score"
-        The values themselves, or the place of each value in its row: all that a ranking sees. All panels share one
-        scale of colours.
+        The values themselves, or the rank of each value in its row. All panels share one colour scale.
     ids, column_ids : array-like of shape (n_rows,), (n_columns,), default=None
-        The name of each object, at the axis where up to 40 of them have room and no groups stand there.
+        The name of each object, shown if there are at most 40 and no groups.
 
     Attributes
     ----------
     images_ : dict of str to matplotlib image
-        The data of an image are the values drawn, in the order drawn.
+        The image of each panel; its data are the values in the order drawn.
     axes_ : ndarray of matplotlib axes
-        One for each panel.
+        One per panel.
     ax_, figure_ : matplotlib axes and figure
-        The first of the axes.
+        The first panel, and all of them.
 
     References
     ----------
@@ -75,20 +74,20 @@ class RelationDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator, X, Y=None, Z=None, *, groups=None, column_groups=None, by="score", ax=None):
-        """Draw what a fitted ConditionalRankRLS predicts, beside the truth if it is given.
+        """Draw the predictions of a fitted ConditionalRankRLS, next to the truth if it is given.
 
         Parameters
         ----------
         estimator : ConditionalRankRLS
-            Fitted. With condition="target" rows and columns change places, so that a row is what is ranked together.
+            Fitted. With condition="target" the matrix is transposed, so that each row is one ranking.
         X : array-like of shape (n_sources, n_features)
             Objects, as in `ConditionalRankRLS.predict`.
         Y : array-like or sparse matrix of shape (n_sources, n_targets), default=None
-            The true relation, NaN (or not stored) where it is not known.
+            The true relation, NaN (or not stored) where unknown.
         Z : as X, default=None
             The objects at the other end.
         groups, column_groups, by, ax
-            As in `from_predictions`. If there is no Z, `column_groups` are `groups` unless given.
+            As in `from_predictions`. Without Z, `column_groups` defaults to `groups`.
 
         Returns
         -------
@@ -96,9 +95,7 @@ class RelationDisplay(Display):
         """
         check_is_fitted(estimator)
         if not hasattr(estimator, "condition"):
-            raise ValueError(
-                f"{type(estimator).__name__} ranks rows of queries; ConditionalRankRLS has relations to draw"
-            )
+            raise ValueError(f"{type(estimator).__name__} has no relation to draw: pass a ConditionalRankRLS")
         scores = estimator.predict(X, Z)
         ids, column_ids = (list(of.index) if hasattr(of, "iloc") else None for of in (X, X if Z is None else Z))
         if estimator.condition == "target":
@@ -114,7 +111,7 @@ class RelationDisplay(Display):
     def from_predictions(
         cls, scores, Y=None, *, groups=None, column_groups=None, by="score", ids=None, column_ids=None, ax=None
     ):
-        """Draw matrices of scores, beside the truth if it is given.
+        """Draw matrices of scores, next to the truth if it is given.
 
         Parameters
         ----------
@@ -123,13 +120,13 @@ class RelationDisplay(Display):
         Y : array-like or sparse matrix of shape (n_rows, n_columns), default=None
             The true relation.
         groups, column_groups : array-like, default=None
-            The group of each row, of each column.
+            The group of each row and of each column.
         by : {"score", "rank"}, default="score"
-            What is drawn: values, or places in the row.
+            Draw values, or ranks within each row.
         ids, column_ids : array-like, default=None
-            The name of each row, of each column; None is those of data frames among scores and Y.
+            The name of each row and of each column; None: those of a data frame among scores and Y.
         ax : matplotlib axes or array of them, default=None
-            Where to draw; None is a new figure. Several panels share the place of one axes, or take an array of axes.
+            Where to draw; None: a new figure. Several panels share the space of one axes, or take an array of axes.
 
         Returns
         -------
@@ -146,7 +143,7 @@ class RelationDisplay(Display):
         shapes = {values.shape for values in panels.values()}
         if len(shapes) != 1 or len(next(iter(shapes))) != 2:
             found = ", ".join(f"{name} {values.shape}" for name, values in panels.items())
-            raise ValueError(f"matrices of one shape are needed, got {found}")
+            raise ValueError(f"all matrices must have one shape, got {found}")
         n, n_columns = next(iter(shapes))
         sizes = {"groups": (groups, n), "column_groups": (column_groups, n_columns)}
         for name, (of, size) in (sizes | {"ids": (ids, n), "column_ids": (column_ids, n_columns)}).items():
@@ -170,7 +167,7 @@ class RelationDisplay(Display):
         low, high = (0.0, 1.0) if self.by == "rank" else _range(np.concatenate(known))
         for axis, (name, values) in zip(self.axes_, drawn.items(), strict=True):
             image = axis.imshow(values[rows][:, columns], aspect="auto", interpolation="nearest", vmin=low, vmax=high)
-            axis.set_facecolor("#D0D0D0")  # what is not known
+            axis.set_facecolor("#D0D0D0")  # unknown values
             axis.set_title(plain(name), fontsize="medium")
             axis.set_xlabel("ranked objects")
             _mark(axis.xaxis, axis.axvline, self.column_groups, self.column_ids, rotation=90)
@@ -202,7 +199,7 @@ def _range(values: np.ndarray) -> tuple[float, float]:
 
 
 def _places_in_rows(values: np.ndarray) -> np.ndarray:
-    """The share of the others in its row below each value, ties half; 1 is the first place."""
+    """For each value, the share of the other values in its row below it, ties counting half; 1 is the first place."""
     known = ~np.isnan(values)
     ranks = stats.rankdata(values, axis=1, nan_policy="omit")
     return np.where(known, (ranks - 1) / np.maximum(1, known.sum(axis=1, keepdims=True) - 1), np.nan)
@@ -215,7 +212,8 @@ def _mark(
     ids: Sequence[object] | None,
     rotation: float = 0,
 ) -> None:
-    """Lines between groups, and their names in the middle of each; without groups the names of few objects."""
+    """Lines between groups, with each name in the middle of its group; without groups, the names of up to 40 "
+    "objects."""
     if groups is None:
         named = ids is not None and len(ids) <= MOST_IDS
         labels = [plain(str(name)) for name in ids] if named and ids is not None else []

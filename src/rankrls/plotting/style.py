@@ -1,4 +1,4 @@
-"""What all pictures share: colours that everybody can tell apart, axes, and text that is taken as it is."""
+"""The common look of all plots: colours that everybody can tell apart, axes, and labels as plain text."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ LENGTH = 28  # characters of a name
 
 
 def check_matplotlib() -> None:
-    """An error that says what to install, before anything is computed."""
+    """Raise an error that says what to install, before anything is computed."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
-        raise ImportError("pictures need matplotlib: pip install 'rankrls[plot]'") from None
+        raise ImportError("plots need matplotlib: pip install 'rankrls[plot]'") from None
 
 
 def axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.0)) -> tuple[Any, Any]:
-    """The figure and the axes to draw on: those given, or new ones of pyplot."""
+    """The figure and the axes to draw on: those given, or new ones from pyplot."""
     check_matplotlib()
     if ax is not None:
         return ax.figure, ax
@@ -46,7 +46,7 @@ def panels(
     size: tuple[float, float] = (4.4, 4.0),
     across: int | None = None,
 ) -> tuple[Any, np.ndarray]:
-    """A figure and n axes: new ones of some size, `across` of them side by side; those given, or parts of one."""
+    """A figure and n axes: new ones, `across` of them side by side; or those given; or parts of the one given."""
     check_matplotlib()
     wide = min(n, across or n)
     high = -(-n // wide)
@@ -61,20 +61,20 @@ def panels(
     if isinstance(ax, list | tuple | np.ndarray):
         found = np.ravel(np.asarray(ax, dtype=object))
         if len(found) != n:
-            raise ValueError(f"there are {n} panels to draw, got {len(found)} axes")
+            raise ValueError(f"there are {n} panels to draw, but {len(found)} axes were given")
         return found[0].figure, found
     if n == 1:
         return ax.figure, np.array([ax], dtype=object)
     place = ax.get_subplotspec()
     if place is None:
-        raise ValueError(f"there are {n} panels to draw: give {n} axes, or one made by subplots")
+        raise ValueError(f"there are {n} panels to draw: pass {n} axes, or one made by subplots")
     ax.set_axis_off()
     parts = place.subgridspec(high, wide)
     return ax.figure, np.array([ax.figure.add_subplot(parts[divmod(i, wide)]) for i in range(n)], dtype=object)
 
 
 def tidy(ax: Axes, *, x: str, y: str, grid: Literal["both", "x", "y"] = "both") -> None:
-    """Labels, a faint grid behind, no frame above and to the right."""
+    """Labels, a faint grid behind the data, no frame at the top and right."""
     ax.set_xlabel(x)
     ax.set_ylabel(y)
     ax.grid(axis=grid, color="#DDDDDD", linewidth=0.6)
@@ -83,7 +83,7 @@ def tidy(ax: Axes, *, x: str, y: str, grid: Literal["both", "x", "y"] = "both") 
 
 
 def look(number: int) -> dict[str, Any]:
-    """Colour, dashes and marker of the line of a number: all differ as long as they can."""
+    """Colour, dashes and marker of line `number`; combinations repeat as late as possible."""
     n = len(COLOURS)
     return {
         "color": COLOURS[number % n],
@@ -93,7 +93,7 @@ def look(number: int) -> dict[str, Any]:
 
 
 def band(ax: Axes, x: np.ndarray, middle: np.ndarray, errors: np.ndarray | None, color: str) -> Any:
-    """One standard error to either side, as a light band; None if there are no errors."""
+    """One standard error on either side, as a light band; None if there are no errors."""
     if errors is None or not np.isfinite(errors).any():
         return None
     return ax.fill_between(x, middle - errors, middle + errors, color=color, alpha=0.15, linewidth=0)
@@ -102,7 +102,7 @@ def band(ax: Axes, x: np.ndarray, middle: np.ndarray, errors: np.ndarray | None,
 def held_out_axis(
     ax: Axes, scores: np.ndarray, errors: np.ndarray | None, metric: str, **style: Any
 ) -> tuple[Any, Any]:
-    """An axis to the right with the held-out scores of sizes 1, 2, ... in the second colour, and their line."""
+    """A second axis on the right with the held-out scores of sizes 1, 2, ..., and their line."""
     right, scores = ax.twinx(), np.asarray(scores)
     sizes, label = np.arange(1, len(scores) + 1), f"held-out {plain(metric)}"
     band(right, sizes, scores, errors, COLOURS[1])
@@ -113,7 +113,7 @@ def held_out_axis(
 
 
 def plain(text: object) -> str:
-    """Text of the caller's as matplotlib is to show it: no formulas, no hidden labels, one line, not too long.
+    """The caller's text, safe for matplotlib: no formulas, no hidden labels, one line, not too long.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def plain(text: object) -> str:
 
 
 def names_of(estimator: BaseEstimator, n: int, names: Sequence[str] | None = None) -> list[str]:
-    """Names of features: as given, as fitted with, or f1, f2, ..."""
+    """Names of features: those given, those seen during fit, or f1, f2, ..."""
     if names is None and any(isinstance(step, TableEncoder) for step in scalers_of(estimator)):
         names = estimator[:-1].get_feature_names_out()
     if names is None:

@@ -1,4 +1,4 @@
-"""What mixes of several targets are worth."""
+"""The trade-off between two targets."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .style import COLOURS, GREY, plain, tidy
 
 
 class TradeOffDisplay(Display):
-    """The trade-off between two targets: the metric of each, for mixes from one alone to the other alone.
+    """The metric of two targets against each other, for mixes from the first alone to the second alone.
 
     Parameters
     ----------
     weights : ndarray of shape (n_mixes,)
-        The weight of the second target; the first has the rest.
+        The weight of the second target; the first has one minus that.
     first, second : ndarray of shape (n_mixes,)
-        The metric of each target under the ranking of the mix.
+        The metric of each target when ranking by the mix.
     names : list of str
         The two targets.
     metric : str, default="score"
-        What the values are.
+        Name of the metric.
 
     Attributes
     ----------
@@ -55,12 +55,12 @@ class TradeOffDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator, X, y, qid=None, *, names=None, scoring=None, n_mixes=41, ax=None):
-        """Draw what mixes of the two targets of a fitted model are worth on some rows.
+        """Draw how well mixes of the two targets of a fitted model rank some rows.
 
         Parameters
         ----------
         estimator : RankRLS or Pipeline
-            Fitted to two targets; `mix` gives the model at a point of the curve.
+            Fitted to two targets; `mix` returns the model at a point of the curve.
         X : array-like of shape (n_samples, n_features)
             Items.
         y : array-like of shape (n_samples, 2)
@@ -68,13 +68,13 @@ class TradeOffDisplay(Display):
         qid : array-like of shape (n_samples,), default=None
             Query of each row.
         names : list of str, default=None
-            Of the targets.
+        Names of the targets.
         scoring : str or callable, default=None
-            The metric; None is that of the model.
+            The metric; None: that of the model.
         n_mixes : int, default=41
             Points of the curve.
         ax : matplotlib axes, default=None
-            Where to draw; None is a new figure.
+            Where to draw; None: a new figure.
 
         Returns
         -------
@@ -92,7 +92,7 @@ class TradeOffDisplay(Display):
 
     @classmethod
     def from_predictions(cls, y, scores, qid=None, *, names=None, scoring="pairwise_accuracy", n_mixes=41, ax=None):
-        """Draw what mixes of the scores of two targets are worth; held-out scores, `cv_predictions_`, are honest.
+        """Draw how well mixes of the scores of two targets rank; use held-out scores such as `cv_predictions_`.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class TradeOffDisplay(Display):
         first, second = (metric.judge(Y[:, t], mixes, queries)[0] for t in (0, 1))
         named = ["target 1", "target 2"] if names is None else [str(name) for name in names]
         if len(named) != 2:
-            raise ValueError(f"names are those of two targets, got {len(named)}")
+            raise ValueError(f"names must list two targets, got {len(named)}")
         return cls(weights, first, second, named, metric=metric.name).plot(ax=ax)
 
     _size = (5.2, 4.2)

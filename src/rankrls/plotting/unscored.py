@@ -1,4 +1,4 @@
-"""What rows without a score are worth: the quality of a semi-supervised ranker against their number."""
+"""The quality of a semi-supervised ranker against the number of unscored rows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..system.types import MatrixLike
 from .display import Display
 from .style import COLOURS, GREY, band, check_matplotlib, plain, tidy
 
-N_SIZES = 6  # of the default grid, no unscored row included
+N_SIZES = 6  # in the default grid, which starts at no unscored rows
 
 
 class UnscoredCurveDisplay(Display):
-    """The quality on test queries of a ranker that learned from more and more unscored rows.
+    """The quality on test queries of a ranker fitted with more and more unscored rows.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class UnscoredCurveDisplay(Display):
     errors : ndarray of shape (n_sizes,), default=None
         Standard error over test queries of the mean of the draws.
     metric : str, default="score"
-        What the scores are.
+        Name of the scores.
 
     Attributes
     ----------
@@ -89,22 +89,22 @@ class UnscoredCurveDisplay(Display):
         Parameters
         ----------
         estimator : CoRankRLS, TransductiveRankRLS or RankingPursuit
-            What is to be fitted; it stays as it is. Views of random bases need enough rows also where few are unscored.
+            The ranker to copy and fit; it is not changed. Views with random bases need enough rows even at small sizes.
         X, y, qid
             Training rows as in `fit`, y NaN where unscored.
         X_test, y_test, qid_test
-            Rows to judge by.
+            Test rows.
         sizes : sequence of int, default=None
-            Numbers of unscored rows; whole queries are drawn, and the one that would exceed a number is left out. None
-            takes none and five more up to all of them, each twice the one before.
+            Numbers of unscored rows. Whole queries are drawn, and one that would exceed the number is left out. None:
+            zero and five more up to all rows, each twice the one before.
         n_repeats : int, default=3
-            Draws of the unscored rows; each adds rows to those of its smaller sizes.
+            Number of random draws; in a draw, larger sizes include the rows of smaller ones.
         metric : str or callable, default=None
-            None is the `scoring` of the estimator.
+        None: the `scoring` of the estimator.
         random_state : int, default=0
             Seed of the draws.
         ax : matplotlib axes, default=None
-            Where to draw; None is a new figure.
+            Where to draw; None: a new figure.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class UnscoredCurveDisplay(Display):
         y = np.asarray(as_column(y), dtype=np.float64)
         unscored = np.isnan(y)
         if not unscored.any():
-            raise ValueError("every row has a score: y is NaN where a row is unscored")
+            raise ValueError("every row has a score: set y to NaN where a row is unscored")
         sizes = _checked_sizes(sizes, int(unscored.sum()))
         metric = get_metric(ranker_of(estimator).scoring if metric is None else metric)
         queries = checks.check_queries(qid, len(y))
@@ -166,12 +166,12 @@ def _checked_sizes(sizes: Any, most: int) -> np.ndarray:
         return np.unique([0, *(most // 2**i for i in range(N_SIZES - 1))])
     sizes = np.unique(np.asarray(list(sizes), dtype=int))
     if not len(sizes) or sizes[0] < 0 or sizes[-1] > most:
-        raise ValueError(f"sizes must be between 0 and the {most} unscored rows there are, got {sizes.tolist()}")
+        raise ValueError(f"sizes must be between 0 and {most}, the number of unscored rows, got {sizes.tolist()}")
     return sizes
 
 
 def _order(queries: Queries, unscored: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The unscored rows in random order, those of a query together; each by itself if all are of one query."""
+    """The unscored rows in random order, keeping queries together; row by row if there is only one query."""
     rows = np.flatnonzero(unscored)
     if len(np.unique(queries.codes[rows])) == 1:
         return rng.permutation(rows)
@@ -179,7 +179,7 @@ def _order(queries: Queries, unscored: np.ndarray, rng: np.random.Generator) -> 
 
 
 def _drawn(order: np.ndarray, queries: Queries, size: int) -> np.ndarray:
-    """The first rows of an order, without a query that is not whole."""
+    """The first rows of an order, without a last query that is not complete."""
     if size == len(order) or len(np.unique(queries.codes[order])) == 1:
         return order[:size]
     cut = queries.codes[order[size]]
@@ -187,7 +187,7 @@ def _drawn(order: np.ndarray, queries: Queries, size: int) -> np.ndarray:
 
 
 def _fitted(model: BaseEstimator, X: MatrixLike, y: np.ndarray, qid: np.ndarray) -> Any:
-    """The model, fitted; views without anything to agree on do not warn here."""
+    """The fitted model, without the warning about views that have nothing to agree on."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="no query has two of the")
         return model.fit(X, y, qid=qid)

@@ -49,7 +49,7 @@ class HeldOutFold:
     whole: bool = True
 
     def rest(self, m: int) -> np.ndarray:
-        """The rows that stay."""
+        """The other rows."""
         stay = np.ones(m, dtype=bool)
         stay[self.rows] = False
         return np.flatnonzero(stay)
@@ -59,18 +59,23 @@ HEAVY = 0.5  # a fold with a larger share of the loss takes digits from the rest
 
 
 def heavy_queries(F: QueryPreferences) -> list[HeldOutFold]:
-    """Queries that outweigh all others, which are held out by solving anew without them."""
-    mass = F.S * F.between**2
+    """Queries that outweigh all others together: they are held out by refitting without them."""
+    mass = (F.S / F.S.max(initial=0)) * (F.between / F.between.max(initial=0)) ** 2 if F.between.any() else F.S
     heavy = (mass > HEAVY * mass.sum()) | (HEAVY * F.weight < F.S)
     return (
         [HeldOutFold(F.queries.rows(int(q)), whole=False) for q in np.flatnonzero(heavy)] if len(F.queries) > 1 else []
     )
 
 
+def unsolved(scores: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Queries with NaN among their scores (m, k, t): they alone determine some direction, so refit without them."""
+    return np.unique(codes[np.isnan(scores).any(axis=(1, 2))]) if np.isnan(scores.sum()) else codes[:0]
+
+
 def careful(folds: Sequence[HeldOutFold], F: QueryPreferences) -> list[HeldOutFold]:
-    """Folds, with those that outweigh the rest to be held out by solving anew."""
+    """The folds, with those that outweigh the rest marked for refitting."""
     u = np.ones(F.shape[0]) if F.u is None else F.u
-    mass = u * F.between[F.queries.codes] ** 2
+    mass = u / u.max() * (F.between / (F.between.max(initial=0) or 1.0))[F.queries.codes] ** 2
     heavy = [max(mass[f.rows].sum() / mass.sum(), u[f.rows].sum() / F.weight) > HEAVY for f in folds]
     return [replace(f, whole=False) if far else f for f, far in zip(folds, heavy, strict=True)]
 
@@ -79,7 +84,7 @@ def without_rounding(C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.nda
     """Set held-out solutions to zero, in place, where they are as small as the rounding of the full solution.
 
     C (g, r, k t) are the solutions without each of g folds, c (r, k t) that of all rows, in the coordinates of a path
-    with eigenvalues d. A fold that leaves nothing to learn from has no opinion, not a random one.
+    with eigenvalues d. If a fold leaves nothing to learn from, its scores should be zero, not random.
     """
     root = np.sqrt(np.where(np.isfinite(d), d, 0.0)).astype(C.dtype)[:, None]  # ||f|| in the loss is ||sqrt(d) c||
     unit = np.abs(c).max(axis=0, initial=0)  # squares of tiny values would vanish
@@ -88,7 +93,7 @@ def without_rounding(C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.nda
     smallest = np.where(alphas > 0, alphas, np.min(d, initial=np.inf))  # alpha = 0 goes with d > 0
     condition = np.repeat(1 + root.max(initial=0) ** 2 / smallest, c.shape[1] // len(alphas))
     limit = np.minimum(100 * eps * condition, most) * np.linalg.norm(root * (c / unit), axis=0)
-    largest = np.argmax(root * np.abs(c), axis=0), np.arange(c.shape[1])  # one part of the norm is enough, as a rule
+    largest = np.argmax(root * np.abs(c), axis=0), np.arange(c.shape[1])  # one part of the norm is usually enough
     if np.all(root[largest[0], 0] * np.abs(C[:, *largest]) > limit * unit):
         return
     C *= (np.linalg.norm(root * (C / unit), axis=1) > limit)[:, None]
@@ -97,9 +102,9 @@ def without_rounding(C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.nda
 def silenced(
     scores: np.ndarray, X: Matrix, y: np.ndarray, folds: Sequence[HeldOutFold] | None, F: QueryPreferences
 ) -> np.ndarray:
-    """Held-out scores (m, k, t) with no opinion on rows without which all labels tie, or all rows, in place.
+    """Make held-out scores (m, k, t) constant, in place, where the remaining labels or rows are all equal.
 
-    Where nothing is left to learn from, scores would be rounding. With a free intercept they are the mean of labels.
+    There is nothing to learn from then, and scores would be rounding. With a free intercept they are the mean label.
     """
     queries, free, m = F.queries, F.beta > 0, len(y)
     some_row = np.empty(len(queries), dtype=np.intp)
@@ -126,7 +131,7 @@ def silenced(
 
 
 def _varying(X: Matrix, queries: Queries) -> np.ndarray:
-    """(q,) whether the rows of a query differ; looked up until two queries are found, others count as varying too."""
+    """(q,) whether the rows of a query differ; stops looking once two do, and reports True for the rest."""
     varies = np.ones(len(queries), dtype=bool)
     found = 0
     for q in range(len(queries)):
@@ -138,11 +143,11 @@ def _varying(X: Matrix, queries: Queries) -> np.ndarray:
 
 
 def _differ(X: Matrix, rows: np.ndarray) -> bool:
-    """Whether some rows of X differ."""
+    """True if some rows of X differ."""
     rows = np.arange(X.shape[0])[rows]
     for i in range(1, len(rows), 1024):
         part = X[np.append(rows[0], rows[i : i + 1024])]
-        if sparse.issparse(part):  # never filled in: rows may be very wide
+        if sparse.issparse(part):  # never made dense: rows may be very wide
             part.eliminate_zeros()
             part.sort_indices()
             counts = np.diff(part.indptr)
@@ -155,7 +160,7 @@ def _differ(X: Matrix, rows: np.ndarray) -> bool:
 
 
 def tied_where_equal(scores: np.ndarray) -> np.ndarray:
-    """Scores (g, l, k) of g queries without their last bits, in which rows that are equal may differ by rounding."""
+    """Scores (g, l, k) of g queries without their last bits: equal rows could differ there by rounding."""
     top = np.abs(scores)
     while top.shape[1] > 1:  # by halves, because NumPy is slow at maxima along a middle axis
         half, odd = top.shape[1] // 2, top[:, -1:] if top.shape[1] % 2 else top[:, :1]
@@ -186,9 +191,10 @@ def scores_by_query(
 
 
 def _in_steps(scores: np.ndarray, top: np.ndarray) -> np.ndarray:
-    """Scores as multiples of the last bit but some of the largest, `top`; in place."""
+    """Scores rounded to multiples of one of the last bits of the largest, `top`; in place."""
     bits = 38 if scores.dtype == np.float64 else 17
-    step = np.ldexp(np.ones_like(top), np.maximum(np.frexp(top)[1] - bits, np.finfo(top.dtype).minexp))
+    least = np.finfo(top.dtype).minexp - np.finfo(top.dtype).nmant
+    step = np.ldexp(np.ones_like(top), np.maximum(np.frexp(top)[1] - bits, least))
     scores /= step
     np.rint(scores, out=scores)
     scores *= step

@@ -37,9 +37,9 @@ ALPHA_RANGE = (-5.0, 2.0)  # decades around the mean eigenvalue of the loss: doc
 N_ALPHAS = 15
 ITEM_FOLDS = 10
 ITERATIVE_FOLDS = 5
-EXTENSIONS, DECADES = 2, 3  # how often, and how far, a grid grows whose best alpha is at its end
-ENOUGH_GROUPS = 20  # held-out queries, to tell a score from chance
-MANY_COMPONENTS, LARGEST_COMPONENT = 4, 0.5  # of explicit pairs, to be left out like queries
+EXTENSIONS, DECADES = 2, 3  # how often, and how far, a grid grows while its best alpha is at its end
+ENOUGH_GROUPS = 20  # held-out queries needed to tell a score from chance
+MANY_COMPONENTS, LARGEST_COMPONENT = 4, 0.5  # when components of explicit pairs are left out like queries
 TIES_COUNT_HALF = ("pairwise_accuracy", "auc")  # metrics that are 0.5 where all rows tie
 ROUNDING = 1e-10  # scores that differ by less than this share are equal
 
@@ -89,7 +89,7 @@ class Judged:
 
     @property
     def learned_nothing(self) -> bool:
-        """Whether no setting differs from chance by two standard errors, over enough queries to tell."""
+        """True if no setting differs from chance by two standard errors, over enough queries to tell."""
         far = np.abs(self.scores - self.chance) > 2 * self.errors
         return self.n_groups >= ENOUGH_GROUPS and bool(np.all(np.isfinite(self.errors))) and not far.any()
 
@@ -98,7 +98,7 @@ class Candidate(Protocol):
     """A way to set up the problem."""
 
     def judge(self, folds: object, metric: Metric) -> Judged:
-        """What hold-out says of each setting; `folds` is what the caller asked for (`cv`).
+        """Judge each setting on held-out rows; `folds` is what the caller asked for (`cv`).
 
         A candidate whose grid of alphas was fitted to the data (`extends`) also takes `alphas` to judge instead.
         """
@@ -118,7 +118,7 @@ class Choice:
 
     @classmethod
     def only(cls, candidate: object, setting: Setting) -> Choice:
-        """The one there is, where there is nothing to choose."""
+        """The only candidate, where there is nothing to choose."""
         return cls(candidate, [setting], np.empty(0), np.empty(0), None, 0)
 
     @property
@@ -149,47 +149,61 @@ def choose(candidates: Iterable[Any], folds: object, metric: Metric) -> Choice:
     if hopeless:
         warn(
             f"nothing was learned: on held-out queries {metric.name} is {found.scores[found.best]:.3f} at best, no "
-            "better than chance; are the labels, the features and qid of the same rows?"
+            "better than chance; do the labels, the features and qid belong to the same rows?"
         )
     return found
 
 
 def _judged_beyond(candidate: Any, judged: Judged, folds: object, metric: Metric, sign: int) -> Judged:
-    """More alphas, while the best one is at an end of a grid fitted to the data and better than the one beside it."""
+    """Judge more alphas while `beyond` proposes some and the grid was fitted to the data."""
     checks.check_held_out(judged.scores, metric.name)
-    ends = [judged.settings[0].alpha, judged.settings[-1].alpha]
-    for _ in range(EXTENSIONS if getattr(candidate, "extends", False) else 0):
-        scores, k = sign * judged.scores, len(judged.scores)
-        winner = best(scores, [setting.strength for setting in judged.settings])
-        beside = {0: 1, k - 1: k - 2}.get(winner)
-        if beside is None or not exceeds(scores[winner], scores[beside]):
+    given, extends = [setting.alpha for setting in judged.settings], getattr(candidate, "extends", None)
+    for _ in range(EXTENSIONS if extends else 0):
+        k, more = len(judged.scores), beyond(sign * judged.scores, np.array([one.alpha for one in judged.settings]))
+        if more is None:
             break
-        direction = -1 if winner == 0 else 1
-        more = judged.settings[winner].alpha * 10.0 ** (direction * np.arange(1, 2 * DECADES + 1) / 2)
-        judged = judged.joined(candidate.judge(folds, metric, np.sort(more)))
+        judged = judged.joined(candidate.judge(folds, metric, more))
         checks.check_held_out(judged.scores, metric.name)
         scores, n = sign * judged.scores, len(judged.scores)
-        while direction > 0 and n > k and not exceeds(np.max(scores), np.min(scores[n - 2 : n])):
-            n -= 1  # the curve is flat here: nothing is to be found further up
+        while more[0] > given[0] and n > k and not exceeds(np.max(scores), np.min(scores[n - 2 : n])):
+            n -= 1  # the curve is flat here: there is nothing to find further up
         judged = judged.first(n)
-    new = [judged.settings[0].alpha, judged.settings[-1].alpha]
-    if new != ends:
-        warn(
-            f"the best alpha was at the end of the grid ({ends[0]:.2g} to {ends[1]:.2g}), which was extended to "
-            f"{new[0]:.2g} to {new[1]:.2g}; pass alphas= for a grid of your own"
-        )
+    if extends is False and len(given) > 1 and beyond(sign * judged.scores, np.array(given)) is not None:
+        warn_of_end(given)
+    if extends:
+        warn_of_end(given, [setting.alpha for setting in judged.settings])
     return judged
 
 
+def beyond(scores: np.ndarray, alphas: np.ndarray) -> np.ndarray | None:
+    """More alphas, in order, if the best of a grid is at its end and better than its neighbour; else None."""
+    order = np.argsort(alphas)
+    scores, alphas, k = scores[order], alphas[order], len(alphas)
+    winner = best(scores, alphas)
+    beside = {0: 1, k - 1: k - 2}.get(winner)
+    if k < 2 or beside is None or alphas[winner] == 0 or not exceeds(scores[winner], scores[beside]):
+        return None
+    return np.sort(alphas[winner] * 10.0 ** ((winner - beside) * np.arange(1, 2 * DECADES + 1) / 2))
+
+
+def warn_of_end(given: Sequence[float] | np.ndarray, now: Sequence[float] | np.ndarray | None = None) -> None:
+    """Warn that the best alpha was at the end of the caller's grid, or of ours, which was then extended."""
+    ends = f"the best alpha was at the end of the grid ({min(given):.2g} to {max(given):.2g})"
+    if now is None:
+        warn(f"{ends}: pass a wider one as alphas=, or leave alphas out to let the data choose")
+    elif len(now) != len(given):
+        warn(f"{ends}, which was extended to {min(now):.2g} to {max(now):.2g}; pass alphas= for a grid of your own")
+
+
 def best(scores: np.ndarray, strengths: Sequence[Any] | np.ndarray) -> int:
-    """Where the score is largest; up to rounding, the strongest of several."""
+    """The index of the largest score; of several that are equal up to rounding, the most regularised."""
     top = float(np.max(scores))
     ties = [k for k in range(len(scores)) if not exceeds(top, scores[k])]
     return max(ties, key=lambda k: strengths[k])
 
 
 def exceeds(a: float, b: float) -> bool:
-    """Whether a is larger than b by more than rounding."""
+    """True if a is larger than b by more than rounding."""
     return bool(a - b > ROUNDING * max(abs(a), abs(b)))
 
 
@@ -206,7 +220,7 @@ def judge(
     groups: Queries,
     metric: Metric,
 ) -> Judged:
-    """What hold-out says of settings; `leave_out(folds)` gives the (m, k, t) scores of held-out rows.
+    """Judge settings on held-out rows; `leave_out(folds)` gives their (m, k, t) scores.
 
     `folds=None` leaves out each query in turn. Rows are judged within `groups`. Folds that overlap are judged one by
     one, and their scores averaged.
@@ -224,7 +238,7 @@ def judge(
             predictions[rows] = held[rows]
         try:
             judged = [metric.judge(y[rows, t], held[rows, :, t], part) for t in range(held.shape[2])]
-        except ValueError as error:  # nothing to judge in this layer; perhaps in another
+        except ValueError as error:  # nothing to judge in this layer; maybe in another
             undefined = error
             continue
         scores.append(np.mean([mean for mean, _ in judged], axis=0))
@@ -238,7 +252,7 @@ def judge(
 
 
 def _chance(metric: Metric, y: np.ndarray, groups: Queries) -> float:
-    """The score of a model that ties all rows of a query; NaN for a function of the caller."""
+    """The score of a model that ties all rows of a query; NaN for the caller's own function."""
     if not metric.averages or metric.name in TIES_COUNT_HALF:
         return 0.5 if metric.averages else np.nan
     ties = np.zeros(len(y))
@@ -259,23 +273,28 @@ def _errors(of_groups: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 
 
 def pair_scores(problem: Primal, alphas: np.ndarray) -> np.ndarray:
-    """(k,) the share of explicit pairs in the right order by models that never saw them.
+    """(k,) the share of explicit pairs in the right order by models that never saw them."""
+    F = problem.F
+    assert isinstance(F, PairPreferences)
+    return in_order(pair_margins(problem, alphas), problem.y, F)
 
-    Each pair is left out by itself. Only where the preference graph falls into many components of comparable size are
-    these left out as a whole, as queries are: a few small ones would say nothing of the rest.
+
+def pair_margins(problem: Primal, alphas: np.ndarray) -> np.ndarray:
+    """(p, k) what models that never saw an explicit pair say of it.
+
+    Each pair is left out by itself. If the preference graph falls into many components of comparable size, these are
+    left out as a whole, like queries; a few small ones would say nothing about the rest.
     """
     F = problem.F
     assert isinstance(F, PairPreferences)
     components = separate(F)
     if components is not None:
-        predicted = problem.leave_out([HeldOutFold(rows) for rows in components], alphas)[:, :, 0]
-    else:
-        predicted = problem.leave_pairs_out(alphas)[:, :, 0]
-    return in_order(predicted, problem.y, F)
+        return problem.leave_out([HeldOutFold(rows) for rows in components], alphas)[:, :, 0]
+    return problem.leave_pairs_out(alphas)[:, :, 0]
 
 
 def separate(F: PairPreferences) -> list[np.ndarray] | None:
-    """The pairs of each component of the preference graph, where these are many and of comparable size."""
+    """The pairs of each component of the preference graph, if there are many of comparable size; else None."""
     components = F.components()
     largest = max(len(rows) for rows in components)
     many = len(components) >= MANY_COMPONENTS and largest <= LARGEST_COMPONENT * F.shape[0]
@@ -308,13 +327,13 @@ def query_folds(tests: Sequence[np.ndarray], queries: Queries) -> list[HeldOutFo
 
 
 def dealt_folds(y: np.ndarray, n_folds: int) -> list[np.ndarray]:
-    """Items in the order of y dealt out like cards: every fold spans the whole range of y; no randomness."""
+    """Folds of items, dealt out like cards in the order of y: every fold spans the range of y, without randomness."""
     order = np.argsort(y, kind="stable")
     return [np.sort(order[i::n_folds]) for i in range(n_folds)]
 
 
 def fold_groups(folds: Sequence[HeldOutFold], m: int) -> Queries:
-    """Items of a single query are judged within their fold: each fold has another model."""
+    """The folds as groups: items of a single query are judged within their fold, as each fold has its own model."""
     codes = np.zeros(m, dtype=np.intp)
     if _disjoint(folds):
         for number, fold in enumerate(folds):
@@ -323,7 +342,7 @@ def fold_groups(folds: Sequence[HeldOutFold], m: int) -> Queries:
 
 
 def item_factor(F: QueryPreferences, rows: np.ndarray | None = None) -> float:
-    """beta + (1 - beta) c S of the one query that is left when some of its items are left out."""
+    """beta + (1 - beta) c S of a single query after some of its items are left out."""
     stay = np.ones(F.shape[0], dtype=bool)
     if rows is not None:
         stay[rows] = False
@@ -331,5 +350,4 @@ def item_factor(F: QueryPreferences, rows: np.ndarray | None = None) -> float:
 
 
 def _disjoint(folds: Sequence[HeldOutFold]) -> bool:
-    rows = np.concatenate([fold.rows for fold in folds])
-    return len(np.unique(rows)) == len(rows)
+    return int(np.bincount(np.concatenate([fold.rows for fold in folds])).max(initial=0)) <= 1

@@ -1,8 +1,8 @@
 """Many rows of few columns as few rows: R and b with R'R = A'A and R'b = A'z.
 
-Whatever asks of A and z only for lengths and angles, as a pursuit does, finds the same in R and b. They come from sums
-that one pass over the rows takes, which has its price: a Gram matrix loses half of the digits. Columns so nearly
-dependent that this could be seen are not compressed.
+A pursuit uses only lengths and angles of A and z, which R and b share. R and b come from sums that take one pass over
+the rows. The price: a Gram matrix loses half of the digits. Columns so nearly dependent that this would show are not
+compressed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..core.symmetric import eigh
 from .dictionary import Whitened
 
 DEPENDENT = 1e-6  # eigenvalues of the columns' correlations below this share of the largest are too small
-TALL = 2  # rows for each column, from which on there is something to gain
+TALL = 2  # rows per column above which compression pays
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,6 @@ class Compressed:
         A[:k, seen] = root * V.T * length
         z = np.zeros(k + 1)
         z[:k] = (V.T @ (sums.cross[seen, 0] / length)) / root[:, 0]
-        z[k] = np.sqrt(max(0.0, sums.square[0] - z[:k] @ z[:k]))  # what no column explains
+        z[k] = np.sqrt(max(0.0, sums.square[0] - z[:k] @ z[:k]))  # the part that no column explains
         atoms = Whitened(A, sums.mean, np.einsum("ij,ij->j", A, A), ~seen)
         return cls(atoms, z, float(sums.target_mean[0]))

@@ -1,7 +1,7 @@
 """Ridge regression from sums, with pairs added to them and equalities that hold exactly.
 
 A pair (i over j by d, weight w) adds w (d - a'v)^2 to the loss, a = phi(x_i) - phi(x_j): a rank-one change of the sums.
-Demanded exactly, it is an equation A v = d. With v0 the solution without it and M = gram + alpha I,
+If it must hold exactly, it is an equation A v = d. With v0 the solution without it and M = gram + alpha I,
 
     v = v0 + M^-1 A' (A M^-1 A')^-1 (d - A v0).
 """
@@ -17,15 +17,17 @@ from ..system.types import DTypeLike
 from .base import Model
 from .solved import model_at
 
+FEW = 8  # up to this many pairs are compared with all others one by one
+
 
 @dataclass(frozen=True)
 class Preferred:
-    """Pairs that were added to a model, in its feature space."""
+    """Pairs added to a model, in its feature space."""
 
     difference: np.ndarray  # (p, n) phi(preferred) - phi(other)
     margin: np.ndarray  # (p,)
     weight: np.ndarray  # (p,)
-    exact: np.ndarray  # (p,) bool: demanded exactly, and not part of the sums
+    exact: np.ndarray  # (p,) bool: must hold exactly, so not part of the sums
 
     @classmethod
     def none(cls, n: int) -> Preferred:
@@ -41,12 +43,19 @@ class Preferred:
     def take(self, rows: np.ndarray) -> Preferred:
         return Preferred(*(value[rows] for value in vars(self).values()))
 
-    def places(self) -> dict[bytes, list[int]]:
-        """The pairs with each difference, in the order in which they were added."""
+    def places(self, difference: np.ndarray) -> list[list[int]]:
+        """For each given difference, the pairs that have it, in the order in which they were added."""
+        if len(difference) <= FEW:  # faster than keys of all pairs
+            return [self._equal(d) for d in difference]
         found: dict[bytes, list[int]] = {}
         for p, key in enumerate(row_bytes(self.difference)):
             found.setdefault(key, []).append(p)
-        return found
+        return [found.get(key, []) for key in row_bytes(difference)]
+
+    def _equal(self, d: np.ndarray) -> list[int]:
+        j = int(np.argmax(np.abs(d)))
+        likely = np.flatnonzero(self.difference[:, j] == d[j])
+        return likely[(self.difference[likely] == d).all(axis=1)].tolist()
 
     def added(self, sums: Statistics, sign: int = 1) -> Statistics:
         """The sums with these pairs, or without them."""
@@ -69,9 +78,9 @@ def row_bytes(D: np.ndarray) -> list[bytes]:
 
 
 def contradiction(pairs: Preferred) -> tuple[int, np.ndarray] | None:
-    """The first pair demanded exactly that those before it contradict, and these: numbers among all pairs.
+    """The first exact pair that contradicts earlier exact pairs, and those pairs, as numbers among all pairs.
 
-    Its difference is a combination of theirs, and its margin is not the same combination of their margins.
+    Its difference is a combination of theirs, but its margin is not the same combination of their margins.
     """
     exact = np.flatnonzero(pairs.exact)
     for k in range(1, len(exact)):
@@ -87,7 +96,7 @@ def contradiction(pairs: Preferred) -> tuple[int, np.ndarray] | None:
 def constrained_model(
     alpha: float, sums: Statistics, W: np.ndarray | None, dtype: DTypeLike, pairs: Preferred | None
 ) -> tuple[Model, float]:
-    """The model of the sums in which pairs hold that are demanded exactly, and by how much they fail at worst."""
+    """The model of the sums in which exact pairs hold, and the largest error left in them."""
     model = model_at(alpha, sums, W, dtype)
     hard = None if pairs is None else pairs.take(pairs.exact)
     if hard is None or not len(hard):

@@ -10,11 +10,11 @@ that is (B + C + alpha I) a = e with
     B = blockdiag(Z_v'F'F Z_v),   e = (Z_v'F'F y)_v           sums over the scored rows
     S = Z'G'G Z,   C = 2 nu (M blockdiag(S) - S)              one sum over the unscored rows, for every nu and alpha.
 
-To the solver it is ridge regression: B + C is the quadratic and e the cross term of a RidgePath. A scored query left
-out takes away its loss rows, F_U Z_v of each view in that view's block, and C stays, so hold-out is exact as it is in
-RankRLS: `ridge.held_out` with M rows of loss, and one row to score (the mean of the views), for each item. With a share
-of regression each view has an intercept, a direction without penalty. A linear view of more columns than rows is
-expanded in the rows: its weights are X'c, and nothing of its width is formed.
+To the solver it is ridge regression: B + C is the quadratic and e the cross term of a RidgePath. Leaving out a scored
+query removes its loss rows, F_U Z_v of each view in that view's block, and C stays, so hold-out is as exact as in
+RankRLS: `ridge.held_out` with M loss rows for each item, and one row to score (the mean of the views). With a share
+of regression each view has an intercept, an unpenalised direction. A linear view with more columns than rows is
+expanded in the rows: its weights are X'c, and no matrix of its width is formed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .. import checks
 from ..core.means import Read, Rows
 from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Batch
@@ -37,30 +38,31 @@ from ..core.views import FittedView
 from ..system import memory
 from ..system.parallel import share
 from ..system.types import Matrix, MatrixLike
-from .base import HeldOutFold
+from .base import HeldOutFold, unsolved
+from .primal import check_determined_without
 from .solved import model_at
 
 NU_RANGE = (-3.0, 3.0)  # decades about the nu at which agreement weighs as much as the loss
 N_NUS = 7
-WIDE_COLUMNS = 500  # of a linear view, up to which weights are solved for as they are
+WIDE_COLUMNS = 500  # linear views with more columns than this may be expanded in rows
 
 
 @dataclass(frozen=True)
 class Stack:
     """Z = [Z_1 .. Z_M], Z_v = Phi_v W_v, read in blocks of rows and in double precision.
 
-    Blocks are whitened as they are read: sums of Phi would square the digits that W costs.
+    Blocks are whitened as they are read: whitening sums of Phi would lose twice the digits.
     """
 
     views: Sequence[FittedView]
     W: Sequence[np.ndarray | None]  # None where the penalty is ||w||^2
     blocks: Sequence[slice]  # the columns of each view in Z
-    rows: Sequence[Any] = ()  # of each linear view that is expanded in rows these, else None
+    rows: Sequence[Any] = ()  # for each view, the rows a linear view is expanded in, else None
 
     @classmethod
-    def of(cls, views: Sequence[FittedView], X: MatrixLike, *, expand: bool = False) -> Stack:
-        """`expand` says that X has all rows, so that a wide linear view can be expanded in them."""
-        rows = [_expanded_in(view, X) if expand else None for view in views]
+    def of(cls, views: Sequence[FittedView], X: MatrixLike, rows: Sequence[Any] = ()) -> Stack:
+        """`rows`: for each view, the rows a linear view is expanded in, else None (see `expanded_in`)."""
+        rows = rows or [None] * len(views)
         widths = [n if R is None else R.shape[0] for n, R in zip(_widths(views, X), rows, strict=True)]
         width = sum(widths)
         memory.check_memory(
@@ -74,7 +76,7 @@ class Stack:
 
     @classmethod
     def unweighted(cls, views: Sequence[FittedView], X: MatrixLike) -> Stack:
-        """Z_v = Phi_v, for what penalises nothing."""
+        """Z_v = Phi_v, for uses without a penalty."""
         return cls(views, [None] * len(views), _blocks(_widths(views, X)))
 
     @property
@@ -83,7 +85,7 @@ class Stack:
 
     @property
     def fixed(self) -> bool:
-        """Whether the features do not depend on the rows that were fitted to."""
+        """True if the features do not depend on the rows that were fitted to."""
         return all(R is None for R in self.rows)
 
     def __call__(self, X: Any) -> np.ndarray:
@@ -123,7 +125,7 @@ def agreement(stack: Stack, X: MatrixLike, rows: np.ndarray, G: QueryPreferences
 
 @dataclass(frozen=True)
 class Joint:
-    """The co-regularised problem from its sums: B and e of the scored rows, S of those to agree on."""
+    """The co-regularised problem from its sums: B and e of the scored rows, S of the unscored rows."""
 
     stack: Stack
     sums: Statistics  # of [Z_1 .. Z_M]; B is the block diagonal of its gram
@@ -140,7 +142,7 @@ class Joint:
 
     @property
     def nus(self) -> np.ndarray:
-        """Zero, and values about the one at which C weighs as much as B; zero alone if nu does not matter."""
+        """Zero, and values around that at which C weighs as much as B; only zero if nu does not matter."""
         return default_nus(float(np.trace(self.sums.gram)), 2 * (self.n_views - 1) * float(np.trace(self.S)))
 
     def with_agreement(self, nu: float) -> Statistics:
@@ -155,6 +157,8 @@ class Joint:
     def path(self, alphas: np.ndarray, nu: float) -> list[ViewWeights]:
         """The same at every alpha, from one factorisation."""
         path = primal(self.with_agreement(nu))
+        if np.any(alphas == 0):
+            checks.check_determined(len(path.d), self.stack.n_columns)
         return [self.weights(path.coef(alpha)) for alpha in alphas]
 
     def weights(self, a: np.ndarray) -> ViewWeights:
@@ -208,9 +212,8 @@ class Coregularised:
         by_nu = np.full((len(self.rows), len(nus), len(alphas), t), np.nan)
         if folds is None:
             batches = self.F.batches()
-            folds = [HeldOutFold(np.arange(len(self.rows))[b.rows]) for b in batches if b.length > 2 * BATCH_ROWS]
             short = [b for b in batches if b.length <= 2 * BATCH_ROWS]
-            self.joint  # noqa: B018  (taken once, before the threads)
+            self.joint  # noqa: B018  (computed once, before the threads start)
 
             def work(numbers: Sequence[int]) -> None:
                 for k in numbers:
@@ -218,12 +221,14 @@ class Coregularised:
 
             # factorisations side by side
             share(work, range(len(nus)), cost=float(self.stack.n_columns) ** 3, label="factorisations")
+            lost = unsolved(by_nu.reshape(len(self.rows), -1, t), self.F.queries.codes)
+            folds = [HeldOutFold(self.F.queries.rows(q)) for q in lost]
         for fold in folds:
             self._leave_fold_out(fold, alphas, by_nu)
         return by_nu.reshape(len(self.rows), -1, t)
 
     def _leave_queries_out(self, batches: Sequence[Batch], nu: float, alphas: np.ndarray, scores: np.ndarray) -> None:
-        """Query by query in the coordinates of the path: one factorisation, and no other for any query or alpha."""
+        """Query by query in the coordinates of the path: one factorisation serves all queries and alphas."""
         F, blocks, sums = self.F, self.stack.blocks, self.joint.sums
         path, target = primal(self.joint.with_agreement(nu)), targets(self.F, self.y)[0]
         V, D, z, M = path.basis, path.inverse(alphas), path.z, len(blocks)
@@ -243,6 +248,8 @@ class Coregularised:
                     B[:, v, :, :r] = (A[:, block] @ V[block]).reshape(g, batch.length, -1)
                     if free:
                         B[:, v, :, r + v] = (1.0 if F.s is None else batch.stack(F.s)) / np.sqrt(sums.weight)
+                if np.any(alphas == 0):
+                    check_determined_without(B.reshape(g, -1, r + free), D, F.queries.labels[batch.queries])
                 target_rows = np.tile(batch.stack(target), (1, M, 1))
                 C = held_out(B.reshape(g, -1, r + free), target_rows, D, z, complete=False)
                 held = S @ C[:, :r]
@@ -257,7 +264,7 @@ class Coregularised:
     def _leave_fold_out(self, fold: HeldOutFold, alphas: np.ndarray, scores: np.ndarray) -> None:
         """The sums less those of the fold, one factorisation for each nu.
 
-        Part of a query changes the pairs of the rest, whose sums are then taken anew.
+        A fold that cuts a query changes the pairs among the rest, whose sums are then recomputed.
         """
         if fold.whole:
             sums = self.joint.sums - self._sums(self.F.restrict(fold.rows), fold.rows)
@@ -274,7 +281,7 @@ class Coregularised:
 
 
 def default_nus(loss: float, agreement: float) -> np.ndarray:
-    """Zero, and values about the one at which agreement (per nu) weighs as much as the loss; zero alone without any."""
+    """Zero, and values around that at which agreement (per nu) weighs as much as the loss; only zero without any."""
     if agreement <= 0:
         return np.zeros(1)
     return np.concatenate([[0.0], loss / agreement * np.logspace(*NU_RANGE, N_NUS)])
@@ -301,12 +308,10 @@ def _whitening(view: FittedView, rows: object) -> np.ndarray | None:
     return whitening((K + K.T) / 2, cutoff(len(K)))
 
 
-def _expanded_in(view: FittedView, X: Matrix) -> Any:
-    """The rows a linear view of more columns than rows is expanded in; None for other views."""
-    if view.kernel is not None:
-        return None
-    rows = X[:, view.columns]
-    return rows.astype(np.float64) if rows.shape[1] > max(rows.shape[0], WIDE_COLUMNS) else None
+def expanded_in(views: Sequence[FittedView], X: Matrix) -> list[Any]:
+    """For each view, the rows of X if it is linear with more columns than X has rows (it is expanded in them)."""
+    wide = [v.kernel is None and X[:1, v.columns].shape[1] > max(X.shape[0], WIDE_COLUMNS) for v in views]
+    return [X[:, v.columns].astype(np.float64) if w else None for v, w in zip(views, wide, strict=True)]
 
 
 def _products(X: Any, rows: Any) -> np.ndarray:

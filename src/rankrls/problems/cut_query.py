@@ -1,12 +1,12 @@
-"""The sums of what is left of one query when some of its items are held out, for all folds in one pass.
+"""The sums of one query without some of its items, for all folds in one pass.
 
-Leaving items out changes S, the S_j and with them the weight of every pair that stays. But the sums depend on the items
+Leaving items out changes S, the S_j and with them the weight of every remaining pair. But the sums depend on the items
 only through moments of tie levels: with G_j the sum of u x x' over level j, and m_j and m weighted means,
 
     A'A = sum_j within_j^2 G_j + sum_j S_j (between^2 - within_j^2) m_j m_j' - S between^2 m m'
 
-about any fixed point (with a share of regression, about the mean of what is left: its intercept is free). Moments add,
-so that those of each fold and level, taken once, give what is left without each fold by subtraction.
+about any fixed point (with a share of regression, about the mean of the remaining items: the intercept is free).
+Moments add, so those of each fold and level, computed once, give the sums without each fold by subtraction.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ..core.weighting import Weighting
 from ..system.parallel import share
 from .base import HeldOutFold
 
-MOST_CELLS = 1 << 25  # of the moments of all folds and levels
-FEWEST_ROWS = 5000  # below, what is left of the query is summed anew: that is as fast, and exact for any values
-UNEVEN = 1e6  # weights that differ by more are summed anew too
-CLEAR = 1e-6  # the share of a sum of squares that must be left of it, or it has lost too many digits
+MOST_CELLS = 1 << 25  # in the moments of all folds and levels
+FEWEST_ROWS = 5000  # with fewer rows the rest of the query is summed again: as fast, and exact for any values
+UNEVEN = 1e6  # the same if weights differ by more than this factor
+CLEAR = 1e-6  # a sum of squares has lost too many digits if subtraction leaves less than this share of it
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class CutQuery:
 
     @staticmethod
     def pays(F: QueryPreferences, folds: Sequence[HeldOutFold], width: int) -> bool:
-        """Whether one query is cut into several folds, with few enough tie levels."""
+        """True if one query is cut into several folds, with few enough tie levels."""
         if len(F.queries) > 1 or F.ties is None or (F.beta > 0 and not F.free):
             return False
         if len(folds) < 2 or any(fold.whole for fold in folds) or F.shape[0] < FEWEST_ROWS:
@@ -71,7 +71,7 @@ class CutQuery:
         group = number * n_levels + np.where(F.ties.level < 0, n_levels - 1, F.ties.level)
         order = np.argsort(group, kind="stable")
         cuts = np.searchsorted(group[order], np.arange((len(folds) + 1) * n_levels + 1))
-        some = order[:: max(1, m // BATCH_ROWS)][:BATCH_ROWS]  # any point amid the rows keeps the moments small
+        some = order[:: max(1, m // BATCH_ROWS)][:BATCH_ROWS]  # any point among the rows keeps the moments small
         origin = np.append(np.mean(reader()(np.sort(some)), axis=0, dtype=np.float64), y[some, 0].mean())
         squares, totals = np.zeros((len(cuts) - 1, n + 1, n + 1)), np.zeros((len(cuts) - 1, n + 1))
 
@@ -97,13 +97,13 @@ class CutQuery:
 
     @np.errstate(over="ignore", invalid="ignore")
     def without(self, number: int, fold: HeldOutFold) -> Statistics | None:
-        """The sums of what is left without one of the folds; None where they have lost too many digits."""
+        """The sums without one of the folds; None if they have lost too many digits."""
         F, others = self.F, np.arange(len(self.weight)) != number
         G, total, S = (part[others].sum(axis=0) for part in (self.squares, self.totals, self.weight))
         size, n = self.size[others].sum(axis=0), G.shape[1] - 1
-        single = np.flatnonzero(F.ties.level < 0)  # type: ignore[union-attr]
-        single = single[~np.isin(single, fold.rows)]
-        levels = np.append(S[:-1], np.ones(len(single)) if F.u is None else F.u[single])
+        single = F.ties.level < 0  # type: ignore[union-attr]
+        single[fold.rows] = False
+        levels = np.append(S[:-1], np.ones(np.count_nonzero(single)) if F.u is None else F.u[single])
         weighting = Weighting(F.weighting.kind, F.beta, np.zeros(len(levels), dtype=np.intp), levels, 1)
         between2, left = float(weighting.between2[0]), S[:-1] > 0
         within2 = np.append(np.where(left, weighting.within2[: len(S) - 1], 0.0), between2)
@@ -125,6 +125,6 @@ class CutQuery:
 
     @staticmethod
     def _about(total: np.ndarray, S: np.ndarray, mean: np.ndarray) -> np.ndarray:
-        """What moving the origin to the mean takes off the squares of each level."""
+        """What moving the origin to the mean subtracts from the squares of each level."""
         cross = total[:, :, None] * mean
         return cross + cross.transpose(0, 2, 1) - S[:, None, None] * np.outer(mean, mean)

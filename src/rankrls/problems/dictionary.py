@@ -1,10 +1,10 @@
-"""A dictionary seen by the preferences: the columns A = F D of its functions ("atoms") at the training rows.
+"""A dictionary as the loss sees it: the columns A = F D of its functions ("atoms") at the training rows.
 
-A pursuit asks four things of A, whatever its size: the squares g = diag(A'A), which atoms vanish, the products A'q with
-a vector and a single column. `AtomsInMemory` has all of A; where that does not fit, parts of it are computed again for
+A pursuit needs four things of A, whatever its size: the squares g = diag(A'A), which atoms vanish, products A'q with
+a vector, and single columns. `AtomsInMemory` holds all of A; if that does not fit, parts of it are recomputed for
 every product. `SparseColumns` never forms the columns of a sparse X.
 
-With a share beta > 0 of regression there is an intercept: A is orthogonal to F 1, and `means` are the means taken off.
+With a share beta > 0 of regression there is an intercept: A is orthogonal to F 1, and `means` are the means subtracted.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ..system import memory
 from ..system.limits import limits
 from ..system.parallel import share
 
-MEMORY_SHARE = 0.5  # of the free memory that A may take; more atoms than that are computed again and again
+MEMORY_SHARE = 0.5  # of the free memory that A may take; atoms beyond that are recomputed for every product
 BLOCK_CELLS = 1 << 20  # kernel values at a time, so that they stay in the cache
-ZERO = 1e-13  # an atom whose part that F sees is smaller than this share of it is rounding
+ZERO = 1e-13  # an atom is rounding if F sees less than this share of it
 
 
 class Dictionary(Protocol):
@@ -48,7 +48,7 @@ class Dictionary(Protocol):
         """(k, len(atoms)) some atoms at some rows."""
 
     def evaluated(self) -> Any:
-        """The same with all values at hand, where they fit."""
+        """The same with all values computed, if they fit in memory."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Columns:
 
 
 class Atoms(Protocol):
-    """What a pursuit asks of A = F D."""
+    """What a pursuit needs of A = F D."""
 
     @property
     def squares(self) -> np.ndarray:
@@ -116,7 +116,7 @@ class Atoms(Protocol):
 
     @property
     def means(self) -> np.ndarray:
-        """(N,) the means taken off."""
+        """(N,) the means subtracted."""
 
     def products(self, q: np.ndarray) -> np.ndarray:
         """(N,) A'q."""
@@ -136,7 +136,7 @@ def as_atoms(F: Preferences, dictionary: Any) -> Atoms:
 
 @dataclass(frozen=True)
 class Whitened:
-    """A = F D of some atoms, all of it; or any columns A to pursue a vector by."""
+    """All of A = F D of some atoms; or any columns A."""
 
     A: np.ndarray  # (m, N)
     means: np.ndarray  # (N,) zero where there is no intercept
@@ -182,7 +182,7 @@ class Whitened:
 
     @classmethod
     def columns(cls, A: np.ndarray, means: np.ndarray | None = None, raw: np.ndarray | float = 0.0) -> Whitened:
-        """Given columns; `raw` are the squares of what they were before F, to tell rounding from data."""
+        """Given columns; `raw` are their squares before F was applied, to tell rounding from data."""
         squares = np.einsum("ij,ij->j", A, A)
         return cls(A, np.zeros(A.shape[1]) if means is None else means, squares, squares <= ZERO**2 * raw)
 
@@ -194,7 +194,7 @@ class Whitened:
 
 
 class AtomsInMemory:
-    """Atoms held in memory, as many as fit; the others are computed again for every product."""
+    """As many atoms in memory as fit; the others are recomputed for every product."""
 
     def __init__(self, F: Preferences, dictionary: Dictionary):
         self.F, self.dictionary = F, dictionary
@@ -249,7 +249,7 @@ class SparseColumns:
     @cached_property
     def zero(self) -> np.ndarray:
         scale = self.F.between.max() ** 2 * self._u.max()
-        # sums of squares, unlike the differences that `Whitened` takes, lose half of the digits
+        # sums of squares lose half of the digits, unlike the differences in `Whitened`
         return self.squares <= ZERO * scale * np.asarray(self.X.multiply(self.X).sum(axis=0)).ravel()
 
     def products(self, q: np.ndarray) -> np.ndarray:
@@ -279,7 +279,7 @@ class SparseDifferences:
 
 
 def _centre(A: np.ndarray, F: QueryPreferences) -> np.ndarray:
-    """Make A orthogonal to F 1 in place where there is an intercept; returns the means of D taken off."""
+    """Make A orthogonal to F 1 in place if there is an intercept; returns the means of D that were subtracted."""
     if not F.free:
         return np.zeros(A.shape[1])
     v = np.full(len(A), 1 / np.sqrt(F.weight)) if F.s is None else F.s / np.sqrt(F.weight)

@@ -16,7 +16,16 @@ from ..core.preferences import QueryPreferences
 from ..core.queries import Batch
 from ..core.ridge import RidgePath, held_out
 from ..core.statistics import sparse_sums_cancel, target_mean_of
-from .base import HeldOutFold, Model, careful, heavy_queries, scores_by_query, tied_where_equal, without_rounding
+from .base import (
+    HeldOutFold,
+    Model,
+    careful,
+    heavy_queries,
+    scores_by_query,
+    tied_where_equal,
+    unsolved,
+    without_rounding,
+)
 
 
 @dataclass(frozen=True)
@@ -41,12 +50,19 @@ class Dual:
         return self.system.trace / self.F.weight
 
     def _system(self) -> DualSystem:
-        y = self.y - self.target_mean
+        y = (self.y - self.target_mean) / self.unit
         if not self.linear:
             return dual_system(self.F, self.K, y)
         if self._stays_sparse:
-            return dual_system(self.F, (self.K @ self.K.T).toarray().astype(np.float64), y)
+            X = self.K.astype(np.float64)  # squares may underflow in single precision
+            return dual_system(self.F, (X @ X.T).toarray(), y)
         return linear_dual_system(self.F, self.K, y)
+
+    @cached_property
+    def unit(self) -> float:
+        """The unit of targets while solving, because solutions may underflow: a power of two, so nothing is rounded."""
+        top = float(np.abs(self.y - self.target_mean).max(initial=0))
+        return float(np.ldexp(0.5, np.frexp(top)[1]))
 
     @cached_property
     def target_mean(self) -> np.ndarray:
@@ -62,23 +78,23 @@ class Dual:
         return [self._model(self.path.coef(alpha)) for alpha in alphas]
 
     def _model(self, b: np.ndarray) -> Model:
-        unit = float(np.abs(b).max(initial=0)) or 1.0  # tiny weights of rows times tiny solutions may be no numbers
+        unit = float(np.abs(b).max(initial=0)) or 1.0  # tiny row weights times tiny solutions may underflow
         b = _orthogonal(b / unit, self.system.v)
-        coef = (self._columns(b) if self.linear else self.F.T @ b) * unit
+        coef = (self._columns(b) if self.linear else self.F.T @ b) * unit * self.unit
         intercept = np.zeros(self.y.shape[1])
         if self.F.beta > 0:
-            f = self.K @ coef if self.linear else self.system.KF @ (b * unit)
+            f = self.K @ coef if self.linear else self.system.KF @ (b * unit) * self.unit
             intercept = self._mean(self.y - f)
         return Model(coef, intercept)
 
     def _columns(self, b: np.ndarray) -> np.ndarray:
-        """(n, t) X'F'b; rows that are not sparse, or far from zero, are centred first."""
+        """(n, t) X'F'b; rows are centred first unless they are sparse and near zero."""
         if self._stays_sparse:
             return self.K.T @ (self.F.T @ b)
         return np.concatenate([(self.F @ columns).T @ b for columns in column_blocks(self.K)])
 
     def _mean(self, V: np.ndarray) -> np.ndarray:
-        """The weighted mean over all rows; weights are divided first, so that large values do not overflow."""
+        """The weighted mean over all rows; weights are normalised first, so that large values do not overflow."""
         return V.mean(axis=0) if self.F.u is None else (self.F.u / self.F.weight) @ V
 
     @cached_property
@@ -94,6 +110,10 @@ class Dual:
             anew = [fold for fold in folds if not fold.whole]
             folds = [fold for fold in folds if fold.whole]
         scores = self._leave_out(folds, alphas)
+        if folds is None:
+            anew += [HeldOutFold(self.F.queries.rows(q)) for q in unsolved(scores, self.F.queries.codes)]
+        else:
+            anew += [fold for fold in folds if np.isnan(scores[fold.rows]).any()]
         for fold in anew:
             scores[fold.rows] = self._refit(fold, alphas)
         return scores
@@ -116,19 +136,19 @@ class Dual:
             C = held_out(B, target, D, path.z, complete=True)
             c = np.repeat(D, scores.shape[2], axis=1) * np.tile(path.z, len(alphas))
             without_rounding(C, c, path.d, alphas * factor)
-            held = tied_where_equal(S_U @ C)
+            held = tied_where_equal(S_U @ C) * self.unit
             held = held.reshape(*S_U.shape[:2], *scores.shape[1:])
-            if F.beta > 0:  # the mean of y - f over the rows that stay; over all rows both have mean zero
+            if F.beta > 0:  # the mean of y - f over the remaining rows; over all rows both have mean zero
                 u = np.ones(B.shape[:2]) if F.u is None else batch.stack(F.u)
                 left = np.einsum("gl,glkt->gkt", u, held - batch.stack(centred)[:, :, None])
-                rest = (F.weight - u.sum(axis=1))[:, None, None]  # nothing, to rounding, beside a query to solve anew
+                rest = (F.weight - u.sum(axis=1))[:, None, None]  # zero, up to rounding, for a query that is refitted
                 left = np.divide(left, rest, out=np.zeros_like(left), where=rest > 0)
                 held += left[:, None] + self.target_mean
             scores[batch.rows] = held.reshape(-1, *scores.shape[1:])
         return scores
 
     def _refit(self, fold: HeldOutFold, alphas: np.ndarray) -> np.ndarray:
-        """(l, k, t) scores of a fold that cuts a query, or outweighs the rest: one more factorisation."""
+        """(l, k, t) scores of a fold that cuts a query or outweighs the rest: another factorisation."""
         stay = fold.rest(self.F.shape[0])
         read = (lambda rows: self.K[rows]) if self.linear else (lambda rows: self.K[np.ix_(rows, stay)])
         models = self.restrict(stay).models(alphas * fold.factor)

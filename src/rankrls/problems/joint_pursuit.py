@@ -1,4 +1,4 @@
-"""Pursuit of several views that agree on unscored rows.
+"""Pursuit with several views that agree on unscored rows.
 
 A view of weight w counts w times in the loss, and its share of the mean of the views is p = w / sum of w.
 """
@@ -28,8 +28,8 @@ from .pursuit import (
     difference,
 )
 
-MOST_TURNS = 20  # of each view in one step
-SAME = 1e-12  # a gain that is larger by less than this share is rounding
+MOST_TURNS = 20  # per view in one step
+SAME = 1e-12  # gains that differ by less than this share are equal
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Agreeing:
         return self
 
     def released(self) -> Agreeing:
-        """The same without what it holds in memory."""
+        """The same problem, with cached arrays dropped."""
         return replace(self)
 
     def path(self, n: int) -> PursuitPath:
@@ -160,7 +160,7 @@ class Shared:
         self.columns, self.T = columns, H[columns[:, :, None], columns[:, None]]  # (N, M, M)
 
     def best(self, d: np.ndarray, e: np.ndarray, free: np.ndarray) -> tuple[list[int], float]:
-        """The columns of the best number, and its gain."""
+        """The columns of the best atom number, and its gain."""
         M = self.columns.shape[1]
         scale = np.sqrt(np.where(free, d, 1))[self.columns]
         T = self.T / (scale[:, :, None] * scale[:, None])
@@ -178,11 +178,11 @@ class Shared:
 
 
 class ByTurns:
-    """Functions of more than two views: the best of one view given those of the others, by turns until none changes.
+    """More than two views take turns: each chooses its best function given those of the others, until none changes.
 
-    All combinations would be as many as atoms to the power of views. A choice by turns starts once from each view, and
-    the best is taken; where views are not coupled (nu = 0) it is the best of all combinations. Given the columns O of
-    the other views, a column j adds
+    Trying all combinations would cost atoms to the power of views. The turns start once from each view, and the best
+    result is taken; if views are not coupled (nu = 0), it is the best of all combinations. Given the columns O of the
+    other views, a column j adds
 
         (e_j - T_jO T_OO^-1 e_O)^2 / (T_jj - T_jO T_OO^-1 T_Oj)        to the gain e_O'T_OO^-1 e_O.
     """
@@ -200,7 +200,7 @@ class ByTurns:
     def _by_turns(self, first: int, d: np.ndarray, e: np.ndarray, free: np.ndarray) -> tuple[list[int], float]:
         M = len(self.blocks)
         chosen: dict[int, int] = {}
-        gain, kept = 0.0, 0  # and how many views in a row have kept their function
+        gain, kept = 0.0, 0  # kept: views in a row that kept their function
         for turn in range(MOST_TURNS * M):
             view = (first + turn) % M
             column, new = self._best_given(view, [c for v, c in chosen.items() if v != view], d, e, free)
@@ -216,7 +216,7 @@ class ByTurns:
     def _best_given(
         self, view: int, others: list[int], d: np.ndarray, e: np.ndarray, free: np.ndarray
     ) -> tuple[int | None, float]:
-        """The best column of a view beside some columns of others, None if these span all; and the gain of all."""
+        """The best column of a view given columns of others, None if these span all of it; and the joint gain."""
         block = self.blocks[view]
         X = np.linalg.solve(self.T[np.ix_(others, others)], np.column_stack([self.T[others, block], e[others]]))
         new = d[block] - np.einsum("oj,oj->j", self.T[others, block], X[:, :-1])

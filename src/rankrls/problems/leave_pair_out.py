@@ -1,20 +1,20 @@
-"""Leave-pair-out: how often a model that never saw two items of the one query there is puts them in the right order.
+"""Leave-pair-out for a single query: how often a model that never saw two items puts them in the right order.
 
 The mean over all pairs of items with different labels is an almost unbiased estimate of the area under the ROC curve,
-which folds of items are not. There are m^2 / 2 pairs and none needs a refit. With p, n_j the weights of the loss among
-the m - 2 items that stay (n_j = 0 where tied pairs count), r = y - f and free b, b_j, their loss is
+unlike the mean over folds of items. There are m^2 / 2 pairs, and none needs a refit. With p, n_j the weights of the
+loss among the other m - 2 items (n_j = 0 where tied pairs count), r = y - f and free b, b_j, their loss is
 
     sum over items i of  p (r_i - b)^2 - n_j (r_i - b_j)^2,      p = between^2,  n_j = between^2 - within_j^2
 
-at its stationary point in b and b_j (the means over the items and over each level j). Weights p and n_j depend only on
-the levels of the two items left out. With these fixed an item is two rows of a quadratic, x_i - b of weight p and
-x_i - b_j of weight -n_j, and to leave out items i and k takes four rows out of the sum over all m items: with H the
-influence of these rows on each other and W their weights,
+at its stationary point in b and b_j (the means over the items and over each level j). The weights p and n_j depend only
+on the levels of the two items left out. With these levels fixed, an item is two rows of a quadratic, x_i - b of weight
+p and x_i - b_j of weight -n_j, and leaving out items i and k removes four rows from the sum over all m items. With H
+the influence of these rows on each other and W their weights,
 
     (I - H W) e = r      e: the residuals of the four rows under the model without them.
 
-H comes from one factorisation for each pair of levels (one in all where tied pairs count), e from elementwise
-operations on matrices of pairs. F and its pseudo-inverse, of the weights p and n_j over all m items, give H: where
+H comes from one factorisation for each pair of levels (a single one if tied pairs count), e from elementwise
+operations on matrices of pairs. F and its pseudo-inverse, with the weights p and n_j over all m items, give H: where
 F X (X'F'F X + alpha I)^-1 X'F' = B diag(h) B', rows x_i - mean are T = F^+ B in coordinates of metric diag(h).
 """
 
@@ -66,7 +66,7 @@ class OneQuery:
         return right / pairs
 
     def _parts(self) -> Iterator[_Part]:
-        """The problem for each pair of levels that loses an item; one for all if tied pairs count, or no item ties."""
+        """The problem for each pair of levels that loses an item; a single one if tied pairs count or no item ties."""
         m, level = len(self.y), grades(self.y)
         size = np.bincount(level).astype(float)
         if self.tied or size.max() == 1:
@@ -76,7 +76,7 @@ class OneQuery:
         present = np.flatnonzero(size)
         if len(present) * (len(present) - 1) // 2 > LEVEL_PAIRS:
             raise ValueError(
-                f"leave-pair-out without tied pairs takes a factorisation for every pair of labels, and y has "
+                f"leave-pair-out without tied pairs needs a factorisation for every pair of labels, and y has "
                 f"{len(present)} different ones, some of them tied: set tied_pairs=True"
             )
         for a in present:
@@ -89,7 +89,7 @@ class OneQuery:
 
 @dataclass(frozen=True)
 class _Part:
-    """All items, under the weights that the loss has once an item of each of two levels is left out."""
+    """All items, with the weights that the loss has after leaving out one item of each of two levels."""
 
     query: OneQuery
     p: float
@@ -98,7 +98,7 @@ class _Part:
     of: tuple[int, int] | None  # the two levels, None for any
 
     def blocks(self, relevant: float | None) -> Iterator[Block]:
-        """The pairs with different labels, some items at a time."""
+        """The pairs with different labels, a few items at a time."""
         y, order = self.query.y, np.argsort(self.query.y, kind="stable")
         upper, lower = (order, order) if self.of is None else (np.flatnonzero(self.level == j) for j in self.of)
         if relevant is not None:
@@ -176,12 +176,12 @@ class _State:
     rounding: float  # scores that differ by less are tied
 
     def right(self, upper: np.ndarray, lower: np.ndarray, compared: np.ndarray) -> float:
-        """How many of the pairs that are compared are in the right order."""
+        """How many of the compared pairs are in the right order."""
         margin = self.margins(upper, lower)[compared]
         return float(np.sum(margin > self.rounding) + np.sum(np.abs(margin) <= self.rounding) / 2)
 
     def margins(self, upper: np.ndarray, lower: np.ndarray) -> np.ndarray:
-        """(upper, lower) by how much each upper item scores more than each lower one when neither was seen."""
+        """(upper, lower) how much higher each upper item scores than each lower one when neither was seen."""
         y = self.part.query.y
         apart = self._apart(upper, lower) if self.part.of is None else self._apart_in_levels(upper, lower)
         return y[upper][:, None] - y[lower] - apart
@@ -239,8 +239,8 @@ class _State:
     def _determined(self, det: np.ndarray) -> np.ndarray:
         if self.alpha == 0 and np.any(np.abs(det) < SINGULAR):
             raise ValueError(
-                "alpha=0 does not determine a model once some pair of items is left out: too few items for their "
-                "features; take an alpha above zero"
+                "alpha=0 does not determine a model when some pair of items is left out: there are too few items "
+                "for the features; use an alpha above zero"
             )
         return det
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from .. import checks
+from ..core import fused_folds
 from ..core.features import Features, Identity, Projected
 from ..core.means import Read, Rows
 from ..core.pairs import PairPreferences
@@ -31,9 +32,18 @@ from ..core.statistics import (
 from ..system.parallel import Scratch, share
 from ..system.progress import numbered
 from ..system.types import ArrayLike, DTypeLike, MatrixLike
-from .base import HeldOutFold, Model, careful, heavy_queries, scores_by_query, tied_where_equal, without_rounding
+from .base import (
+    HeldOutFold,
+    Model,
+    careful,
+    heavy_queries,
+    scores_by_query,
+    tied_where_equal,
+    unsolved,
+    without_rounding,
+)
 from .cut_query import CutQuery
-from .solved import Solved, check_determined, cholesky_solution, heard_above, mean_eigenvalue, needs_rows
+from .solved import Solved, check_determined, cholesky_solution, mean_eigenvalue, needs_rows, without_noise
 
 
 @dataclass(frozen=True)
@@ -46,8 +56,9 @@ class Primal:
     y: np.ndarray  # (m, t); margins (p, t) with PairPreferences
     dtype: Any
     scaled: float = 0.0  # if positive, weights are penalised per spread of their column; this is the unit of alpha
-    total: Statistics | None = None  # sums that hold more than these rows: of rows elsewhere, of pairs
-    units: np.ndarray | None = None  # (n,) the spread of columns, if not that of the sums
+    total: Statistics | None = None  # sums over more than these rows: rows elsewhere, or pairs
+    extra: Statistics | None = None  # the part of `total` beyond these rows, if queries may be left out by refitting
+    units: np.ndarray | None = None  # (n,) the spread of columns, if it differs from that of the sums
 
     @cached_property
     def sums(self) -> Statistics:
@@ -61,19 +72,23 @@ class Primal:
             if isinstance(self.F, PairPreferences):
                 return sparse_pair_statistics(self.F, self.X, self.y)
             return sparse_statistics(self.F, self.X, self.y)
-        plain = isinstance(self.features, Identity) and isinstance(self.X, np.ndarray) and self.X.dtype == self.dtype
-        array = self.X if plain else None
+        array = self.X if self._is_array else None
         return statistics(self.F, self._reader, self.y, self.features.n_columns, self.dtype, array)
+
+    @property
+    def _is_array(self) -> bool:
+        """True if the features are an array in memory with the precision to compute in."""
+        return isinstance(self.features, Identity) and isinstance(self.X, np.ndarray) and self.X.dtype == self.dtype
 
     @cached_property
     def in_range(self) -> bool:
-        """Whether the precision of the rows holds their squares."""
+        """True if the precision of the rows holds their squares."""
         single = self.dtype == np.float32 and isinstance(self.features, Identity)
         return not single or fits_single(self.F, self.X, self.y, self._sums.gram)
 
     @cached_property
     def _stays_sparse(self) -> bool:
-        """Whether sums are taken without making rows dense."""
+        """True if the sums can be computed without making rows dense."""
         if not (sparse.issparse(self.X) and isinstance(self.features, Identity)):
             return False
         return isinstance(self.F, PairPreferences) or not sparse_sums_cancel(self.F, self.X, scaled=bool(self.scaled))
@@ -140,28 +155,52 @@ class Primal:
         return scores
 
     def leave_queries_out(self, solved: Solved, alphas: np.ndarray) -> np.ndarray:
-        """(m, k, t) scores of these rows by models that never saw their query; `solved` may be of more rows."""
+        """(m, k, t) scores of these rows by models that never saw their query; `solved` may cover more rows."""
         assert isinstance(self.F, QueryPreferences)
         if self.dtype == np.float32 and not _fits_single(solved.path, alphas):
             return replace(self, dtype=np.float64).leave_queries_out(solved, alphas)
+        if self._is_array and alphas.min() > 0 and fused_folds.serves(self.F, self.X):
+            return self._leave_queries_out_compiled(solved, alphas)
         batches, long_rows = self.F.batches(self.features.n_columns), 2 * self.F.queries.batch_rows
-        scores = self._leave_short_queries_out([b for b in batches if b.length <= long_rows], solved, alphas)
-        long = [HeldOutFold(np.arange(self.F.shape[0])[b.rows]) for b in batches if b.length > long_rows]
-        if long:
-            held = self._leave_folds_out(long, solved.sums, solved.W, alphas)
-            for fold in long:
+        scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan, dtype=self.dtype)
+        self._leave_short_queries_out([b for b in batches if b.length <= long_rows], solved, alphas, scores)
+        return self._with_unsolved(scores, solved, alphas)
+
+    def _with_unsolved(self, scores: np.ndarray, solved: Solved, alphas: np.ndarray) -> np.ndarray:
+        """Fill in the queries whose scores are NaN so far: too long, or their equations are singular to rounding."""
+        assert isinstance(self.F, QueryPreferences)
+        folds = [HeldOutFold(self.F.queries.rows(q)) for q in unsolved(scores, self.F.queries.codes)]
+        if folds:
+            held = self._leave_folds_out(folds, solved.sums, solved.W, alphas)
+            for fold in folds:
                 scores[fold.rows] = held[fold.rows]
         return scores
 
-    def _leave_short_queries_out(self, batches: Sequence[Batch], solved: Solved, alphas: np.ndarray) -> np.ndarray:
-        """Query by query in the coordinates of the path: O(m n^2), then O(m n k) for each step of the solver."""
+    def _leave_queries_out_compiled(self, solved: Solved, alphas: np.ndarray) -> np.ndarray:
+        """The same in compiled code; queries with too much leverage for it are left to NumPy."""
+        F = self.F
+        assert isinstance(F, QueryPreferences)
+        target, deviation = F @ (self.y - solved.sums.target_mean), solved.sums.deviation
+        scores, good = fused_folds.leave_queries_out(F, self.X, target, solved.path, deviation, alphas)
+        scores = scores.reshape(len(scores), len(alphas), -1)
+        if not good.all():
+            rest = list(F.queries.batches(only=np.flatnonzero(~good)))
+            self._leave_short_queries_out(rest, solved, alphas, scores)
+        return self._with_unsolved(scores, solved, alphas)
+
+    def _leave_short_queries_out(
+        self, batches: Sequence[Batch], solved: Solved, alphas: np.ndarray, scores: np.ndarray
+    ) -> None:
+        """Query by query in the coordinates of the path: O(m n^2), then O(m n k) for each step of the solver.
+
+        Writes to the rows of these queries in scores (m, k, t): NaN where their equations are singular to rounding.
+        """
         F, path, sums = self.F, solved.path, solved.sums
         assert isinstance(F, QueryPreferences)
         target = F @ (self.y - sums.target_mean)
         basis, D, z = (array.astype(self.dtype) for array in (path.basis, path.inverse(alphas), path.z))
-        if F.beta > 0:  # the intercept, a direction without penalty
+        if F.beta > 0:  # the intercept, an unpenalised direction
             D, z = np.vstack([D, np.ones_like(D[:1])]), np.vstack([z, np.zeros_like(z[:1])])
-        scores = np.empty((F.shape[0], len(alphas), self.y.shape[1]), dtype=self.dtype)
         rotate = self.rotation(basis, sums.mean.astype(self.dtype))
         t, r = self.y.shape[1], basis.shape[1]
         u = np.ones(F.shape[0]) if F.u is None else F.u
@@ -177,22 +216,22 @@ class Primal:
                 if F.beta > 0:
                     B[:, r] = (1.0 if F.s is None else batch.take(F.s)) / np.sqrt(sums.weight)
                 if alphas.min() == 0:
-                    _check_determined_without(B.reshape(g, batch.length, len(D)), D, F.queries.labels[batch.queries])
+                    check_determined_without(B.reshape(g, batch.length, len(D)), D, F.queries.labels[batch.queries])
                 target_rows = batch.stack(target).astype(self.dtype)
                 C = held_out(B.reshape(g, batch.length, len(D)), target_rows, D, z, complete=False)
                 without_rounding(C[:, :r], c, path.d, alphas)
                 held = tied_where_equal(V.reshape(g, batch.length, r) @ C[:, :r])
                 level = mean[:, None] @ C[:, :r]
                 held += level
-                if F.beta > 0:  # the mean of y - f over the rows that stay; over all rows both have mean zero
+                if F.beta > 0:  # the mean of y - f over the remaining rows; over all rows both have mean zero
                     own = F.S[batch.queries][:, None, None]
                     gap = np.tile(ybar[batch.queries], len(alphas))[:, None] - level
-                    rest = sums.weight - own  # nothing, to rounding, beside a query that is then solved for anew
+                    rest = sums.weight - own  # zero, up to rounding, for a query that is refitted
                     held -= (np.divide(own, rest, out=np.zeros_like(own), where=rest > 0) * gap).astype(self.dtype)
+                    held += np.tile(sums.target_mean.astype(self.dtype), len(alphas))
                 scores[batch.rows] = held.reshape(-1, *scores.shape[1:])
 
         share(work, batches, cost=float(F.shape[0]) * basis.size, label="held-out queries")
-        return scores + sums.target_mean.astype(self.dtype) if F.beta > 0 else scores
 
     def rotation(self, basis: np.ndarray, mean: np.ndarray) -> Callable[[], Callable[[Batch], tuple]]:
         """Readers of (Phi - query mean) basis and (query mean - mean) basis. Dense rows are centred first, so that
@@ -224,10 +263,10 @@ class Primal:
     def _leave_folds_out(
         self, folds: Sequence[HeldOutFold], total: Statistics, W: np.ndarray | None, alphas: np.ndarray
     ) -> np.ndarray:
-        """Fold by fold, from the sums of all rows less those of the fold.
+        """Fold by fold, from the sums of all rows minus those of the fold.
 
-        A fold that cuts a query changes the pairs among the rest: their sums are put together from moments of tie
-        levels, or computed anew.
+        A fold that cuts a query changes the pairs among the rest: their sums are assembled from moments of tie
+        levels, or recomputed.
         """
         if W is not None and steep(W) and self.total is None and total is self.sums:
             white = replace(self, features=Projected(self.features, W))
@@ -242,9 +281,10 @@ class Primal:
                 sums = total - self.restrict(fold.rows).sums
             elif sums is None:
                 sums = self.restrict(fold.rest(self.F.shape[0])).sums
+                sums = sums if self.extra is None else sums + self.extra
             if alphas.min() == 0:
                 check_determined(0.0, sums, W, self.dtype)
-            solved = Solved.of(heard_above(total, sums, self.dtype), W, self.dtype)
+            solved = Solved.of(without_noise(total, sums, self.dtype), W, self.dtype)
             models = [solved.model(alpha * fold.factor) for alpha in alphas]
             scores[fold.rows] = self.scores(fold.rows, models)
         return scores
@@ -317,13 +357,13 @@ class _Selected:
 
 
 def _fits_single(path: RidgePath, alphas: np.ndarray) -> bool:
-    """Whether single precision has room for all that hold-out needs of a path."""
+    """True if the numbers that hold-out needs from a path fit in single precision."""
     values = path.basis, path.d, path.inverse(alphas[alphas + path.d.min(initial=np.inf) > 0]), path.z
     return all(np.abs(part).max(initial=0.0) < 1e30 for part in values)
 
 
-def _check_determined_without(B: np.ndarray, D: np.ndarray, labels: np.ndarray) -> None:
-    """The rows left without each of g queries must determine every weight: no direction is theirs alone."""
+def check_determined_without(B: np.ndarray, D: np.ndarray, labels: np.ndarray) -> None:
+    """Raise an error if some direction is determined by one of g queries alone."""
     free = D.max(axis=1)  # 1 / d
     leverage = np.linalg.svd(B * np.sqrt(free), compute_uv=False)[:, :1] ** 2
     if np.any(leverage > 1 - 1e-9):

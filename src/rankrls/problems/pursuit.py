@@ -1,27 +1,28 @@
-"""Ranking pursuit: basis functions chosen one after the other, each the best there is, and the whole path of sizes.
+"""Ranking pursuit: basis functions chosen one at a time, always the best one left, and models of every size.
 
 Supervised, in the space of F with A = F D (columns a_g) and z = F y. Let r be the residual, and g and e the squares
 a_g'a_g and products a_g'r of what is new in each atom. The best one has the largest gain e^2 / g; with q its direction,
 
     s = q'r,   w = A'q,   r <- r - s q,   e <- e - s w       one product with A for each step
 
-plain       q = a / ||a||, and g stays: the update of the paper; an atom may come again
+plain       q = a / ||a||, and g stays: the update of the paper; an atom may be chosen again
 back-fitted q = (a - Q Q'a) / ||.||, g <- g - w^2: after the step all coefficients are those of least squares, and
-            the gain is what the loss falls by when all of them are fitted anew: no candidate has to be tried.
+            the gain is the decrease of the loss when all of them are refitted: no candidate has to be tried.
 
-With A = Q R among those chosen, coefficients of every size are cumulative sums over the columns of R^-1 diag(s); plain,
-R = diag(||a||).
+With A = Q R among the chosen atoms, the coefficients of every size are cumulative sums over the columns of R^-1
+diag(s); in the plain pursuit R = diag(||a||).
 
 M views that agree on unscored rows: sum_v ||F (y - f_v)||^2 + nu sum_{v,u} ||G (f_v - f_u)||^2 has the products
 
     H = C'C = blockdiag(D_v'F'F D_v) + 2 nu (M blockdiag(S) - S),   S = D'G'G D      [Tsivtsivadze13]
 
-of columns C, and all that stands above is done on H, without rows: w = H_c - W W_c is a step of a Cholesky factor. A
-step takes one atom of each view; with T what is new in H its gain is e_c' T_cc^-1 e_c, for two views in closed form:
+of columns C, and everything above works on H, without rows: w = H_c - W W_c is a step of a Cholesky factorisation. A
+step takes one atom of each view. With T the part of H that is new, its gain is e_c' T_cc^-1 e_c, for two views
 
     (t22 e1^2 - 2 t12 e1 e2 + t11 e2^2) / (t11 t22 - t12^2),     t12 <- t12 - w1 w2'.
 
-Plain, T = H stays, and the views share the residual of their mean: e <- e - D'F'F D_c a / M, as in the paper.
+In the plain pursuit T = H stays, and the views share the residual of their mean: e <- e - D'F'F D_c a / M, as in the
+paper.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ from .compressed import TALL, Compressed
 from .dictionary import Atoms, Columns, Dictionary, as_atoms
 from .primal import Primal
 
-DEPENDENT = 1e-10  # an atom of which no more than this share (of its square) is new is spanned by those chosen
-NOTHING = 1e-20  # a gain below this share of the loss at the start is rounding
-EXHAUSTED = "no atom is left that those chosen do not span"
-NO_GAIN = "no atom is left that would make the loss smaller"
+DEPENDENT = 1e-10  # an atom is spanned by the chosen ones if no more than this share (of its square) is new
+NOTHING = 1e-20  # a gain below this share of the initial loss is rounding
+EXHAUSTED = "every remaining atom is a combination of the chosen ones"
+NO_GAIN = "no remaining atom would lower the loss"
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,11 @@ class PursuitPath:
     score_errors : ndarray of shape (k,) or None
         Standard errors of the scores over held-out queries.
     n_skipped : int
-        Atoms left aside as duplicates, or linear combinations, of those chosen.
+        Atoms skipped because they are duplicates or linear combinations of the chosen ones.
     n_zero : int
         Atoms that are constant within every query, which ranking cannot see.
     stopped : str
-        Why the path is shorter than was asked; empty if it is not.
+        Why the path is shorter than requested; empty if it is not.
     """
 
     indices: np.ndarray
@@ -131,7 +132,7 @@ class _Pursuit:
         self.Q, self.s, self.inverse = np.empty((n_steps, len(z))), np.zeros(n_steps), np.zeros((n_steps, n_steps))
 
     def choose(self, p: int) -> int | None:
-        """The atom of the largest gain, its direction in Q[p] and its column of R^-1; None at the end."""
+        """The atom with the largest gain; sets its direction Q[p] and its column of R^-1. None at the end."""
         while self.free.any():
             gain = np.divide(self.e**2, self.g, out=np.zeros_like(self.g), where=self.free)
             best = int(np.argmax(gain))
@@ -146,7 +147,7 @@ class _Pursuit:
                 self.Q[p] = a / norm
                 _extend_inverse(self.inverse, h, norm)
                 return best
-            self.free[best], self.spanned[best] = False, True  # g had too few digits left to tell
+            self.free[best], self.spanned[best] = False, True  # g had too few digits left to show it
         self.stopped = EXHAUSTED
         return None
 
@@ -179,7 +180,7 @@ def _extend_inverse(inverse: np.ndarray, h: np.ndarray, norm: float) -> None:
 
 
 def _orthogonal(a: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Q a, and a less its part in the rows of Q; once more if little of it is left, and twice is enough."""
+    """Q a, and a minus its part in the rows of Q; done twice if little of a is left."""
     h = Q @ a
     rest = a - h @ Q
     if rest @ rest > 0.5 * (a @ a):
@@ -193,9 +194,10 @@ Follow = Callable[..., PursuitPath]  # (atoms, z, n_steps, banned=) -> path
 
 @dataclass(frozen=True)
 class Supervised:
-    """Pursuit of y by one dictionary; `rows` are the training rows atoms are held out with, None if they stay.
+    """Pursuit with one dictionary.
 
-    Under explicit pairs y holds their margins, pairs are held out, and all atoms stay.
+    An atom is held out together with its training row in `rows`; None if atoms are never held out. With explicit pairs,
+    y holds their margins, pairs are held out, and atoms are not.
     """
 
     F: Preferences
@@ -203,11 +205,11 @@ class Supervised:
     y: np.ndarray  # (m, 1)
     backfit: bool = True
     rows: np.ndarray | None = None  # (N,)
-    follow: Follow | None = None  # how to choose, if not as `pursue` does
+    follow: Follow | None = None  # how to choose atoms, if not by `pursue`
 
     @cached_property
     def _columns(self) -> Primal | None:
-        """The sums over the rows of X, where its columns are the atoms and its rows far outnumber them."""
+        """A problem with the sums over the rows of X, if the atoms are its columns and rows far outnumber them."""
         X = getattr(self.dictionary, "X", None)
         if not isinstance(self.dictionary, Columns) or self.rows is not None or not isinstance(X, np.ndarray):
             return None
@@ -217,7 +219,7 @@ class Supervised:
 
     @cached_property
     def _problem(self) -> tuple[Atoms, np.ndarray, float]:
-        """A, z and the mean taken off the targets."""
+        """A, z and the mean subtracted from the targets."""
         few = None if self._columns is None else Compressed.of(self._columns.sums)
         if few is not None:
             return few.atoms, few.z, few.target_mean
@@ -236,14 +238,14 @@ class Supervised:
         return replace(path, intercepts=path.intercepts + mean)
 
     def alternatives(self, path: PursuitPath, n: int, k: int, tolerance: float) -> list[PursuitPath]:
-        """At most k other paths of n steps to an error of at most 1 + tolerance times that of this one, the best first.
+        """Up to k other paths of n steps whose error is at most 1 + tolerance times that of this one, best first.
 
-        Each is the pursuit with an atom of the model forbidden; with further atoms if these are not enough.
+        Each is a pursuit with one atom of the model forbidden, or more if that does not give enough paths.
         """
         limit = (1 + tolerance) * path.errors[n - 1] + NOTHING * path.start
         seen, found = {_members(path, n)}, list[PursuitPath]()
         heap: list[tuple] = []
-        order = count()  # tells apart paths of equal error
+        order = count()  # breaks ties between paths of equal error
 
         def expand(one: PursuitPath, banned: frozenset[int]) -> None:
             for atom in dict.fromkeys(one.indices[:n, 0].tolist()):
@@ -262,15 +264,15 @@ class Supervised:
         return found
 
     def evaluated(self) -> Supervised:
-        """The same with the values of its atoms at hand, where they fit; for several paths over the same rows."""
+        """The same with the values of its atoms computed, if they fit; for several paths over the same rows."""
         return replace(self, dictionary=self.dictionary.evaluated())
 
     def released(self) -> Supervised:
-        """The same without what it holds in memory."""
+        """The same problem, with cached arrays dropped."""
         return replace(self)
 
     def leave_out(self, folds: Sequence[HeldOutFold], sizes: np.ndarray) -> np.ndarray:
-        """(m, k, 1) scores of every row by models of some sizes that never saw its fold, nor atoms at its rows."""
+        """(m, k, 1) scores of every row, for some sizes, by models that never saw its fold or atoms at its rows."""
         return _leave_out(self._held_out, folds, sizes, len(self.y))
 
     def _held_out(self, fold: HeldOutFold, n: int) -> np.ndarray:
@@ -298,7 +300,7 @@ class Supervised:
         return difference(values, F.pair[fold.rows]) @ path.coefs[:, 0].T
 
     def _path_without(self, fold: HeldOutFold, n: int) -> PursuitPath | None:
-        """The path without whole queries, from the sums of all rows less theirs; None where these do not tell."""
+        """The path without whole queries, from the sums minus theirs; None if the sums do not suffice."""
         if self._columns is None or not fold.whole or isinstance(self.F, PairPreferences):
             return None
         if careful([fold], self.F) != [fold]:
@@ -309,7 +311,7 @@ class Supervised:
 
 
 def difference(values: Callable[[np.ndarray], np.ndarray], pairs: np.ndarray) -> np.ndarray:
-    """(p, k) what the first item of each pair has over the second."""
+    """(p, k) values of the first item of each pair minus those of the second."""
     return values(pairs[:, 0]) - values(pairs[:, 1])
 
 
@@ -318,7 +320,7 @@ def _members(path: PursuitPath, n: int) -> frozenset[int]:
 
 
 def _leave_out(held_out: Any, folds: Sequence[HeldOutFold], sizes: np.ndarray, m: int) -> np.ndarray:
-    """Scores by size; a path that ends early keeps its last model, and one without any step scores all alike."""
+    """Scores by size; a path that ends early keeps its last model, and an empty one scores all rows the same."""
     scores = np.full((m, len(sizes), 1), np.nan)
     for fold in counted(folds, "folds"):
         held = held_out(fold, int(np.max(sizes)))

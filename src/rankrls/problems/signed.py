@@ -1,4 +1,14 @@
-"""RankRLS with signs of weights given, from the same sums; held out exactly, fold by fold from down-dated sums."""
+"""RankRLS with sign constraints on the weights, from the same sums; held out exactly, from down-dated sums.
+
+Leaving out a query usually leaves the same weights at zero. Then, with B and z its rows of (F X, F y), P the columns
+with nonzero weights and M = A'A + alpha I,
+
+    v_P = w_P - M_PP^-1 B_P' (I - B_P M_PP^-1 B_P')^-1 (z - B_P w_P),
+
+for many queries at once; or, where columns are fewer than the rows of a query, v_P = (M - B'B)_PP^-1 (c - B'z)_P. It
+is the solution if its signs and the gradients of the zero weights are right; where they
+are not, weights are exchanged from there.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +16,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy import linalg
 
 from ..core.penalty import per_deviation
 from ..core.preferences import QueryPreferences
+from ..core.queries import Batch
 from ..core.signs import signed_solution
 from ..core.statistics import Statistics
-from .base import HeldOutFold, Model
+from ..system.parallel import share, threads_for
+from .base import HeldOutFold, Model, tied_where_equal
 from .primal import Primal
+
+LONG = 512  # longer queries are left out one by one: a system of their rows would be larger than one of columns
+CLOSE = 1e-11  # gradients below this share of the largest of the labels count as zero
 
 
 @dataclass(frozen=True)
@@ -25,21 +41,114 @@ class SignedPrimal(Primal):
         return signed_models(self.sums, np.array([alpha]), self.signs, W=self.W)[0]
 
     def leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
-        """(m, k, t) scores of every row by models that never saw its fold: each starts from the weights of all rows."""
-        if folds is None:
-            assert isinstance(self.F, QueryPreferences)
-            queries = self.F.queries
-            folds = [HeldOutFold(queries.rows(q)) for q in range(len(queries))]
-        scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan, dtype=self.dtype)
-        near = signed_models(self.sums, alphas, self.signs, W=self.W)
-        for fold in folds:
-            if fold.whole:
-                sums = self.sums - self.restrict(fold.rows).sums
-            else:
-                sums = self.restrict(fold.rest(self.F.shape[0])).sums
-            models = signed_models(sums, alphas * fold.factor, self.signs, near, W=self.W)
-            scores[fold.rows] = self.scores(fold.rows, models)
+        """(m, k, t) scores of every row by models that never saw its fold; each starts from the weights of all rows."""
+        with threads_for(float(len(self.signs)) ** 3):
+            near = signed_models(self.sums, alphas, self.signs, W=self.W)
+            scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan, dtype=self.dtype)
+            if folds is None:
+                assert isinstance(self.F, QueryPreferences)
+                done = self._leave_queries_out(near, alphas, scores)
+                folds = [HeldOutFold(self.F.queries.rows(int(q))) for q in np.flatnonzero(~done)]
+            for fold in folds:
+                scores[fold.rows] = self._without(fold, alphas, near)
         return scores
+
+    def _without(self, fold: HeldOutFold, alphas: np.ndarray, near: Sequence[Model]) -> np.ndarray:
+        """(l, k, t) scores of a fold by the models of the sums without it."""
+        if fold.whole:
+            sums = self.sums - self.restrict(fold.rows).sums
+        else:
+            sums = self.restrict(fold.rest(self.F.shape[0])).sums
+            sums = sums if self.extra is None else sums + self.extra
+        return self.scores(fold.rows, signed_models(sums, alphas * fold.factor, self.signs, near, W=self.W))
+
+    def _leave_queries_out(self, near: Sequence[Model], alphas: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """(q,) which queries were left out, many at a time; their scores are filled in."""
+        F, reader = self.F, self._reader()
+        read = lambda rows: np.array(reader(rows), dtype=np.float64)  # F works in place
+        assert isinstance(F, QueryPreferences)
+        done = np.zeros(len(F.queries), dtype=bool)
+        if F.beta > 0 or self.y.shape[1] > 1 or self.dtype != np.float64:
+            return done
+        z, penalty = np.asarray(F @ self.y[:, 0]), _penalty(len(self.sums.gram), self.W)
+        systems = [
+            SameZeros(self.sums.gram + alpha * np.diag(penalty), self.sums.cross[:, 0], model.coef[:, 0], self.signs)
+            for alpha, model in zip(alphas, near, strict=True)
+        ]
+
+        def work(batches: Sequence[Batch]) -> None:
+            for batch in batches:
+                shape = len(batch.queries), batch.length, len(penalty)
+                B = np.concatenate([FX for _, FX in F.rows_of(batch, read)]).reshape(shape)
+                V = np.stack([system.without(B, batch.stack(z)) for system in systems], axis=-1)  # (g, n, k)
+                done[batch.queries] = True
+                X = read(batch.rows).reshape(shape)
+                origin = X[:, :1].copy()  # so that scores far from zero keep their differences
+                held = tied_where_equal(np.matmul(X - origin, V))
+                held += np.matmul(origin, V)
+                scores[batch.rows, :, 0] = held.reshape(-1, len(near))
+
+        short = [batch for batch in F.batches(len(penalty)) if batch.length <= LONG]
+        share(work, short, cost=float(F.shape[0]) * len(penalty) * len(alphas), label="held-out queries")
+        return done
+
+
+@dataclass(frozen=True)
+class SameZeros:
+    """The sign-constrained solution of M w = c without one query at a time."""
+
+    M: np.ndarray  # (n, n)
+    c: np.ndarray  # (n,)
+    w: np.ndarray  # (n,) the solution of all rows
+    signs: np.ndarray  # (n,)
+
+    def without(self, B: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """(g, n) the solutions without each of g queries with rows B (g, l, n) and z (g, l)."""
+        P = (self.w != 0) | (self.signs == 0)
+        V = self._same(B, z, P)
+        wrong, flat = self._wrong(V, P, B, z)
+        for g in np.flatnonzero(wrong.any(axis=1) | ~flat):
+            M, c = self.M - B[g].T @ B[g], self.c - B[g].T @ z[g]
+            V[g] = signed_solution(M, c, self.signs, P ^ wrong[g])
+        return V
+
+    def _same(self, B: np.ndarray, z: np.ndarray, P: np.ndarray) -> np.ndarray:
+        """(g, n) solutions with the same zeros as that of all rows; NaN where a query alone determines a weight."""
+        V, n = np.zeros((len(B), len(P))), int(P.sum())
+        if n:
+            solve = self._by_columns if n < B.shape[1] else self._by_rows
+            try:
+                V[:, P] = solve(self.M[np.ix_(P, P)], B[:, :, P], z, P)
+            except linalg.LinAlgError:
+                V[:] = np.nan
+        return V
+
+    def _by_columns(self, M: np.ndarray, B: np.ndarray, z: np.ndarray, P: np.ndarray) -> np.ndarray:
+        """(g, p) from a system of the p columns for each query."""
+        T = B.transpose(0, 2, 1)
+        return np.linalg.solve(M - T @ B, self.c[P][:, None] - T @ z[..., None])[..., 0]
+
+    def _by_rows(self, M: np.ndarray, B: np.ndarray, z: np.ndarray, P: np.ndarray) -> np.ndarray:
+        """(g, p) from a system of the rows of each query."""
+        factor, w = linalg.cho_factor(M, check_finite=False), self.w[P]
+        solved = linalg.cho_solve(factor, B.reshape(-1, len(w)).T, check_finite=False).T.reshape(B.shape)
+        t = np.linalg.solve(np.eye(B.shape[1]) - solved @ B.transpose(0, 2, 1), (z - B @ w)[..., None])
+        return w - np.matmul(t.transpose(0, 2, 1), solved)[:, 0]
+
+    def _wrong(self, V: np.ndarray, P: np.ndarray, B: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(g, n) weights that have the wrong sign or should not be zero; (g,) whether the other gradients vanish."""
+        size = np.sqrt(np.diag(self.M))
+        size = np.where(size > 0, size, 1.0)  # columns of any units
+        residual = z - (B @ V[..., None])[..., 0]
+        gradient = (self.c - V @ self.M - (residual[:, None] @ B)[:, 0]) / size
+        tolerance = CLOSE * (np.abs(self.c / size).max(initial=0) or 1.0)
+        flat = np.all(np.abs(gradient[:, P]) <= tolerance, axis=1)
+        return (self.signs * V < 0) | (~P & (self.signs * gradient > tolerance)), flat
+
+
+def _penalty(n: int, W: np.ndarray | None) -> np.ndarray:
+    """(n,) the factor of alpha for each column."""
+    return np.ones(n) if W is None else np.where(W > 0, per_deviation(W) ** 2, 1.0)
 
 
 def signed_models(
@@ -50,9 +159,9 @@ def signed_models(
     *,
     W: np.ndarray | None = None,
 ) -> list[Model]:
-    """The models at every alpha, each started from `near`, or from the next larger alpha; W is a diagonal penalty."""
+    """The model at each alpha, started from `near` or from the next larger alpha; W is a diagonal penalty."""
     models: list[Model | None] = [None] * len(alphas)
-    penalty = np.diag(np.ones(len(sums.gram)) if W is None else np.where(W > 0, per_deviation(W) ** 2, 1.0))
+    penalty = np.diag(_penalty(len(sums.gram), W))
     before: Model | None = None
     for k in np.argsort(-alphas):
         start = before if near is None else near[k]

@@ -1,8 +1,8 @@
-"""Ranking pursuit whose weights have given signs: columns chosen one after the other, all weights fitted anew.
+"""Ranking pursuit with sign constraints: columns are chosen one at a time, and all weights refitted.
 
 With A = F D and z = F y as in `pursuit`, w the best weights of given signs on the columns S chosen so far, and
-e = A'(z - A w), only a column j whose e_j has the sign of its weight can lower the loss. Of these the one is taken that
-would lower it most if the weights that are not zero, P, were free to follow:
+e = A'(z - A w), only a column j whose e_j has the sign of its weight can lower the loss. The one chosen would lower it
+most if the nonzero weights, P, were free to follow:
 
     e_j^2 / g_j,    g = diag(A'A) - diag(A'A_P (A_P'A_P)^-1 A_P'A),
 
@@ -30,7 +30,7 @@ def pursue_signed(
     free = ~atoms.zero
     free[list(banned)] = False
     chosen: list[int] = []
-    H, w = np.empty((len(c), n_steps)), np.empty(0)  # A'A of the columns chosen, and their weights
+    H, w = np.empty((len(c), n_steps)), np.empty(0)  # A'A of the chosen columns, and their weights
     coefs, errors, stopped = np.zeros((n_steps, n_steps)), [], ""
     for p in counted(range(n_steps), "pursuit"):
         e, P = c - H[:, :p] @ w, np.flatnonzero(w)
@@ -61,7 +61,7 @@ def pursue_signed(
 
 
 def _spanned(H: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """(n,) the square of the part of every column that some columns span; H (n, p) is A'A of these."""
+    """(n,) the square of the part of each column that some columns span; H (n, p) is A'A of those."""
     if not len(columns):
         return np.zeros(len(H))
     L = linalg.cholesky(H[columns] + 1e-14 * np.diag(H[columns].diagonal()), lower=True)

@@ -1,4 +1,4 @@
-"""RankRLS solved from sums over rows: all that a model and exact hold-out need when the rows are elsewhere."""
+"""RankRLS solved from sums over rows, for models and exact hold-out when the rows are not in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STEPS = 3
 
 
 class ReadableRows(Protocol):
-    """Rows that can be looked at again, where their sums have lost digits."""
+    """Rows that can be read again if their sums have lost digits."""
 
     def look(self, V: np.ndarray) -> Statistics:
         """The sums of the rows in the directions V (n, k)."""
@@ -38,10 +38,10 @@ class Solved:
     W: np.ndarray | None = None  # the penalty is ||W^-1 w||^2
 
     @classmethod
-    def of(cls, sums: Statistics, W: np.ndarray | None, dtype: Any, rows: ReadableRows | None = None) -> Solved:
+    def of(cls, sums: Statistics, W: np.ndarray | None, dtype: DTypeLike, rows: ReadableRows | None = None) -> Solved:
         """One factorisation; W (n, r), or a diagonal (n,), whitens the penalty.
 
-        Given the rows, directions that rounding hides are found.
+        With `rows`, directions hidden by rounding are found too.
         """
         if W is not None and steep(W):
             if rows is None:
@@ -51,7 +51,7 @@ class Solved:
         return cls(sums, primal(sums, W, dtype, None if rows is None else rows.look), W)
 
     def model(self, alpha: float, rows: ReadableRows | None = None) -> Model:
-        """The model at alpha; given the rows, with the digits that A'A has lost restored."""
+        """The model at alpha; with `rows`, digits that A'A has lost are restored."""
         path, D = self.path, self.path.inverse(np.array([alpha]))
         c = D * path.z
         if rows is not None and _by_columns(self.W) and path.condition(alpha) * UNCLEAR > 1:
@@ -65,14 +65,14 @@ class Solved:
 
 
 def needs_rows(sums: Statistics, W: np.ndarray | None, alphas: Any) -> bool:
-    """Whether the smallest alpha depends on digits that the sums have lost, and the rows have not."""
+    """True if the smallest alpha depends on digits that the rows have but their sums have lost."""
     return steep(W) or (_by_columns(W) and ill_conditioned(whitened(sums, W)[0], float(np.min(alphas))))
 
 
 def model_at(
     alpha: float, sums: Statistics, W: np.ndarray | None, dtype: DTypeLike, rows: ReadableRows | None = None
 ) -> Model:
-    """The model at one alpha: from a Cholesky factor where that is safe, else from the path."""
+    """The model at one alpha, from a Cholesky factor if that is safe, else from the path."""
     check_determined(alpha, sums, W, dtype)
     coef = cholesky_solution(sums, alpha, W)
     if coef is not None:
@@ -82,7 +82,7 @@ def model_at(
 
 
 def cholesky_solution(sums: Statistics, alpha: float, W: np.ndarray | None = None) -> np.ndarray | None:
-    """(n, t) the solution at one alpha; None where a Cholesky factor may lose half of the digits."""
+    """(n, t) the solution at one alpha; None if a Cholesky factor may lose half of the digits."""
     if steep(W):
         return None
     gram, cross = whitened(sums, W)
@@ -95,21 +95,21 @@ def cholesky_solution(sums: Statistics, alpha: float, W: np.ndarray | None = Non
 
 
 def check_determined(alpha: float, sums: Statistics, W: np.ndarray | None, dtype: DTypeLike) -> None:
-    """Without a penalty the rows must determine every weight."""
+    """Raise an error if alpha is zero and the rows do not determine every weight."""
     if alpha == 0:
         directions = len(sums.gram) if W is None else int(np.count_nonzero(W)) if W.ndim == 1 else W.shape[1]
         checks.check_determined(len(primal(sums, W, dtype).d), directions)
 
 
-def heard_above(total: Statistics, sums: Statistics, dtype: DTypeLike) -> Statistics:
-    """The sums of a part of the rows, without an A'z that is rounding: such a part has no opinion, not a random one."""
+def without_noise(total: Statistics, sums: Statistics, dtype: DTypeLike) -> Statistics:
+    """The sums of part of the rows, with an A'z that is mere rounding set to zero: no opinion beats a random one."""
     eps = float(np.finfo(np.dtype(dtype)).eps)
     limit = 100 * eps * _sizes(sums) + (4 * eps * _sizes(total) if total is not sums else 0.0)
     return replace(sums, cross=sums.cross * np.any(np.abs(sums.cross) > limit, axis=0))
 
 
 def _sizes(sums: Statistics) -> np.ndarray:
-    """(n, t) ||A|| ||z|| of each column and target, the most that A'z can be."""
+    """(n, t) ||A|| ||z|| of each column and target, an upper bound of A'z."""
     return np.sqrt(np.maximum(0.0, np.diag(sums.gram)))[:, None] * np.sqrt(np.maximum(0.0, sums.square))
 
 
@@ -121,5 +121,5 @@ def mean_eigenvalue(sums: Statistics, W: np.ndarray | None) -> float:
 
 
 def _by_columns(W: np.ndarray | None) -> bool:
-    """Whether the features are the columns of the rows, perhaps scaled: kernels to basis points are not."""
+    """True if the features are columns of X, possibly scaled, rather than kernel values to basis points."""
     return W is None or W.ndim == 1

@@ -1,4 +1,4 @@
-"""Scores for queries that have none, such that hold-out finds every query easy to predict.
+"""Scores for queries without any, chosen so that hold-out finds every query easy to predict.
 
 Let p hold the given scores y on the scored rows S and the inductive scores f, of a model of S alone, on the unscored
 rows V. Transductive RankRLS [Pahikkala07, eq. 11] completes the scores by the v (v = y on S) that minimises
@@ -24,8 +24,8 @@ which commute, setting the derivatives to zero gives
     Z c + X mu = sum B'(1 - q) k p           X = sum B'q e B                                   (sums over queries)
     v_U = mean(p_U) + (1 - q) (p_U - mean(p_U)) + q (B_U c - e B_U mu) / k:
 
-a system of 2 r unknowns, exact whatever |V| is. The thin SVD of B_U makes e and q diagonal. Two passes over the rows in
-batches of whole queries, O(m r min(l, r) + m r^2), O(r^2) memory beside a batch: nothing of size m^2, nothing iterated.
+a system of 2 r unknowns, exact for any |V|. The thin SVD of B_U makes e and q diagonal. This takes two passes over the
+rows in batches of whole queries, O(m r min(l, r) + m r^2) time and O(r^2) memory besides a batch, and no iteration.
 """
 
 from __future__ import annotations
@@ -38,11 +38,15 @@ from typing import Protocol
 import numpy as np
 from scipy import linalg
 
+from .. import checks
 from ..core.preferences import QueryPreferences
 from ..core.queries import Batch
+from ..core.symmetric import cutoff
 from ..system.parallel import share
 from .dual import Dual
 from .primal import Primal
+
+ALONE = 1e-13  # a query whose leverage is within this of one determines some direction alone
 
 
 class Completion(Protocol):
@@ -53,7 +57,7 @@ class Completion(Protocol):
 
 
 def completion(problem: Primal | Dual, alpha: float) -> Completion:
-    """The form that suits a problem of all rows, tied pairs included; its targets are not looked at."""
+    """The form that suits a problem of all rows, tied pairs included; its targets are not used."""
     return LowRank.of(problem, alpha) if isinstance(problem, Primal) else Dense(problem, alpha)
 
 
@@ -87,8 +91,8 @@ class Dense:
 class AnyFolds:
     """From the kernel matrix of all rows, for any loss, weights and folds of whole queries, scored and unscored mixed.
 
-    With an intercept, N is restricted to what is orthogonal to F 1, along which nothing is penalised. Fidelity counts
-    a row as often as its weight says.
+    With an intercept, N is restricted to the complement of F 1, which is not penalised. A row of weight w counts w
+    times in the fidelity.
     """
 
     F: QueryPreferences
@@ -101,13 +105,21 @@ class AnyFolds:
         """(m, m) from the scores of all rows to their held-out residuals F_U (v_U - f_{-U})."""
         F, m = self.F, self.F.shape[0]
         FKF = F @ (F @ self.K).T
-        N = linalg.solve(FKF + self.alpha * np.eye(m), np.eye(m), assume_a="pos")
+        if self.alpha == 0:  # only I - H matters of N
+            d, V = linalg.eigh(FKF)
+            V = V[:, d > d[-1] * cutoff(m)]
+            N = np.eye(m) - V @ V.T
+        else:
+            N = linalg.solve(FKF + self.alpha * np.eye(m), np.eye(m), assume_a="pos")
         if F.beta > 0:
             one = (F @ np.ones((m, 1)))[:, 0]
             N -= np.outer(N @ one, N @ one) / (one @ N @ one)
         M = np.empty_like(N)
         for rows in self.folds:
-            M[rows] = np.linalg.solve(N[np.ix_(rows, rows)], N[rows])
+            own = N[np.ix_(rows, rows)]
+            if self.alpha == 0 and linalg.eigvalsh(own, subset_by_index=(0, 0))[0] < ALONE:
+                checks.check_determined_without(F.queries.labels.tolist()[int(F.queries.codes[rows[0]])])
+            M[rows] = np.linalg.solve(own, N[rows])
         return (F.T @ M.T).T
 
     def scores(self, p: np.ndarray, unscored: np.ndarray, gammas: np.ndarray) -> np.ndarray:
@@ -141,7 +153,7 @@ class LowRank:
 
 @dataclass(frozen=True)
 class CompletionSums:
-    """For each gamma the sums over queries that make up the system of c and mu; those of two parts add."""
+    """For each gamma the sums over queries that make up the system of c and mu; sums of two parts add."""
 
     matrices: np.ndarray  # (k, 3, r, r) of B'(1 - q) e^-1 B, B'q B, B'q e B
     vectors: np.ndarray  # (k, 2, r) of the right sides
@@ -150,7 +162,7 @@ class CompletionSums:
         return CompletionSums(self.matrices + other.matrices, self.vectors + other.vectors)
 
     def solutions(self) -> np.ndarray:
-        """(k, 2, r) c and mu, once all queries are in."""
+        """(k, 2, r) c and mu, after all queries were added."""
         r = self.vectors.shape[2]
         found = []
         for (Y, BqB, X), g in zip(self.matrices, self.vectors, strict=True):
@@ -165,14 +177,14 @@ class CompletionSums:
 
 @dataclass(frozen=True)
 class QueryPart:
-    """The scored or the unscored queries, all of them or some."""
+    """Scored or unscored queries, some or all of them."""
 
     problem: Primal
     basis: np.ndarray  # (n, r)
     p: np.ndarray  # (rows,)
 
     def sums(self, gammas: np.ndarray) -> CompletionSums:
-        """Their part of the system; gamma is infinite for queries whose scores are given."""
+        """Their share of the system; gamma is infinite for queries whose scores are given."""
         r = self.basis.shape[1]
 
         def work(batches: Sequence[Batch]) -> tuple[np.ndarray, np.ndarray]:
@@ -235,6 +247,9 @@ class QueryPart:
             V, mean = rotate(batch)
             B = F.scale(V, batch, mean)
             U, sigma, Wt = np.linalg.svd(B.reshape(-1, batch.length, B.shape[1]), full_matrices=False)
+            if np.any(sigma > 1 - ALONE):
+                alone = batch.queries[int(np.argmax(sigma.max(axis=1)))]
+                checks.check_determined_without(F.queries.labels.tolist()[int(alone)])
             return U, sigma, Wt, F.between[batch.queries][:, None]
 
         return spectra

@@ -1,1 +1,1 @@
-"""Relations between objects: everything that rests on a Kronecker product of two kernels."""
+"""Relations between objects: everything based on a Kronecker product of two kernels."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from ..checks import _differ, check_choice, check_kernel_matrix, check_number, check_weights
+from ..checks import check_choice, check_kernel_matrix, check_number, check_weights, labels_differ
 from ..core.queries import Queries
 from ..metrics import get_metric
 from ..system.frames import names
@@ -19,6 +19,7 @@ from .games import EdgeList
 from .relation import EdgeSet, dense, part
 
 EXACT = ("leave-row-out", "leave-edge-out", "leave-column-out")  # what can be left out without refits
+TIME = "time"  # later edges are held out
 
 
 def check_similarity(name: str, K: np.ndarray, indefinite: str) -> tuple[np.ndarray, np.ndarray | None]:
@@ -51,18 +52,20 @@ def check_similarity(name: str, K: np.ndarray, indefinite: str) -> tuple[np.ndar
 def check_relation(Y: Any, p: int, r: int, *, one_domain: bool, missing: str = "unknown") -> EdgeSet:
     """Edges between p and r objects from a dense matrix, NaN where unknown, or the stored entries of a sparse one.
 
-    With missing="zero" what is NaN or not stored is zero, and the relation complete.
+    With missing="zero", entries that are NaN or not stored are zero, and the relation is complete.
     """
     if not sparse.issparse(Y):
         Y = np.asarray(Y, dtype=np.float64)
     if Y.ndim != 2 or Y.shape != (p, r):
         expected = f"X has {p} objects" + ("" if one_domain else f", Z has {r}")
-        hint = "; pass Z if the columns are other objects" if one_domain and Y.ndim == 2 and Y.shape[0] == p else ""
+        hint = "; pass Z if the columns are different objects" if one_domain and Y.ndim == 2 and Y.shape[0] == p else ""
         raise ValueError(f"Y must be a matrix of shape ({p}, {r}), since {expected}: got shape {Y.shape}{hint}")
     values = Y.data if sparse.issparse(Y) else Y
     infinite = np.isinf(values) if not sparse.issparse(Y) else ~np.isfinite(values)
     if infinite.any():
-        raise ValueError(f"Y must not be infinite: {int(infinite.sum())} entries are; leave unknown edges out, or NaN")
+        raise ValueError(
+            f"Y must not be infinite: {int(infinite.sum())} entries are; leave unknown edges out, or set them to NaN"
+        )
     if sparse.issparse(Y):
         return _stored(Y, missing)
     known = ~np.isnan(Y)
@@ -87,7 +90,7 @@ def _stored(Y: MatrixLike, missing: str) -> EdgeSet:
 
 
 def warn_of_lone_objects(edges: EdgeSet, names: tuple[str, str]) -> None:
-    """One warning with the number of objects that no edge meets, at either end if both ends are the same objects."""
+    """Warn about objects without edges, at either end if both ends are the same objects."""
     if edges.complete:
         return
     ends = [np.union1d(edges.rows, edges.columns)] * 2 if names[0] == names[1] else [edges.rows, edges.columns]
@@ -100,21 +103,24 @@ def warn_of_lone_objects(edges: EdgeSet, names: tuple[str, str]) -> None:
 
 
 def check_feature_names(name: str, frame: Table, known: Any) -> None:
-    """A frame has the features of the frame a model was fitted with, in their order."""
+    """Raise an error if a frame does not have the features of `fit` in the same order."""
     given = [str(column) for column in names(frame)]
     if known is None or not given or given == list(known):
         return
     if sorted(given) == sorted(known):
-        raise ValueError(f"the features of {name} are in another order than in fit: pass {name}[{list(known)[:5]}...]")
+        raise ValueError(f"the features of {name} are in a different order from fit: pass {name}[{list(known)[:5]}...]")
     strange = [column for column in given if column not in set(known)] or [c for c in known if c not in set(given)]
-    raise ValueError(f"the features of {name} are not those of fit: {', '.join(strange[:5])} in one and not the other")
+    raise ValueError(
+        f"the features of {name} are not those of fit: {', '.join(strange[:5])} are in one but not the other"
+    )
 
 
 def check_graph(edges: EdgeSet, *, ranking: bool, parity: int, closed: bool = False) -> None:
-    """There is something to learn, the relation is not the opposite of what is asked, and complete if it must be."""
+    """Raise an error if there is nothing to learn, if Y contradicts `relation`, or if a closed form needs more "
+    "edges."""
     if closed and not edges.complete:
         raise ValueError(
-            f'solver="closed" needs every edge: {edges.n_edges} of {edges.shape[0] * edges.shape[1]} are known; '
+            f'solver="closed" needs every edge, but {edges.n_edges} of {edges.shape[0] * edges.shape[1]} are known: '
             'use solver="auto"'
         )
     if parity and not sparse.issparse(edges.Y):
@@ -130,21 +136,21 @@ def check_graph(edges: EdgeSet, *, ranking: bool, parity: int, closed: bool = Fa
         raise ValueError(f"Y is the same, {first:.6g}, for all {edges.n_edges} edges: there is nothing to learn{hint}")
     if ranking and not can_rank(edges):
         raise ValueError(
-            "no conditioning object has two edges of different value: there is nothing to rank; does `condition` name "
-            "the end that conditions?"
+            "no conditioning object has two edges of different value, so there is nothing to rank: is `condition` the "
+            "right end?"
         )
 
 
 def can_rank(edges: EdgeSet) -> bool:
-    """Whether some row has two edges of different value."""
+    """True if some row has two edges of different value."""
     if edges.complete:
         Y = dense(edges.Y)
         return bool(np.any(Y[:, 1:] != Y[:, :1]))
-    return bool(len(edges.y)) and _differ(edges.y, Queries.of(edges.rows))
+    return bool(len(edges.y)) and labels_differ(edges.y, Queries.of(edges.rows))
 
 
 def _check_parity(edges: EdgeSet, parity: int) -> None:
-    """Most of the variation must be of the kind that the model can express."""
+    """Raise an error if most of the variation is of a kind that the model cannot express."""
     if edges.complete:
         even, odd = part(edges.Y, 1), part(edges.Y, -1)
     else:  # edges whose mirror image is known
@@ -192,9 +198,9 @@ def weighted(edges: EdgeSet, sample_weight: ArrayLike | None, *, turned: bool) -
 
 
 def all_others_zero(listed: EdgeList, shape: tuple[int, int]) -> EdgeSet:
-    """A complete relation from a list of edges: what is not listed is zero, what is listed twice adds up."""
+    """A complete relation from a list of edges: missing edges are zero, and repeated edges add up."""
     if listed.weights is not None or listed.home is not None:
-        raise ValueError('missing="zero" has a closed form without weights of edges: put them into y')
+        raise ValueError('missing="zero" does not take weights of edges: multiply y by them')
     return EdgeSet(shape, sparse.csr_array((listed.y, (listed.rows, listed.columns)), shape=shape))
 
 
@@ -215,15 +221,14 @@ def check_options(model: Any) -> None:
     for name in ("callback", "max_iter"):
         asked = model.callback is not None if name == "callback" else model.max_iter == "auto"
         if asked and model.solver not in ("auto", "cr"):
-            raise ValueError(f'{name}={getattr(model, name)!r} is for conjugate residuals: set solver="cr"')
+            raise ValueError(f'{name}={getattr(model, name)!r} needs conjugate residuals: set solver="cr"')
     check_choice("indefinite", model.indefinite, ("error", "clip", "shift"))
-    check_number("tol", model.tol)
+    check_number("tol", model.tol, auto=False)
     get_metric(model.scoring)
     for name in [model.pairwise] if isinstance(model.pairwise, str) else model.pairwise:
-        check_choice("pairwise", name, ("kronecker", "sum"))
+        check_choice("pairwise", name, ("auto", "kronecker", "sum"))
     number = isinstance(model.cv, int | np.integer) and not isinstance(model.cv, bool)
-    exact = isinstance(model.cv, str) and model.cv in ("auto", *EXACT)
-    if not (number or exact or isinstance(model.cv, RelationKFold)):
-        raise ValueError(
-            f'cv must be "auto", {", ".join(map(repr, EXACT))}, a number of folds or a RelationKFold, got {model.cv!r}'
-        )
+    named = isinstance(model.cv, str) and model.cv in ("auto", TIME, *EXACT)
+    if not (number or named or isinstance(model.cv, RelationKFold)):
+        known = ", ".join(map(repr, ("auto", TIME, *EXACT)))
+        raise ValueError(f"cv must be {known}, a number of folds or a RelationKFold, got {model.cv!r}")

@@ -27,23 +27,28 @@ and t, the one thing that couples the elements of B, solves a positive definite 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 
+from ..core.means import Rows
 from ..system.parallel import n_threads, share
 from ..system.types import DTypeLike
-from .leverage import INTERPOLATE, leverages, remaining
+from .leverage import INTERPOLATE, over_alphas
 from .relation import Coefficients, Domain, part
+from .smoothing import Arrowhead, Eigenbasis, Smoother
 
-ROWS = 2000  # left out at a time, at most
+ROWS = 2000  # rows left out at a time, at most
+UNCLEAR = 1e-6  # directions of K with a smaller share of it lose digits in a quotient
 
 
 class Kronecker:
     """Every alpha of a complete relation, and exact hold-out of each of its rows or edges.
 
-    `weights` (p,) are those of rows; `intercept` adds a constant without penalty (regression).
+    `weights` (p,) are those of rows; `intercept` adds an unpenalised constant (regression).
     """
 
     def __init__(
@@ -56,109 +61,128 @@ class Kronecker:
         parity: int = 0,
         weights: np.ndarray | None = None,
         intercept: bool = False,
+        of_K: tuple[float, float] | None = None,
     ):
         self.ranking, self.parity = ranking, parity
         self.root = None if weights is None else np.sqrt(np.maximum(weights, 1e-24 * weights.max()))
-        if ranking and not sparse.issparse(Y):
+        if ranking and isinstance(Y, np.ndarray):  # a sparse Y is only multiplied by U, which is centred
             Y = Y - Y.mean(axis=1, keepdims=True)
         if self.root is not None:
             Y = sparse.csr_array(Y.multiply(self.root[:, None])) if sparse.issparse(Y) else Y * self.root[:, None]
             G = G.scaled(self.root)
         self.Y, self.K = Y, K
-        self.V, self.g = G.eigen()
-        shared = K is G and not ranking
-        self.U, self.s = (self.V, self.g) if shared else K.eigen(centred=ranking)
+        self.left: Smoother
+        if of_K is not None and ranking and self.root is None and not K.factored:
+            self.U, self.s = K.eigen(centred=True)
+            self.left = Arrowhead.of(K, self.U, self.s, *of_K)
+        else:
+            self.left = Eigenbasis.of(G)
+            shared = K is G and not ranking
+            self.U, self.s = (self.left.basis, self.left.g) if shared else K.eigen(centred=ranking)
         self.YU = np.asarray(Y @ self.U)  # (p, rank of K)
-        self.E = self.V.T @ self.YU
-        self.mean_eigenvalue = float(self.g.sum() * self.s.sum()) / (Y.shape[0] * Y.shape[1])
+        self.E = self.left.basis.T @ self.YU
+        self.mean_eigenvalue = float(self.left.trace * self.s.sum()) / (Y.shape[0] * Y.shape[1])
         self.constant = _Constant(self) if intercept and not ranking else None
+        self._left_at: dict[float, tuple[np.ndarray, np.ndarray]] = {}  # T and V T of the last alpha judged
 
-    def shrink(self, alpha: float) -> np.ndarray:
-        """(rank of G, rank of K) H = g s' / (g s' + alpha): the share of each coefficient of Y that is fitted."""
-        d = np.outer(self.g, self.s)
-        return d / (d + alpha)
+    @property
+    def ranks(self) -> tuple[int, int]:
+        """The ranks of G, and of K as the loss sees it."""
+        return self.left.basis.shape[1], len(self.s)
+
+    def shrunk(self, E: np.ndarray, alpha: float) -> np.ndarray:
+        """(rank of G, rank of K) the residual of coefficients E of Y at alpha."""
+        if alpha == 0:
+            return np.zeros_like(E)
+        rho = self.s / alpha
+        return self.left.shrunk(E, rho, self.left.omega(rho))
 
     def coef(self, alpha: float) -> Coefficients:
-        """(p, r) the coefficients a at alpha."""
+        """(p, r) the coefficients a at alpha: the residual of Y, divided by alpha."""
+        weighted = lambda M: M if self.root is None else M * self.root[:, None]
+        if alpha in self._left_at:
+            return Coefficients(weighted(self._left_at[alpha][1] / alpha), None, self.U, self.parity)
         E = self.E if self.constant is None else self.E - self.intercept(alpha) * self.constant.E
-        left = self.V if self.root is None else self.V * self.root[:, None]
-        return Coefficients(left, E / (np.outer(self.g, self.s) + alpha), self.U, self.parity)
+        if alpha == 0:
+            assert isinstance(self.left, Eigenbasis)  # features determine every weight
+            return Coefficients(weighted(self.left.basis), E / np.outer(self.left.g, self.s), self.U, self.parity)
+        return Coefficients(weighted(self.left.basis), self.shrunk(E, alpha) / alpha, self.U, self.parity)
 
     def intercept(self, alpha: float) -> float:
-        """The constant that carries no penalty."""
-        return 0.0 if self.constant is None else self.constant.at(self.shrink(alpha))[0]
+        """The unpenalised constant."""
+        return 0.0 if self.constant is None else self.constant.at(alpha)[0]
 
     def leave_rows_out(
         self,
         alphas: np.ndarray,
         dtype: DTypeLike = np.float64,
         *,
-        rows: Any = slice(None),
+        rows: Rows = slice(None),
         constants: bool = False,
         interpolate: int = INTERPOLATE,
     ) -> np.ndarray:
         """(k, n, r) the scores of some rows by the model that never saw that row, for each alpha.
 
-        With H as in `shrink`, the residual of all rows is R U = (Y U - V E) + V ((1 - H) * E), and leaving out row h
-        divides its element j by 1 - sum_i H[i, j] V[h, i]^2. A ranking leaves a constant per row open: `constants`
-        adds the one that a refit would have.
+        With T = `shrunk` of E, the residual of all rows is R U = (Y U - V E) + V T, and leaving out row h divides its
+        element j by one minus the row's leverage. A ranking does not determine a constant per row: `constants` adds the
+        one that a refit would have.
         """
         if constants and self.ranking:
             return np.stack([self._rows_with_means(alpha, rows, interpolate) for alpha in alphas]).astype(
                 dtype, copy=False
             )
-        V, E, YU, U = (np.ascontiguousarray(M, dtype=dtype) for M in (self.V, self.E, self.YU, self.U))
-        full = self.V.shape[0] == self.V.shape[1]
-        outside = None if full else (self.YU - self.V @ self.E).astype(dtype)
-        number = np.arange(len(V))[rows]
-        scores = np.empty((len(alphas), len(number), len(U)), dtype=dtype)
-        stays = list(remaining(self.V, self.g, self.s, alphas, dtype, interpolate))
+        number = np.arange(len(self.YU))[rows]
+        scores = np.empty((len(alphas), len(number), len(self.U)), dtype=dtype)
+        out = _RowsOut.of(self, alphas, dtype, interpolate)
 
-        def leave_out(blocks: Any) -> None:
-            for at, some in blocks:
-                for k, alpha in enumerate(alphas):
-                    M = np.outer(self.g.astype(dtype), (self.s / alpha).astype(dtype))
-                    M += 1
-                    R = V[some] @ np.divide(E, M, out=M)
-                    if outside is not None:
-                        R += outside[some]
-                    stay = stays[k](some)
-                    if self.constant is not None:
-                        scores[k, at] = self.constant.held_out(R, stay, alpha, some)
-                    else:
-                        np.matmul(np.subtract(YU[some], R / stay), U.T, out=scores[k, at])
-                    if self.root is not None:
-                        scores[k, at] /= self.root[some, None]
+        def leave_out(tasks: Sequence[Any]) -> None:
+            for k, at in tasks:
+                T = out.left.shrunk(out.E, (self.s / alphas[k]).astype(dtype), out.omegas[k](0))
+                for i in range(at.start, at.stop, ROWS):
+                    some = number[i : min(i + ROWS, at.stop)]
+                    out(k, T, _as_slice(some), scores[k, i : i + len(some)])
 
-        step = max(1, min(ROWS, -(-len(number) // n_threads())))
-        blocks = [(slice(i, i + step), number[i : i + step]) for i in range(0, len(number), step)]
-        share(leave_out, blocks, cost=scores.size, label="objects left out")
+        share(leave_out, _tasks(len(alphas), len(number)), cost=scores.size, label="objects left out")
         return scores
 
-    def _rows_with_means(self, alpha: float, rows: Any, interpolate: int) -> np.ndarray:
-        """(n, r) held-out scores of a ranking with the constants a refit has.
+    def row_losses(self, alphas: np.ndarray, interpolate: int = INTERPOLATE) -> np.ndarray:
+        """(k,) the loss of all rows, each by the model that never saw it, without the part that does not depend on "
+        "alpha."""
+        out = _RowsOut.of(self, alphas, np.float64, interpolate)
+        losses = np.zeros(len(alphas))
+        for k, alpha in enumerate(alphas):
+            T = self.shrunk(self.E, alpha)
+            for i in range(0, len(self.YU), ROWS):
+                rows = slice(i, min(i + ROWS, len(self.YU)))
+                losses[k] += float(np.sum((out.residuals(T, rows) / out.stays[k](rows)) ** 2))
+        return losses
+
+    def _outside(self, dtype: DTypeLike = np.float64) -> np.ndarray | None:
+        """(p, rank of K) the part of Y U outside the basis of G."""
+        full = self.left.basis.shape[0] == self.left.basis.shape[1]
+        return None if full else (self.YU - self.left.basis @ self.E).astype(dtype)
+
+    def _rows_with_means(self, alpha: float, rows: Rows, interpolate: int) -> np.ndarray:
+        """(n, r) held-out scores of a ranking with the constants that a refit would have.
 
         Scores are K times the held-out dual coefficients: about their mean by s, and the mean by K's own. In each
-        direction j the coefficient is a difference that is divided by s. Of its two forms, with Hs = H / s and
-        l = V^2 Hs, (YU - R / stay) / s loses no digits where the leverage s l is large, and (V (Hs * E) - YU l) / stay
-        none where it is small.
+        direction j the coefficient is a difference that is divided by s, (YU - R / stay) / s. That loses digits where s
+        and the leverage are both small; there it is (V (A T) / alpha - YU l) / stay, l the leverage over s.
         """
-        V, YU, s = self.V[rows], self.YU[rows], self.s
-        stay = next(remaining(self.V, self.g, s, np.array([alpha]), np.float64, interpolate))(rows)
-        leverage = next(leverages(self.V, self.g, s, np.array([alpha]), interpolate))(rows) / alpha  # over s
-        large = s * leverage > 0.5
-        dual = np.empty_like(YU)
-        small = ~large.all(axis=0)  # directions that need the second form for some row, and
-        some = large.any(axis=0)  # those that need the first
-        Hs = self.g[:, None] / (np.outer(self.g, s[small]) + alpha)
-        Hs *= self.E[:, small]
-        dual[:, small] = (V @ Hs - YU[:, small] * leverage[:, small]) / stay[:, small]
-        R = V @ (self.E[:, some] / (1 + np.outer(self.g, s[some] / alpha)))
-        if self.V.shape[0] != self.V.shape[1]:  # what V does not reach is left as it is
-            R += YU[:, some] - V @ self.E[:, some]
-        first = (YU[:, some] - R / stay[:, some]) / np.where(s[some] > 0, s[some], 1)
-        dual[:, some] = np.where(large[:, some], first, dual[:, some])
-        mean = self.K.mean  # a = dual U' less its mean: a direction of s = 0 may be the constant itself
+        left, YU, s = self.left, self.YU[rows], self.s
+        T = self.shrunk(self.E, alpha)
+        VT, outside = left.basis @ T, self._outside()
+        self._left_at = {alpha: (T, VT)}
+        R = VT[rows] if outside is None else VT[rows] + outside[rows]
+        stays, levers = over_alphas((left.kept, left.leverages), left, s, np.array([alpha]), np.float64, interpolate)
+        stay = stays[0](rows)
+        dual = (YU - R / stay) / np.where(s > 0, s, 1)
+        tiny = s < UNCLEAR * float(self.K.mean.sum())
+        if tiny.any():
+            lever = levers[0](rows)[:, tiny] / alpha
+            other = left.basis[rows] @ (left.times(T[:, tiny]) / alpha) - YU[:, tiny] * lever
+            dual[:, tiny] = np.where(s[tiny] * lever > 0.5, dual[:, tiny], other / stay[:, tiny])
+        mean = self.K.mean  # a = dual U' minus its mean: a direction with s = 0 may be the constant itself
         of_means = dual @ (self.U.T @ (mean - mean.mean()))
         scores = (dual * s) @ self.U.T + of_means[:, None]
         return scores if self.root is None else scores / self.root[rows, None]
@@ -166,36 +190,91 @@ class Kronecker:
     def leave_edges_out(self, alpha: float) -> np.ndarray:
         """(p, r) each edge by the model that never saw it.
 
-        The fit is linear in Y, so that with f and h its value and its derivative by the edge's own label, the
-        held-out value is (f - h y) / (1 - h). In ranking the row's free constant counts as part of the model: it is
-        the mean residual of the other edges of the row.
+        The fit is linear in Y, so with f and h its value and its derivative by the edge's own label, the held-out value
+        is (f - h y) / (1 - h). In ranking, the row's free constant is part of the model: the mean residual of the other
+        edges of the row.
         """
-        H, Y = self.shrink(alpha), np.asarray(self.Y.toarray() if sparse.issparse(self.Y) else self.Y)
-        h = (self.V**2) @ H @ (self.U**2).T
-        F = self.V @ (H * self.E) @ self.U.T
-        if self.ranking:  # Y is centred, its row means join afterwards
+        Y = np.asarray(self.Y.toarray() if sparse.issparse(self.Y) else self.Y)
+        h = (1 - self.left.kept(self.s / alpha, slice(None))) @ (self.U**2).T
+        F = self.left.basis @ (self.E - self.shrunk(self.E, alpha)) @ self.U.T
+        if self.ranking:  # Y is centred; its row means are added below
             h += 1 / Y.shape[1]
         elif self.constant is not None:
-            mu, delta = self.constant.at(H)
-            e = self.constant.one - self.V @ (H * self.constant.E) @ self.U.T
+            mu, delta = self.constant.at(alpha)
+            e = self.constant.one - self.left.basis @ self.constant.fitted(alpha) @ self.U.T
             F, h = F + mu * e, h + e**2 / delta
         held = (F - h * Y) / (1 - h)
         return held if self.root is None else held / self.root[:, None]
 
 
+@dataclass(frozen=True)
+class _RowsOut:
+    """What leaving out rows needs, in the precision of the computation."""
+
+    path: Kronecker
+    alphas: np.ndarray
+    left: Smoother
+    E: np.ndarray
+    YU: np.ndarray
+    U: np.ndarray
+    outside: np.ndarray | None
+    stays: list[Any]  # for each alpha a function of rows
+    omegas: list[Any]
+
+    @classmethod
+    def of(cls, path: Kronecker, alphas: np.ndarray, dtype: DTypeLike, interpolate: int) -> _RowsOut:
+        left = path.left
+        E, YU, U = (np.asarray(M, dtype=dtype) for M in (path.E, path.YU, path.U))
+        stays, omegas = over_alphas((left.kept, left.omega), left, path.s, alphas, dtype, interpolate)
+        return cls(path, alphas, left.cast(dtype), E, YU, U, path._outside(dtype), stays, omegas)
+
+    def residuals(self, T: np.ndarray, rows: Rows) -> np.ndarray:
+        """The residuals of some rows of Y U, given the residual T of E."""
+        R = self.left.basis[rows] @ T
+        if self.outside is not None:
+            R += self.outside[rows]
+        return R
+
+    def __call__(self, k: int, T: np.ndarray, rows: Rows, scores: np.ndarray) -> None:
+        """Fill in the scores of some rows at alpha k, given the residual T of E."""
+        R, stay = self.residuals(T, rows), self.stays[k](rows)
+        if self.path.constant is not None:
+            scores[:] = self.path.constant.held_out(R, stay, self.alphas[k], rows)
+        else:
+            R /= stay
+            np.matmul(np.subtract(self.YU[rows], R, out=R), self.U.T, out=scores)
+        if self.path.root is not None:
+            scores /= self.path.root[rows, None]
+
+
+def _as_slice(rows: np.ndarray) -> Any:
+    """Adjacent rows as a slice, which avoids a copy."""
+    return slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] == len(rows) - 1 else rows
+
+
+def _tasks(n_alphas: int, n_rows: int) -> list[tuple[int, slice]]:
+    """Tasks for threads, as (number of alpha, rows): whole alphas, then parts of the last few."""
+    n = n_threads()
+    whole = n_alphas - n_alphas % n
+    tasks = [(k, slice(0, n_rows)) for k in range(whole)]
+    step = -(-n_rows // n)
+    parts = [slice(i, min(i + step, n_rows)) for i in range(0, n_rows, max(1, step))]
+    return tasks + [(k, part) for k in range(whole, n_alphas) for part in parts]
+
+
 class _Constant:
-    """An unpenalised constant in a regression: b is D 1 1', and e = b - H b what the kernel leaves of it."""
+    """An unpenalised constant in a regression: b is D 1 1', and e = b - H b its residual."""
 
     def __init__(self, path: Kronecker):
         p, r = path.Y.shape
         self.path = path
         self.d = np.ones(p) if path.root is None else path.root
         self.of_U = path.U.sum(axis=0)
-        self.E = np.outer(path.V.T @ self.d, self.of_U)
+        self.E = np.outer(path.left.basis.T @ self.d, self.of_U)
         self.square = float(self.d @ self.d) * r
         row_sums = np.asarray(path.Y.sum(axis=1)).ravel()
         self.with_Y = float(self.d @ row_sums)
-        self.left = 1.0 - path.U @ self.of_U  # (r,) what no model can reach of a row of ones
+        self.left = 1.0 - path.U @ self.of_U  # (r,) the part of a row of ones that no model can fit
         self.left_square = float(self.left @ self.left)
         self.left_Y = row_sums - path.YU @ self.of_U  # (p,) its product with each row of Y
 
@@ -203,20 +282,24 @@ class _Constant:
     def one(self) -> np.ndarray:
         return np.repeat(self.d[:, None], self.path.Y.shape[1], axis=1)
 
-    def at(self, H: np.ndarray) -> tuple[float, float]:
-        """The constant, and <b, e>."""
-        delta = self.square - float(np.sum(H * self.E**2))
-        return (self.with_Y - float(np.sum(H * self.E * self.path.E))) / delta, delta
+    def fitted(self, alpha: float) -> np.ndarray:
+        """H b."""
+        return self.E - self.path.shrunk(self.E, alpha)
 
-    def held_out(self, R: np.ndarray, stay: np.ndarray, alpha: float, rows: np.ndarray) -> np.ndarray:
+    def at(self, alpha: float) -> tuple[float, float]:
+        """The constant, and <b, e>."""
+        fitted = self.fitted(alpha)
+        delta = self.square - float(np.sum(fitted * self.E))
+        return (self.with_Y - float(np.sum(fitted * self.path.E))) / delta, delta
+
+    def held_out(self, R: np.ndarray, stay: np.ndarray, alpha: float, rows: Rows) -> np.ndarray:
         """Rows by models with a constant that never saw them, from residuals R (n, rank) without one.
 
         The constant adds a rank-one term to each row's block of the hat matrix: Sherman and Morrison.
         """
-        path, H = self.path, self.path.shrink(alpha)
-        mu, delta = self.at(H)
+        path, (mu, delta) = self.path, self.at(alpha)
         d = self.d[rows]
-        e = d[:, None] * self.of_U - path.V[rows] @ (H * self.E)
+        e = d[:, None] * self.of_U - path.left.basis[rows] @ self.fitted(alpha)
         r = R - mu * e
         products = np.sum(e * r / stay, axis=1) + d * self.left_Y[rows] - mu * d**2 * self.left_square
         squares = np.sum(e * e / stay, axis=1) + d**2 * self.left_square
@@ -229,7 +312,7 @@ class Mirrored:
     """Every alpha of symmetric (parity 1) or reciprocal (-1) ranking on a complete relation."""
 
     def __init__(self, K: Domain, Y: Any, parity: int):
-        self.parity = parity
+        self.parity, self.K = parity, K
         self.V, self.k = K.eigen()
         n = Y.shape[0]
         mean = np.asarray(Y.mean(axis=1)).reshape(n, 1)
@@ -237,6 +320,11 @@ class Mirrored:
         self.E = part(self.V.T @ YV, parity)
         self.w = self.V.sum(axis=0) / np.sqrt(n)
         self.mean_eigenvalue = float(self.k.sum() * (self.k.sum() - self.k @ self.w**2)) / n**2
+
+    @property
+    def ranks(self) -> tuple[int, int]:
+        """The ranks of K and of the centred K."""
+        return len(self.k), len(self.K.eigen(centred=True)[1])
 
     def coef(self, alpha: float) -> Coefficients:
         """(p, p) the coefficients a at alpha."""
@@ -248,12 +336,14 @@ class Mirrored:
         rhs = k * ((self.E * D) @ kw)
         try:
             t = linalg.solve(Q, rhs, assume_a="pos", check_finite=False)
-        except linalg.LinAlgError:  # alpha is so small that a shift of all scores, which no ranking sees, is free
+        except (
+            linalg.LinAlgError
+        ):  # alpha is so small that a shift of all scores is free, which does not change rankings
             t = linalg.lstsq(Q, rhs, check_finite=False)[0]
         outer = np.outer(t, w)
         B = (self.E + (outer + sign * outer.T) / 2) * D
         return Coefficients(self.V, B, self.V, sign)
 
     def intercept(self, alpha: float) -> float:
-        """None is left open: a ranking does not see it."""
+        """Zero: a constant does not change rankings."""
         return 0.0

@@ -1,20 +1,20 @@
-"""Incomplete relations: conjugate gradients over the edges that are known, without a matrix of edges by edges.
+"""Incomplete relations: conjugate gradients over the known edges, without a matrix of edges by edges.
 
-Edges e = (h_e, i_e), e = 1..q, some perhaps several times. B' puts a number per edge into a (p, r) matrix, and F is the
-square root of the loss (see `loss`). The coefficients of the edges are F'c with
+Edges e = (h_e, i_e), e = 1..q, may repeat. B' puts a number per edge into a (p, r) matrix, and F is the square root of
+the loss (see `loss`). The coefficients of the edges are F'c with
 
     (F M F' + alpha I) c = F y,      M = B (G kron K) B',
 
 for symmetric and reciprocal relations with the symmetric or skew part of B' in place of B'. The system is positive
-definite, and one Krylov space serves every alpha. Products with M read V = B'v at the edges of G V K: through sparse V
-and only at the edges while these are few, through dense matrix products when they are many. A `Pairwise` kernel may
-add effects of each end by itself, b G kron 1 + c 1 kron K.
+definite, and one Krylov space serves every alpha. Products with M evaluate G V K, V = B'v, at the edges: with sparse V
+and only at the edges if there are few, by dense matrix products if there are many. A `Pairwise` kernel may add effects
+of single ends, b G kron 1 + c 1 kron K.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -24,28 +24,16 @@ from scipy import sparse
 from ..core.krylov import Product, Solution, conjugate_residuals, multishift_cg, preconditioned_cg
 from ..system.parallel import share
 from ..system.types import Matrix
-from . import effects
+from . import direct
+from .direct import EdgeFeatures
 from .loss import EdgeLoss
 from .pairs import LIMIT, PairFeatures
-from .relation import Domain, EdgeSet, dense, part
+from .relation import PRODUCT, Domain, EdgeSet, Pairwise, dense, one_way, part
 
 SPARSE = 8  # a multiplication through the indices of V costs as much as this many in a dense matrix product
-SAMPLED = 20  # one at an edge that is read, as much as this many
+SAMPLED = 20  # a multiplication for a single edge costs as much as this many
 CELLS = 1 << 18  # numbers gathered at a time
-DENSE_ENOUGH = 0.7  # share of edges known from which on the complete graph is worth its cost as a preconditioner
-
-
-@dataclass(frozen=True)
-class Pairwise:
-    """The kernel of two edges: product G kron K + source G kron 1 + target 1 kron K."""
-
-    product: float = 1.0
-    source: float = 0.0
-    target: float = 0.0
-
-    @property
-    def T(self) -> Pairwise:
-        return Pairwise(self.product, self.target, self.source)
+DENSE_ENOUGH = 0.7  # the complete graph pays off as a preconditioner if at least this share of edges is known
 
 
 class EdgeKernel:
@@ -58,20 +46,21 @@ class EdgeKernel:
         rows: np.ndarray,
         columns: np.ndarray,
         parity: int = 0,
-        pairwise: Pairwise = Pairwise(),
+        pairwise: Pairwise = PRODUCT,
         *,
         sparse_cost: float = SPARSE,
         sampled_cost: float = SAMPLED,
     ):
-        self.swapped = G.factored and not K.factored  # a kernel of low rank comes last: edges are read through it
+        self.swapped = G.factored and not K.factored  # a kernel of low rank comes last: edges are evaluated through it
         self.G, self.K = (K, G) if self.swapped else (G, K)
         self.rows, self.columns = (columns, rows) if self.swapped else (rows, columns)
         self.pairwise = pairwise.T if self.swapped else pairwise
         self.shape = (len(self.G), len(self.K))
         self.parity = parity
+        self._merge()
         cells = self.shape[0] * self.shape[1]
-        self.sparse = len(rows) * sparse_cost < cells
-        self.few = cells / sampled_cost  # edges that are read one by one
+        self.sparse = len(self.rows) * sparse_cost < cells
+        self.few = cells / sampled_cost  # below this many edges, they are evaluated one by one
         placed, across = self.rows, self.columns
         if parity:
             placed, across = np.concatenate([placed, across]), np.concatenate([across, placed])
@@ -79,9 +68,21 @@ class EdgeKernel:
         self.indices = across[self.order]
         self.start = np.concatenate([[0], np.cumsum(np.bincount(placed, minlength=self.shape[0]))])
 
+    def _merge(self) -> None:
+        """Keep each edge once; of a symmetric or reciprocal relation it is the same edge from both ends."""
+        rows, columns, self.sign = one_way(self.rows, self.columns, self.parity)
+        key, first, self.place = np.unique(rows * self.shape[1] + columns, return_index=True, return_inverse=True)
+        self.merged = len(key) < len(rows)
+        if self.merged:
+            self.rows, self.columns = rows[first], columns[first]
+
+    def _once(self, v: np.ndarray) -> np.ndarray:
+        """The coefficients of each edge, added up."""
+        return np.bincount(self.place, self.sign * v, minlength=len(self.rows)) if self.merged else v
+
     @cached_property
     def pair_features(self) -> PairFeatures | None:
-        """Products of sparse features of both ends, where that is cheaper than products of matrices."""
+        """Products of sparse features of both ends, if that is cheaper than matrix products."""
         if not (self.G.sparse and self.K.sparse):
             return None
         X, Z = self.G.array, self.K.array
@@ -92,13 +93,14 @@ class EdgeKernel:
         return PairFeatures(X, Z, self.rows, self.columns, self.parity)
 
     def matrix(self, v: np.ndarray) -> sparse.csr_array:
-        """(p, r) V, numbers of repeated edges not yet added up; its symmetric or skew part if that is wanted."""
+        """(p, r) V, or its symmetric or skew part if that is wanted."""
+        v = self._once(v)
         if self.parity:
             v = np.concatenate([v, self.parity * v]) / 2
         return sparse.csr_array((v[self.order], self.indices, self.start), shape=self.shape)
 
     def coef(self, v: np.ndarray) -> Any:
-        """(p, r) the coefficients as a matrix, sparse where few edges are known."""
+        """(p, r) the coefficients as a matrix, sparse if few edges are known."""
         if self.sparse:
             V = self.matrix(v).copy()  # the indices are the kernel's own
             V.sum_duplicates()
@@ -120,10 +122,11 @@ class EdgeKernel:
         if self.swapped:
             rows, columns = columns, rows
         of_pairs = self.pair_features if self.pairwise.product else None
-        return self._scores(v, rows, columns, None if of_pairs is None else of_pairs.at(v, rows, columns))
+        product = None if of_pairs is None else of_pairs.at(self._once(v), rows, columns)
+        return self._scores(v, rows, columns, product)
 
     def _scores(self, v: np.ndarray, rows: np.ndarray, columns: np.ndarray, product: np.ndarray | None) -> np.ndarray:
-        """Scores of any edges, whose part from the product of kernels may be known."""
+        """Scores of any edges; the part from the product of kernels may be given."""
         V, pairwise = self.matrix(v), self.pairwise
         out = np.zeros(len(rows))
         if pairwise.product:
@@ -143,9 +146,12 @@ class EdgeKernel:
     def __call__(self, v: np.ndarray) -> np.ndarray:
         """Scores of the edges themselves."""
         of_pairs = self.pair_features if self.pairwise.product else None
-        if of_pairs is not None and self.pairwise == Pairwise():
-            return of_pairs(v)
-        return self._scores(v, self.rows, self.columns, None if of_pairs is None else of_pairs(v))
+        product = None if of_pairs is None else of_pairs(self._once(v))
+        if product is not None and self.pairwise == PRODUCT:
+            scores = product
+        else:
+            scores = self._scores(v, self.rows, self.columns, product)
+        return self.sign * scores[self.place] if self.merged else scores
 
 
 def sampled(A: np.ndarray, B: Matrix, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -178,11 +184,11 @@ class Graph:
     edges: EdgeSet
     ranking: bool
     parity: int = 0
-    pairwise: Pairwise = field(default_factory=Pairwise)
+    pairwise: Pairwise = PRODUCT
     weighting: str = "items"
     tol: float = 1e-6
     max_iter: int = 1000
-    direct: bool = False  # whether effects of the ends may be solved for without iterations
+    direct: bool = False  # whether few features may be solved for without iterations
 
     @cached_property
     def kernel(self) -> EdgeKernel:
@@ -193,12 +199,9 @@ class Graph:
         return EdgeLoss(self.edges.rows, self.ranking, self.edges.weights, self.weighting, self.edges.free)
 
     @cached_property
-    def effects(self) -> Any:
-        """(q, D) features of the ends of the edges, if a model of nothing else is to be solved for directly."""
-        pairwise = self.pairwise
-        if not self.direct or pairwise.product:
-            return None
-        return effects.features(self.G, self.K, self.edges, self.parity, pairwise.source, pairwise.target)
+    def features(self) -> EdgeFeatures | None:
+        """Those of the edges, where they are few enough to be solved for directly."""
+        return EdgeFeatures.of(self.G, self.K, self.edges, self.parity, self.pairwise) if self.direct else None
 
     def product(self, v: np.ndarray) -> np.ndarray:
         """F M F' v."""
@@ -206,12 +209,12 @@ class Graph:
 
     @property
     def mean_eigenvalue(self) -> float:
-        """The mean eigenvalue of the loss, leaving aside parity and unpenalised columns."""
+        """The mean eigenvalue of the loss, ignoring parity and unpenalised columns."""
         edges, pairwise = self.edges, self.pairwise
         g, k = self.G.diagonal[edges.rows], self.K.diagonal[edges.columns]
         left = pairwise.product * g + pairwise.target
         weight = 1.0 if self.loss.scale is None else self.loss.scale**2
-        if self.ranking:  # less the mean of each row
+        if self.ranking:  # minus the mean of each row
             codes, n = self.loss.queries.codes, len(self.loss.queries)
             mean = sparse.csr_array((self.loss.share, (codes, edges.columns)), shape=(n, len(self.K)))
             M = dense(mean @ self.K.array)
@@ -228,14 +231,15 @@ class Graph:
 
     @property
     def nearly_complete(self) -> bool:
-        """Whether so few edges are missing that preconditioning pays."""
-        plain = self.pairwise == Pairwise() and self.loss.scale is None and self.edges.free is None
-        return plain and len(self.edges.y) > DENSE_ENOUGH * len(self.G) * len(self.K)
+        """True if preconditioning pays: few edges are missing, and none repeats."""
+        plain = self.pairwise == PRODUCT and self.loss.scale is None and self.edges.free is None
+        many = len(self.edges.y) > DENSE_ENOUGH * len(self.G) * len(self.K)
+        return plain and many and bool(np.all(self.edges.copies(self.parity) <= 1))
 
     def solve(self, alphas: np.ndarray, *, preconditioned: bool = False) -> Solution:
         """(q, k) the coefficients of the edges for each alpha."""
-        if self.effects is not None and alphas.min() > 0:
-            value = effects.solve(self.effects, self.loss, self.edges.y, alphas)
+        if self.features is not None and alphas.min() > 0:
+            value = direct.solve(self.features, self.loss, self.edges.y, alphas)
             return Solution(value, np.zeros(len(alphas)), 0, True, np.empty(0))
         z = self.loss.forward(self.edges.y)
         if not preconditioned:
@@ -251,7 +255,7 @@ class Graph:
             yield self.loss.back(c), residual
 
     def _one_by_one(self, z: np.ndarray, alphas: np.ndarray) -> Solution:
-        """From the largest alpha down, each from where the last one ended."""
+        """From the largest alpha down, each started from the previous solution."""
         inverse = CompleteInverse(self)
         value, residual, steps, history = np.empty((len(z), len(alphas))), np.empty(len(alphas)), 0, []
         last = None
@@ -266,15 +270,17 @@ class Graph:
 
 
 class CompleteInverse:
-    """The inverse for the complete graph, read at the edges that are known, as a preconditioner.
+    """The inverse for the complete graph, evaluated at the known edges, as a preconditioner.
 
-    The exact inverse differs from it by a correction whose rank is the number of missing edges.
+    The exact inverse differs from it by a correction whose rank is the number of missing edges. Copies of an edge share
+    its value, because a preconditioner must be positive definite.
     """
 
     def __init__(self, graph: Graph):
         self.graph = graph
         self.V, self.g = graph.G.eigen()
         self.U, self.s = graph.K.eigen(centred=graph.ranking)
+        self.share = 1 / np.sqrt(graph.edges.copies(graph.parity))
 
     def at(self, alpha: float) -> Product:
         graph, kernel = self.graph, self.graph.kernel
@@ -282,9 +288,10 @@ class CompleteInverse:
         shrink /= shrink + alpha  # (M + alpha)^-1 = (I - M / (M + alpha)) / alpha
 
         def apply(v: np.ndarray) -> np.ndarray:
-            M = kernel.matrix(v).toarray()
+            M = kernel.matrix(self.share * v).toarray()
             M = M.T if kernel.swapped else M
             M = self.V @ (shrink * (self.V.T @ M @ self.U)) @ self.U.T
-            return graph.loss.project((v - part(M, graph.parity)[graph.edges.rows, graph.edges.columns]) / alpha)
+            read = self.share * part(M, graph.parity)[graph.edges.rows, graph.edges.columns]
+            return graph.loss.project((v - read) / alpha)
 
         return apply

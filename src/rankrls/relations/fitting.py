@@ -1,4 +1,4 @@
-"""From edges to a model: the problem that fits the data, the alpha that hold-out prefers, and its solution."""
+"""From edges to a model: the problem, the alpha that hold-out chooses, and its solution."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ from ..problems import choice
 from ..system.memory import check_memory
 from ..system.parallel import threads_for
 from ..system.progress import numbered
+from ..system.warnings import warn
 from . import stopping
-from .edges import Pairwise
-from .folds import RelationKFold
+from .checks import TIME
+from .folds import PastFirst, RelationKFold
+from .games import EdgeList
 from .problems import EDGES, REMEDY, ROWS, CompleteProblem, EdgeProblem, RelationLoss
-from .relation import Domain, EdgeSet
+from .relation import Domain, EdgeSet, Pairwise
 
 FOLDS = 5
-SHARES = (0.01, 0.1, 1.0, 10.0)  # of effects of single ends, beside a product of weight 1
+SHARES = (0.01, 0.1, 1.0, 10.0)  # weights of effects of single ends to try, with a product of weight 1
 Problem = CompleteProblem | EdgeProblem
 
 
 @dataclass(frozen=True)
 class RelationCandidate:
-    """Kernels of the conditioning and of the ranked objects, and a loss: what hold-out may choose between."""
+    """Kernels of the conditioning and the ranked objects, and a loss: one of the candidates of hold-out."""
 
     G: Domain
     K: Domain
     loss: RelationLoss
-    source: Any = None  # whatever the caller wants to know again
+    source: Any = None  # anything the caller wants back
     target: Any = None
 
 
@@ -51,7 +53,7 @@ class Search:
 
     @property
     def iterates(self) -> bool:
-        """Whether edges are solved for one iteration after the other, which may stop early."""
+        """True if the solver may stop early, after any iteration."""
         return self.solver == "cr"
 
     @property
@@ -61,7 +63,7 @@ class Search:
 
 @dataclass(frozen=True)
 class HoldOut:
-    """What hold-out says of a grid of alphas."""
+    """The held-out scores of a grid of alphas."""
 
     alphas: np.ndarray
     scores: np.ndarray
@@ -86,7 +88,7 @@ class Fitted:
 
 
 def fit(candidates: Sequence[RelationCandidate], edges: EdgeSet, search: Search) -> Fitted:
-    """The model of the best candidate at the best alpha, or after the best number of iterations."""
+    """The model of the best candidate at the best alpha, or with the best number of iterations."""
     with threads_for(_product(candidates[0], edges)):
         if search.max_iter is None:
             return _stopped_early(candidates, edges, search)
@@ -118,13 +120,13 @@ def _best(candidates: Sequence[RelationCandidate], edges: EdgeSet, search: Searc
 
 
 def pairwise_kernels(names: Sequence[str] | None, G: Domain, K: Domain) -> list[Pairwise]:
-    """The kernels of pairs that a name stands for; several names leave their weights to hold-out.
+    """The kernels of pairs that a name stands for; with several names, hold-out chooses their weights.
 
-    Effects of one end are in units of the mean of the other end's kernel, so that no scale of features matters.
+    Effects of one end are in units of the mean of the other end's kernel, so the scale of features does not matter.
     """
     g, k = float(np.mean(G.diagonal)) or 1.0, float(np.mean(K.diagonal)) or 1.0
     product, effects = Pairwise(), Pairwise(0.0, k, g)
-    if names == "kronecker":
+    if names in ("kronecker", "auto"):
         return [product]
     if names == "sum":
         return [effects]
@@ -132,7 +134,7 @@ def pairwise_kernels(names: Sequence[str] | None, G: Domain, K: Domain) -> list[
 
 
 def problem_of(candidate: RelationCandidate, edges: EdgeSet, search: Search) -> Problem:
-    """The closed form where there is one, else the list of edges."""
+    """The closed form if there is one, else the list of edges."""
     G, K, loss = candidate.G, candidate.K, candidate.loss
     if search.solver not in ("cg", "pcg", "cr") and CompleteProblem.solves(edges, loss):
         check_complete(edges, G, K)
@@ -140,8 +142,20 @@ def problem_of(candidate: RelationCandidate, edges: EdgeSet, search: Search) -> 
     return EdgeProblem.of(G, K, edges, loss, search.tol, search.limit, direct=search.solver == "auto")
 
 
+def check_determined(problem: CompleteProblem) -> None:
+    """Raise an error if a complete relation does not determine every weight without a penalty."""
+    for end, domain, rank in zip(("X", "Z"), (problem.G, problem.K), problem.path.ranks, strict=True):
+        n = domain.array.shape[1] if domain.factored else None
+        if n is None or rank < n:
+            known = "a kernel fits any values" if n is None else f"{rank} of {n} columns of {end} are independent"
+            raise ValueError(
+                f"alpha=0 needs a relation that determines every weight, but {known}: use an alpha above zero, or "
+                'solver="cg" with few iterations'
+            )
+
+
 def check_complete(edges: EdgeSet, G: Domain, K: Domain) -> None:
-    """Enough memory for the factors and, unless both kernels have a low rank and Y is sparse, for scores."""
+    """Check that the factors fit in memory and, unless both kernels have low rank and Y is sparse, the scores."""
     p, r = edges.shape
     scores = 0 if G.factored and K.factored and not isinstance(edges.Y, np.ndarray) else 4 * p * r
     factors = sum(4 * len(side) * side.rank if side.factored else 3 * len(side) ** 2 for side in (G, K))
@@ -164,14 +178,14 @@ def _hold_out(
     problem: Problem, candidate: RelationCandidate, edges: EdgeSet, search: Search, *,
     predict: bool = True, only: float | None = None, judged: HoldOut | None = None,
 ) -> HoldOut:  # fmt: skip
-    """Scores over the grid and predictions at its best; or, scores known, the predictions `only`."""
+    """Scores over the grid and predictions at the best alpha; or, if scores are known, `only` the predictions."""
     held = held_out_by(search.cv, problem, candidate)
     if isinstance(problem, CompleteProblem) and isinstance(held, RelationKFold) and held.setting == 1:
-        problem = problem.by_edges(search.tol, search.limit)  # without some of its edges it is not complete
+        problem = problem.by_edges(search.tol, search.limit)  # a fold is not complete
     if judged is None:
-        alphas = choice.default_alphas(problem.mean_eigenvalue) if search.alphas is None else search.alphas
-        scores = problem.scores(alphas, search.metric, held)  # type: ignore[arg-type]
+        alphas, scores = _scores(problem, search, held)
         best = choice.best(scores if search.metric.greater_is_better else -scores, alphas)
+        _mind_chance(float(scores[best]), search.metric.name, edges.shape[0])
     else:
         alphas, scores, best = judged.alphas, judged.scores, judged.best
     predictions = np.empty(0)
@@ -181,22 +195,62 @@ def _hold_out(
     return HoldOut(alphas, scores, predictions, best)
 
 
-def known_objects(n_edges: int) -> RelationKFold:
-    """Folds of games between known players, which is what lists of games are for; those of a pair stay together."""
-    return RelationKFold(1, max(2, min(FOLDS, n_edges)), same_objects=True)
+def _scores(problem: Problem, search: Search, held: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(k,) alphas and the held-out score of each; our own grid grows while its best alpha is at an end."""
+    sign, given = 1 if search.metric.greater_is_better else -1, search.alphas
+    grid = alphas = choice.default_alphas(problem.mean_eigenvalue) if given is None else given
+    scores = problem.scores(alphas, search.metric, held)
+    more = choice.beyond(sign * scores, alphas)
+    if given is not None:
+        if more is not None:
+            choice.warn_of_end(alphas)
+        return alphas, scores
+    iterates = isinstance(problem, EdgeProblem) and problem.graph.features is None  # small alphas take longer
+    for _ in range(choice.EXTENSIONS):
+        if more is None or (iterates and more[0] < alphas[0]):
+            break
+        alphas, scores = np.append(alphas, more), np.append(scores, problem.scores(more, search.metric, held))
+        order = np.argsort(alphas)
+        alphas, scores = alphas[order], scores[order]
+        more = choice.beyond(sign * scores, alphas)
+    choice.warn_of_end(grid, alphas)
+    return alphas, scores
+
+
+def _mind_chance(score: float, metric: str, p: int) -> None:
+    """Warn if no alpha ranks held-out edges better than chance, over enough objects to tell."""
+    if metric in choice.TIES_COUNT_HALF and p >= choice.ENOUGH_GROUPS and score < 0.5 + 0.25 / np.sqrt(p):
+        warn(
+            f"nothing was learned: on held-out edges {metric} is {score:.3f} at best, no better than chance; are the "
+            "values and the features of the same objects?"
+        )
+
+
+def listed_folds(cv: Any, edges: EdgeList, parity: int) -> RelationKFold | None:
+    """Folds of a list of edges, if they differ from those of a matrix.
+
+    For games between known players, the games of a pair stay together.
+    """
+    if cv == TIME and edges.time is not None:
+        return PastFirst(np.tile(edges.time, 2 if parity else 1), max(2, min(FOLDS, len(edges) // 2)))
+    if cv == "auto" and parity == -1:
+        return RelationKFold(1, max(2, min(FOLDS, len(edges))), same_objects=True)
+    return None
 
 
 def held_out_by(cv: Any, problem: Problem, candidate: RelationCandidate) -> RelationKFold | str:
-    """What is held out: folds, or something exactly."""
+    """What is held out: folds, or the name of an exact hold-out."""
     complete, loss = isinstance(problem, CompleteProblem), candidate.loss
     if isinstance(cv, RelationKFold):
         return cv
+    if cv == TIME:
+        raise ValueError('cv="time" holds out later edges: use fit_edges, with the date of each edge')
     if isinstance(cv, str) and cv != "auto":
         if not complete or loss.parity or (cv not in (ROWS, EDGES) and loss.ranking):
             raise ValueError(
-                f"cv={cv!r} is exact for complete relations without symmetry"
+                f"cv={cv!r} is only for complete relations without symmetry"
                 + ("" if cv in (ROWS, EDGES) else ' and loss="regression"')
-                + " only: use a RelationKFold"
+                + ": use a RelationKFold"
             )
         return cv
     if cv == "auto" and complete and not loss.parity:
@@ -210,6 +264,8 @@ def _solve(
     candidate: RelationCandidate, problem: Problem, alpha: float, search: Search, found: HoldOut | None
 ) -> Fitted:
     if isinstance(problem, CompleteProblem):
+        if alpha == 0:
+            check_determined(problem)
         a, intercept = problem.path.coef(alpha)
         return Fitted(candidate, alpha, a, intercept, held_out=found)
     preconditioned = alpha > 0 and (
@@ -221,12 +277,12 @@ def _solve(
     if alpha > 0:
         warn_if_stopped_early(solution, "conjugate gradients", REMEDY)
     iterated = "pcg" if preconditioned else "cg"
-    solver = iterated if problem.graph.effects is None else "direct"
+    solver = iterated if problem.graph.features is None else "direct"
     return _of_edges(candidate, problem, alpha, solution, solver, held_out=found)
 
 
 def _stopped_early(candidates: Sequence[RelationCandidate], edges: EdgeSet, search: Search) -> Fitted:
-    """The number of iterations that hold-out prefers, for the candidate that it prefers."""
+    """The best candidate with the best number of iterations, both chosen by hold-out."""
     assert search.alpha is not None
     sign, best = 1 if search.metric.greater_is_better else -1, None
     for candidate in numbered(candidates, "setting"):
@@ -234,7 +290,7 @@ def _stopped_early(candidates: Sequence[RelationCandidate], edges: EdgeSet, sear
         assert isinstance(problem, EdgeProblem)
         held = held_out_by(search.cv, problem, candidate)
         if isinstance(held, str):
-            raise ValueError(f"cv={held!r} leaves out without iterations: use a RelationKFold")
+            raise ValueError(f"cv={held!r} does not iterate, so it cannot choose max_iter: use a RelationKFold")
         stop = stopping.choose(problem, search.metric, held, search.alpha)
         if best is None or choice.exceeds(sign * stop.scores[stop.best], sign * best[2].scores[best[2].best]):
             best = candidate, problem, stop
@@ -247,7 +303,7 @@ def _iterated(
     candidate: RelationCandidate, problem: EdgeProblem, alpha: float, search: Search, most: int, *,
     held_out: HoldOut | None = None, stop: stopping.Stop | None = None,
 ) -> Fitted:  # fmt: skip
-    """Conjugate residuals, watched."""
+    """Conjugate residuals with a callback."""
     watch = search.watch
     one: stopping.Watch | None = None
     if watch is not None:

@@ -1,4 +1,4 @@
-"""Lists of edges as they are kept in practice: columns of a table, dates, games that are seen from both ends."""
+"""Lists of edges as found in practice: columns of a table, dates, games seen from both ends."""
 
 from __future__ import annotations
 
@@ -28,31 +28,29 @@ class EdgeList:
     y: np.ndarray
     weights: np.ndarray | None = None
     home: np.ndarray | None = None
-    time: np.ndarray | None = None  # in seconds, or whatever the dates count
+    time: np.ndarray | None = None  # in seconds, or in the unit of the dates
 
     def __len__(self) -> int:
         return len(self.y)
 
     @classmethod
     def of(
-        cls, edges: Any, y: ArrayLike | None, ids: tuple[Ids, Ids], *, source: Any = None, target: Any = None,
-        sample_weight: object = None, date: Any = None, half_life: Any = None, home: Any = None,
+        cls, edges: Any, y: ArrayLike | None, ids: tuple[Ids, Ids], *, source: object = None, target: object = None,
+        sample_weight: object = None, date: object = None, half_life: object = None, home: object = None,
     ) -> EdgeList:  # fmt: skip
-        """Edges from an array of pairs, or from the columns of a table; no y is a 1 for each edge."""
+        """Edges from an array of pairs, or from the columns of a table; without y every edge is 1."""
         frame = as_frame(edges)
         first, second = names.ends(edges, source, target)
         rows, columns = ids[0].rows(first, "source"), ids[1].rows(second, "target")
         q = len(rows)
         pick = lambda value, argument: names.column(frame, value, argument) if isinstance(value, str) else value
         values = np.ones(q) if y is None else check_numbers("y", pick(y, "y"), q, unit="edge")
-        have = [str(name) for name in names.names(frame)]
-        if isinstance(sample_weight, str) and sample_weight == RECENCY and RECENCY not in have:
-            sample_weight, half_life = None, HALF_LIFE if half_life is None else half_life
+        given = {"sample_weight": sample_weight, "date": date}
+        half_life = recency(frame, given, half_life)
+        sample_weight, date = given["sample_weight"], given["date"]
         weights = check_weights(pick(sample_weight, "sample_weight"), q, unit="edge")
         at_home = None if home is None else check_numbers("home", pick(home, "home"), q, unit="edge")
         time = None
-        if half_life is not None and date is None and "date" in have:
-            date = "date"
         if date is not None:
             time = as_time(pick(date, "date"), q)
         if half_life is not None:
@@ -71,7 +69,7 @@ class EdgeList:
         )
 
     def both_ways(self, parity: int) -> EdgeList:
-        """Each edge also from its other end, at half the weight each: a game tells as much of either player."""
+        """Each edge also seen from its other end, both with half the weight."""
         if not parity:
             return self
         weights = np.full(len(self), 0.5) if self.weights is None else self.weights / 2
@@ -88,6 +86,17 @@ class EdgeList:
     def edge_set(self, shape: tuple[int, int]) -> EdgeSet:
         free = None if self.home is None else self.home[:, None]
         return EdgeSet(shape, None, self.rows, self.columns, self.y, self.weights, free)
+
+
+def recency(edges: Any, columns: dict[str, Any], half_life: object) -> Any:
+    """The half-life, also if given as sample_weight="recency"; `columns` then get the dates instead."""
+    weight = columns["sample_weight"]
+    if isinstance(weight, str) and weight == RECENCY and RECENCY not in map(str, names.names(as_frame(edges))):
+        columns["sample_weight"] = None
+        half_life = HALF_LIFE if half_life is None else half_life
+    if half_life is not None:
+        columns["date"] = names.date_column(edges, columns["date"])
+    return half_life
 
 
 def as_time(dates: object, q: int) -> np.ndarray:

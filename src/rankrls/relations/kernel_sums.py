@@ -1,12 +1,12 @@
-"""Several kernels for the objects of one kind, with weights that the relation suggests.
+"""Several kernels for the objects of one kind, with weights derived from the relation.
 
-`kernel=[...]` is a weighted sum, k = sum over m of w_m k_m, w_m >= 0. Its members act on features, or are matrices of
-similarities in which an object is a row number. Weights come from alignment: with S_m the centred kernel matrices, each
-divided by its mean diagonal, and T = R R', R the relation less its mean, the w that solves
+`kernel=[...]` is a weighted sum, k = sum over m of w_m k_m, w_m >= 0. Its members act on features, or are similarity
+matrices in which an object is a row number. Weights come from alignment: with S_m the centred kernel matrices, each
+divided by its mean diagonal, and T = R R', R the relation minus its mean, the w that solves
 
     min over w >= 0 of || sum over m of w_m S_m - T ||^2,
 
-besides equal weights and each kernel by itself: hold-out chooses among these, together with alpha.
+Hold-out chooses, together with alpha, between these, equal weights, and each kernel alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Similarity(Kernel):
     """k(x, z) = matrix[x, z], for objects that are row numbers in a single column."""
 
     matrix: Any = field(repr=False)  # (n, n)
-    labels: Any = field(default=None, repr=False)  # (n,) ids of its rows, if it came with any
+    labels: Any = field(default=None, repr=False)  # (n,) ids of its rows, if it has any
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
         rows, columns = (np.asarray(objects)[:, 0].astype(np.intp) for objects in (X, Z))
@@ -47,25 +47,24 @@ class WeightedSum(Kernel):
 
     @classmethod
     def of(cls, given: Sequence[Any]) -> WeightedSum:
-        """From kernels, names and functions, or from matrices of similarities; frames are matched by their index."""
+        """From kernels, names and functions, or from similarity matrices; frames are matched by their index."""
         if not len(given):
-            raise ValueError("kernel=[] is empty: list kernels, or matrices of similarities")
+            raise ValueError("kernel=[] is empty: list kernels or similarity matrices")
         matrices = [hasattr(one, "shape") for one in given]
         if not any(matrices):
             kernels = [as_kernel(one) for one in given]
             if any(isinstance(one, Precomputed) for one in kernels):
-                raise ValueError(
-                    'several precomputed kernels are listed as matrices: kernel=[K1, K2], not "precomputed"'
-                )
+                raise ValueError('list several precomputed kernels as matrices: kernel=[K1, K2], not "precomputed"')
             return cls(kernels)
         if not all(matrices):
-            raise ValueError("kernel lists matrices and functions of features: compute all of them, or none")
+            raise ValueError("kernel mixes matrices with kernels on features: compute all of them, or none")
+        given = [names.labelled(one) for one in given]
         ids = next((Ids.of(one) for one in given if hasattr(one, "iloc")), None)
         labels = ids.labels if ids is not None and ids.named else None
         found = [_in_order(one, labels) for one in given]
         shapes = {one.shape for one in found}
         if len(shapes) > 1 or len(set(next(iter(shapes)))) > 1:
-            raise ValueError(f"matrices of similarities must be square and of one size, got shapes {sorted(shapes)}")
+            raise ValueError(f"similarity matrices must be square and of one size, got shapes {sorted(shapes)}")
         return cls([Similarity(one, labels) for one in found])
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
@@ -73,12 +72,12 @@ class WeightedSum(Kernel):
         return np.asarray(sum(w * np.asarray(k(X, Z)) for w, k in zip(weights, self.kernels, strict=True) if w))
 
     def fitted(self, X: MatrixLike, weights: np.ndarray | None = None) -> WeightedSum:
-        """With the parameters of each kernel fixed; one with gamma="auto" stands for each of its widths."""
+        """The sum with the parameters of each kernel fixed; a kernel with gamma="auto" becomes one for each width."""
         return replace(self, kernels=[one for kernel in self.kernels for one in kernel.candidates(X, weights)])
 
     @property
     def numbered(self) -> bool:
-        """Whether objects are row numbers of matrices."""
+        """True if objects are row numbers of matrices."""
         return isinstance(self.kernels[0], Similarity)
 
     @property
@@ -87,14 +86,15 @@ class WeightedSum(Kernel):
         return getattr(self.kernels[0], "labels", None)
 
     def cleaned(self, clean: Callable[[np.ndarray], np.ndarray]) -> WeightedSum:
-        """The same with each matrix of similarities made fit for use."""
+        """The same with a function applied to each similarity matrix."""
         if not self.numbered:
             return self
         matrices = [k for k in self.kernels if isinstance(k, Similarity)]
         return replace(self, kernels=[replace(k, matrix=clean(k.matrix)) for k in matrices])
 
     def numbers(self, objects: Any, ids: Ids, name: str) -> np.ndarray:
-        """(n, 1) the row of each object: by its id, a column of row numbers, or as many objects as rows."""
+        """(n, 1) the row of each object: by id, from a column of row numbers, or in order if there are as many as "
+        "rows."""
         first = self.kernels[0]
         assert isinstance(first, Similarity)
         n = len(first.matrix)
@@ -119,7 +119,7 @@ class WeightedSum(Kernel):
 
 
 def _in_order(K: Any, labels: np.ndarray | None) -> np.ndarray:
-    """A matrix of similarities with rows and columns in the order of labels, if it has such."""
+    """A similarity matrix with rows and columns in the order of labels, if it has labels."""
     if hasattr(K, "iloc") and labels is not None:
         own = Ids.of(K)
         own.check_unique("a matrix of similarities")
@@ -128,7 +128,7 @@ def _in_order(K: Any, labels: np.ndarray | None) -> np.ndarray:
 
 
 def weightings(kernel: WeightedSum, data: MatrixLike, R: np.ndarray) -> list[WeightedSum]:
-    """The sums to choose from: weights by alignment with R R', equal ones, each kernel by itself."""
+    """The candidates: weights by alignment with R R', equal weights, each kernel alone."""
     matrices = [np.asarray(k(data, data), dtype=np.float64) for k in kernel.kernels]
     scale = np.array([1 / (float(np.mean(np.diagonal(K))) or 1.0) for K in matrices])
     shares = [aligned([K * s for K, s in zip(matrices, scale, strict=True)], R), np.full(len(scale), 1 / len(scale))]
@@ -141,7 +141,7 @@ def weightings(kernel: WeightedSum, data: MatrixLike, R: np.ndarray) -> list[Wei
 
 
 def aligned(matrices: Sequence[np.ndarray], R: np.ndarray) -> np.ndarray:
-    """(n_kernels,) weights that add up to 1, for which the sum is closest to R R' in direction; zeros if none is."""
+    """(n_kernels,) weights with sum 1 that align the sum of kernels with R R'; zeros if none does."""
     centred = [K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() for K in matrices]
     R = R - R.mean(axis=0)
     gram = np.array([[float(np.sum(A * B)) for B in centred] for A in centred])
@@ -157,7 +157,7 @@ def aligned(matrices: Sequence[np.ndarray], R: np.ndarray) -> np.ndarray:
 
 
 def residual_relation(edges: EdgeSet) -> np.ndarray:
-    """(p, r) the relation less its mean, zero where it is not known."""
+    """(p, r) the relation minus its mean, zero where unknown."""
     if edges.complete:
         Y = edges.Y.toarray() if sparse.issparse(edges.Y) else np.asarray(edges.Y)
         return Y - Y.mean()

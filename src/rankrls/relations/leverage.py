@@ -1,72 +1,55 @@
-"""How much of itself a row explains, for many rows, eigenvalues and alphas at once.
+"""The leverage of rows, for many rows, eigenvalues and alphas at once.
 
 Leaving out row h of a complete relation divides element j of its residual by
 
     1 - sum_i V[h, i]^2 g_i s_j / (g_i s_j + alpha),
 
-which depends on j and alpha through x = log(s_j / alpha) alone: for each row a smooth function of one number, whose
-logarithm is analytic in the strip |Im x| < pi. With more eigenvalues than a Chebyshev interpolant needs nodes for
-twelve digits (seven in single precision), it is evaluated at the nodes only.
+which depends on j and alpha only through x = log(s_j / alpha): for each row a smooth function of one number, whose
+logarithm is analytic in the strip |Im x| < pi. If there are more eigenvalues than a Chebyshev interpolant needs nodes
+for twelve digits (seven in single precision), it is evaluated only at the nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from ..system.types import DTypeLike
+from .smoothing import Smoother
 
 OfRows = Callable[[Any], np.ndarray]
 INTERPOLATE = 256  # eigenvalues beyond which leverages are interpolated
 
 
-def remaining(
-    V: np.ndarray, g: np.ndarray, s: np.ndarray, alphas: np.ndarray, dtype: DTypeLike, interpolate: int = INTERPOLATE
-) -> Iterator[OfRows]:
-    """For each alpha a function rows -> (n, len(s)) of one less the leverage."""
-    square = V**2
-    full = V.shape[0] == V.shape[1]
-    rest = np.zeros(len(square)) if full else np.maximum(0, 1 - square.sum(axis=1))
-    at = lambda x, rows: square[rows] @ (1 / (1 + np.outer(g, np.exp(x)))) + rest[rows, None]
-    return _over(at, g, s, alphas, dtype, interpolate)
+def over_alphas(
+    functions: Sequence[Callable[[np.ndarray, Any], np.ndarray]], left: Smoother, s: np.ndarray, alphas: np.ndarray,
+    dtype: DTypeLike, interpolate: int = INTERPOLATE,
+) -> list[list[OfRows]]:  # fmt: skip
+    """For each function of (rho, rows) and each alpha, a function of rows at rho = s / alpha.
 
-
-def leverages(
-    V: np.ndarray, g: np.ndarray, s: np.ndarray, alphas: np.ndarray, interpolate: int = INTERPOLATE
-) -> Iterator[OfRows]:
-    """For each alpha a function rows -> (n, len(s)) of alpha / s times the leverage, to full relative precision.
-
-    sum_i V[h, i]^2 g_i / (g_i s_j / alpha + 1) is a function of x = log(s_j / alpha) of the same kind.
+    Interpolated in log(rho) if there are many eigenvalues.
     """
-    square = V**2
-    at = lambda x, rows: square[rows] @ (g[:, None] / (1 + np.outer(g, np.exp(x))))
-    return _over(at, g, s, alphas, np.float64, interpolate)
-
-
-def _over(
-    at: Callable[[np.ndarray, Any], np.ndarray], g: np.ndarray, s: np.ndarray, alphas: np.ndarray, dtype: DTypeLike,
-    interpolate: int,
-) -> Iterator[OfRows]:  # fmt: skip
-    """at(x, rows) for x = log(s / alpha), interpolated where there are many eigenvalues."""
-    flat = np.log(1e-18 / g.max(initial=1e-300))  # below this the leverage is zero
+    flat = np.log(1e-18 / max(left.largest, 1e-300))  # below this the leverage is zero
     log_s = np.log(s)
     low = max(flat, log_s.min(initial=0) - np.log(alphas.max()))
     high = log_s.max(initial=0) - np.log(alphas.min())
-    digits = 13.0 if dtype == np.float64 else 8.0
-    many = high > low and len(g) > interpolate
-    nodes = Chebyshev.on(low, high, strip=np.pi, digits=digits) if many else None
-    values: Any = None if nodes is None else np.log(np.maximum(at(nodes.x, slice(None)), 1e-300)).astype(dtype)
-    for alpha in alphas:
-        x = np.maximum(log_s - np.log(alpha), flat)
-        if nodes is None:
-            yield lambda rows, x=x: at(x, rows).astype(dtype)  # type: ignore[misc]
-        else:
-            weights = nodes.matrix(np.clip(x, low, high)).astype(dtype)
-            yield lambda rows, weights=weights: np.exp(values[rows] @ weights)  # type: ignore[misc]
+    xs = [np.maximum(log_s - np.log(alpha), flat) for alpha in alphas]
+    if high <= low or left.basis.shape[1] <= interpolate:
+        return [[lambda rows, at=at, x=x: at(np.exp(x), rows).astype(dtype) for x in xs] for at in functions]  # type: ignore[misc]
+    nodes = Chebyshev.on(low, high, strip=np.pi, digits=13.0 if dtype == np.float64 else 8.0)
+    weights = [nodes.matrix(np.clip(x, low, high)).astype(dtype) for x in xs]
+    rho, everybody = np.exp(nodes.x), slice(None)
+    logs = [np.log(np.maximum(at(rho, everybody), 1e-300)).astype(dtype) for at in functions]
+    return [[partial(_interpolated, log, W) for W in weights] for log in logs]
+
+
+def _interpolated(log: np.ndarray, weights: np.ndarray, rows: Any) -> np.ndarray:
+    found = log[rows] @ weights
+    return np.exp(found, out=found)
 
 
 @dataclass(frozen=True)

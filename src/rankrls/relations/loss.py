@@ -1,17 +1,16 @@
 """The loss over a list of edges: F with ||F (y - f)||^2 the loss.
 
-An edge e of row h has the weight u_e, and S_h is the sum of them over the row. Ranking takes differences within a row,
+An edge e of row h has the weight u_e, and S_h is their sum over the row. Ranking uses differences within a row,
 
     rho_h / S_h  *  sum over pairs e, e' of row h of  u_e u_e' ((y_e - y_e') - (f_e - f_e'))^2  =  ||Q D (y - f)||^2,
 
-with D = diag(sqrt(rho_h u_e)) and Q the projection that takes the mean out of each row: Q v = v - q (q'v) for each
-row, q_e = sqrt(u_e / S_h). Regression has Q = I and rho = 1. Columns H whose coefficients are not penalised are
-projected out after that: P = I - B B' with B an orthonormal basis of Q D H. So F = P Q D, where P Q is a projection.
+with D = diag(sqrt(rho_h u_e)) and Q the projection that removes the mean of each row: Q v = v - q (q'v) for each row,
+q_e = sqrt(u_e / S_h). Regression has Q = I and rho = 1. Columns H with unpenalised coefficients are projected out
+next: P = I - B B' with B an orthonormal basis of Q D H. So F = P Q D, where P Q is a projection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,13 +75,16 @@ class EdgeLoss:
             return v - (self.queries.sum(v) / self.queries.sizes)[self.queries.codes]
         return v - self._direction * self.queries.sum(self._direction * v)[self.queries.codes]
 
-    def projected_out(self) -> Iterator[np.ndarray | sparse.csr_array]:
-        """Orthonormal columns (q, k) whose span P Q takes out of a vector: first those of Q, then those of P."""
-        if self.ranking:
-            q, codes = len(self.rows), self.queries.codes
-            yield sparse.csr_array((self._direction, (np.arange(q), codes)), shape=(q, len(self.queries)))
-        if self._free is not None:
-            yield self._free[0]
+    def of_rows(self, some: np.ndarray) -> list[sparse.csr_array]:
+        """Orthonormal columns (n, k) whose span Q takes out of some edges, all those of k rows; none in regression."""
+        if not self.ranking:
+            return []
+        _, codes = np.unique(self.queries.codes[some], return_inverse=True)
+        return [sparse.csr_array((self._direction[some], (np.arange(len(some)), codes)))]
+
+    def of_free(self, some: np.ndarray) -> np.ndarray:
+        """(n, k) some rows of B."""
+        return np.empty((len(some), 0)) if self._free is None else self._free[0][some]
 
     def project(self, v: np.ndarray) -> np.ndarray:
         """P Q v."""
@@ -106,7 +108,7 @@ class EdgeLoss:
 
 
 def row_factor(weighting: str, mass: np.ndarray) -> np.ndarray:
-    """(n,) rho: "items" counts a row by its edges, "pairs" by its pairs, "queries" each row alike."""
+    """(n,) rho: "items" weighs a row by its edges, "pairs" by its pairs, "queries" equally."""
     if weighting == "items":
         return np.ones(len(mass))
     if weighting == "pairs":

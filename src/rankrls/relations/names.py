@@ -1,11 +1,14 @@
-"""Objects by name: ids of rows, edges in frames, and frames put in the order of ids.
+"""Objects by id: ids of rows, edges in frames, and frames put in the order of ids.
 
-An id is the index label of a pandas frame. A frame with the plain index 0, 1, 2, ... and an array have none: there,
-row numbers count. Where ids are known they count everywhere, and what does not match them is an error.
+An id is the index label of a pandas frame. A frame without an index of ids (polars, Arrow, or pandas with unnamed
+numbers) has ids if a text column holds the ends of all edges, if a column is called "id", or if the first column is
+text. Arrays and frames with the plain index 0, 1, 2, ... have no ids, and row numbers are used instead. Where ids are
+known they are used everywhere, and a mismatch is an error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +19,8 @@ from ..system.frames import as_column, as_frame, names
 from ..system.types import ArrayLike, Matrix
 
 LISTED = 5  # ids shown in a message
-BY_ID = "ids"  # instead of features: objects that are known by their ids only
+ID, DATE = "id", "date"  # columns
+BY_ID = "ids"  # instead of features: objects that are known only by their ids
 
 
 @dataclass(frozen=True)
@@ -25,32 +29,34 @@ class Ids:
 
     labels: np.ndarray
     named: bool = False
-    of_frame: bool = False  # whether they came with a frame at all
+    of_frame: bool = False  # whether they came with a frame
+    column: str | None = None  # the column that held them, or the name of the index
 
     @classmethod
     def of(cls, objects: Any) -> Ids:
-        """Those of the rows of a pandas frame, else row numbers."""
+        """The ids of the rows of a pandas frame, else row numbers."""
         if not hasattr(objects, "iloc"):
             return cls(np.arange(objects.shape[0] if hasattr(objects, "shape") else len(objects)))
         labels = np.asarray(objects.index)
         if labels.dtype.kind not in "iufmMbU":
             labels = _objects(list(objects.index))
-        return cls(labels, not is_range(labels), True)
+        column = objects.index.name
+        return cls(labels, not is_range(labels), True, column if isinstance(column, str) else None)
 
     @classmethod
     def of_objects(cls, objects: ArrayLike) -> Ids:
-        """Those of a table; ids themselves, where there is nothing else, stay what they are."""
+        """The ids of a table; objects that are ids are returned unchanged."""
         return objects if isinstance(objects, Ids) else cls.of(as_frame(objects))
 
     @classmethod
     def distinct(cls, labels: np.ndarray) -> Ids:
-        """The different ones of some labels, in order of size, or of appearance where they cannot be compared."""
+        """The distinct labels, sorted, or in order of appearance if they cannot be compared."""
         try:
             found = np.unique(labels)
         except TypeError:
             found = _objects(list(dict.fromkeys(labels.tolist())))
         if labels.dtype.kind == "O" and any(item is None or item != item for item in found.tolist()):
-            raise ValueError("some edges name no object: an end is missing (None or NaN)")
+            raise ValueError("some edges have a missing end (None or NaN): drop them")
         return cls(found, True, True)
 
     def __len__(self) -> int:
@@ -66,12 +72,12 @@ class Ids:
             labels, counts = np.unique(self.labels.astype(str), return_counts=True)
             twice = labels[counts > 1]
             raise ValueError(
-                f"the index of {name} must not repeat: {_some(twice)} occur{'s' if len(twice) == 1 else ''} several "
-                "times; each object is one row"
+                f"the index of {name} must not repeat, but {_some(twice)} occur{'s' if len(twice) == 1 else ''} "
+                "several times: each object needs one row"
             )
 
     def rows(self, labels: ArrayLike, what: str) -> np.ndarray:
-        """The row numbers of some ids; `what` they are, in errors."""
+        """The row numbers of some ids; `what` names them in errors."""
         values = np.asarray(as_column(labels))
         if not self.named and values.dtype.kind in "iu":
             bad = (values < 0) | (values >= len(self))
@@ -86,7 +92,7 @@ class Ids:
             e = unknown[0]
             hint = (
                 f"ids look like {_some(self.labels)}" if self.named
-                else "edges hold row numbers (integers), or the index labels of a pandas DataFrame of objects"
+                else 'objects have no ids: make the column that holds them the index of the frame, or call it "id"'
             )  # fmt: skip
             raise ValueError(
                 f"the {what} of edge {e} is {items[e]!r}, which is not the id of any of the {len(self)} objects "
@@ -95,7 +101,7 @@ class Ids:
         return np.array(found, dtype=np.intp)
 
     def places(self, labels: ArrayLike) -> np.ndarray:
-        """The row numbers of some ids, -1 where there is no such object."""
+        """The row numbers of some ids, -1 for unknown objects."""
         return np.array([self.number.get(label, -1) for label in np.asarray(labels).tolist()], dtype=np.intp)
 
     def knows(self, label: object) -> bool:
@@ -105,8 +111,58 @@ class Ids:
             return False
 
 
+def labelled(
+    objects: Any, *, encoded: bool = False, features: Collection[str] = (), ends: Any = None, column: str | None = None
+) -> Any:
+    """A frame with its column of ids as the index, if it has one; anything else unchanged.
+
+    It is the `column` if a model knows it, a text column that holds all the `ends` of edges, one called "id", or the
+    first if it is text, unless the table is `encoded`, because then text may be a feature. `features` are never ids.
+    """
+    frame = as_frame(objects)
+    columns = [name for name in names(frame) if name not in features]
+    if len(columns) < 1 or len(names(frame)) < 2 or (hasattr(frame, "iloc") and not _is_plain(frame.index)):
+        return objects
+    called = [name for name in columns if name == column]
+    called = called or [name for name in columns if ends is not None and _holds(frame[name], ends)]
+    called = called or [name for name in columns if str(name).lower() == ID]
+    if not called and not encoded and columns[0] == names(frame)[0] and _is_text(frame[columns[0]]):
+        called = columns[:1]
+    if not called:
+        return objects
+    if hasattr(frame, "iloc"):
+        return frame.set_index(called[0])
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError(f"reading the ids in column {called[0]!r} needs pandas: pip install pandas") from None
+    ids = pandas.Index(np.asarray(frame[called[0]]), name=called[0])
+    return pandas.DataFrame({name: np.asarray(frame[name]) for name in names(frame) if name != called[0]}, index=ids)
+
+
+def _holds(column: Any, ends: np.ndarray) -> bool:
+    """True if a text column has a row for each end of the edges, and no duplicates."""
+    if not _is_text(column):
+        return False
+    own = np.asarray(column).tolist()
+    known = set(own)
+    return len(known) == len(own) and known.issuperset(ends.tolist())
+
+
+def _is_plain(index: Any) -> bool:
+    """True if a pandas index is just row numbers, possibly of some rows of a longer table."""
+    return index.name is None and np.asarray(index).dtype.kind in "iu"
+
+
+def _is_text(column: Any) -> bool:
+    values = np.asarray(column)
+    return values.dtype.kind == "U" or (
+        values.dtype.kind == "O" and len(values) > 0 and all(isinstance(v, str) for v in values)
+    )
+
+
 def is_range(labels: np.ndarray) -> bool:
-    """Whether labels are just 0, 1, 2, ..."""
+    """True if labels are just 0, 1, 2, ..."""
     return labels.dtype.kind in "iu" and np.array_equal(labels, np.arange(len(labels)))
 
 
@@ -122,28 +178,30 @@ def _some(labels: Any) -> str:
 
 
 def in_order(of: str, labels: ArrayLike, ids: Ids, whose: str) -> np.ndarray | None:
-    """The places of `ids` among labels of another frame; None where there is nothing to put in order."""
+    """The places of `ids` among the labels of another frame; None if there is nothing to reorder."""
     given = np.asarray(labels)
     if not ids.of_frame or (not ids.named and is_range(given)):
         return None
     place = {label: i for i, label in enumerate(given.tolist())}
     if len(place) < len(given):
-        raise ValueError(f"the {of} of Y repeat: each object is named once")
+        raise ValueError(f"the {of} of Y must not repeat: name each object once")
     missing = [label for label in ids.labels.tolist() if label not in place]
     extra = [label for label in given.tolist() if label not in ids.number]
     if (missing or extra) and is_range(given):
-        return None  # no labels but row numbers
+        return None  # the labels are just row numbers
     if missing or extra:
         parts = [f"{len(missing)} objects of {whose} are not among the {of} of Y ({_some(missing)})"] if missing else []
         parts += [f"{len(extra)} {of} of Y are not objects of {whose} ({_some(extra)})"] if extra else []
         raise ValueError(
-            "; ".join(parts) + f": give Y the same labels as {whose}, or pass arrays if rows and columns lie in order"
+            "; ".join(parts)
+            + f": give Y the same labels as {whose}, or pass arrays if rows and columns are in the same order"
         )
     return np.array([place[label] for label in ids.labels.tolist()], dtype=np.intp)
 
 
 def aligned(Y: Any, source: Ids, target: Ids, names_: tuple[str, str]) -> Any:
-    """Y in the order of the objects, if it is a frame with labels of its own."""
+    """Y in the order of the objects, if it is a frame with labels."""
+    Y = labelled(Y) if source.named else Y
     if not hasattr(Y, "iloc"):
         return as_frame(Y)
     rows = in_order("row labels", list(Y.index), source, names_[0])
@@ -166,34 +224,44 @@ def similarities(K: Any, known: object, name: str) -> Any:
     if missing:
         raise ValueError(
             f"the similarities {name} have no column for {len(missing)} of the training objects ({_some(missing)}): "
-            "columns are named by the objects they compare with"
+            "name columns after the objects they compare with"
         )
     return K.iloc[:, [place[label] for label in wanted]]
 
 
 def column(frame: Any, name: Any, argument: str) -> np.ndarray:
-    """A column of an edge list by its name."""
+    """A column of an edge list, by name."""
     if not isinstance(name, str) and (np.ndim(name) > 0 or name is None):
         return np.asarray(as_column(name))
     have = names(frame)
     if name not in have:
         shown = ", ".join(map(str, have[:20])) or "no columns with names: pass a data frame"
-        raise ValueError(f"{argument}={name!r} names no column of the edges, which have {shown}")
+        raise ValueError(f"{argument}={name!r} is not a column of the edges, which have {shown}")
     return np.asarray(frame[name])
 
 
+def date_column(edges: Any, date: Any) -> Any:
+    """The dates given, or the column that holds them: the one called "date", or the only column of dates."""
+    frame = as_frame(edges)
+    if date is not None or not names(frame):
+        return date
+    called = [name for name in names(frame) if str(name).lower() == DATE]
+    called = called or [name for name in names(frame) if np.asarray(frame[name]).dtype.kind == "M"]
+    return called[0] if len(called) == 1 else None
+
+
 def ends(edges: Any, source: object, target: object) -> tuple[Any, Any]:
-    """Both ends of edges: columns of a frame by their names, else the two columns of an array."""
+    """Both ends of edges: columns of a frame by name, or the two columns of an array."""
     frame = as_frame(edges)
     if source is not None or target is not None:
         if source is None or target is None:
-            raise ValueError(f"name both ends: got source={source!r}, target={target!r}")
+            raise ValueError(f"name both ends of an edge: got source={source!r}, target={target!r}")
         return column(frame, source, "source"), column(frame, target, "target")
     have = names(frame)
     if have:
         if len(have) != 2:
             raise ValueError(
-                f"edges have {len(have)} columns ({', '.join(map(str, have[:20]))}): name those of both ends, as in "
+                f"edges have {len(have)} columns ({', '.join(map(str, have[:20]))}): name the two ends, as in "
                 f"fit_edges(X, edges, source={str(have[0])!r}, target={str(have[1])!r})"
             )
         return np.asarray(frame[have[0]]), np.asarray(frame[have[1]])
@@ -209,15 +277,19 @@ def ends(edges: Any, source: object, target: object) -> tuple[Any, Any]:
     return pairs[:, 0], pairs[:, 1]
 
 
-def objects_of(X: Matrix, Z: Matrix, edges: object, source: object, target: object) -> tuple[Any, Any]:
-    """X and Z, with the ids that edges name in place of None and of "ids": objects of which nothing else is known."""
+def objects_of(
+    X: Matrix, Z: Matrix, edges: object, source: object, target: object, *, encoded: bool = False
+) -> tuple[Any, Any]:
+    """X and Z by id; None and "ids" are replaced by the ids in the edges."""
     of_x, of_z = X is None or _is_word(X, BY_ID), _is_word(Z, BY_ID)
-    if not (of_x or of_z):
-        return X, Z
     first, second = (np.asarray(end) for end in ends(edges, source, target))
     if Z is None:
-        return Ids.distinct(_joined(first, second)), None
-    return Ids.distinct(first) if of_x else X, Ids.distinct(second) if of_z else Z
+        both = _joined(first, second)
+        return Ids.distinct(both) if of_x else labelled(X, encoded=encoded, ends=both), None
+    return (
+        Ids.distinct(first) if of_x else labelled(X, encoded=encoded, ends=first),
+        Ids.distinct(second) if of_z else labelled(Z, encoded=encoded, ends=second),
+    )
 
 
 def _is_word(value: object, word: str) -> bool:
@@ -230,7 +302,7 @@ def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _plain(items: list[Any]) -> np.ndarray:
-    """Labels as an array that keeps their type: strings beside numbers stay what they are."""
+    """Labels as an array that keeps their types, even if strings and numbers are mixed."""
     kinds = {type(item) for item in items}
     if len(kinds) == 1 or all(issubclass(kind, int | np.integer) for kind in kinds):
         return np.asarray(items)

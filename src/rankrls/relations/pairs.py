@@ -1,8 +1,8 @@
-"""Sparse features of pairs: the products of the nonzero features of both ends, and nothing else.
+"""Sparse features of pairs: only the products of nonzero features of both ends.
 
 An iteration over the edges costs one multiplication for each product of two nonzeros, however many columns there are.
-A product that a single edge has tells nothing of the others: it adds to the diagonal, and most products of rare
-features are of that kind.
+A product that occurs in a single edge says nothing about the others: it only adds to the diagonal. Most products of
+rare features are of this kind.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from scipy import sparse
 
 from ..system.types import Matrix
 
-LIMIT = 60_000_000  # products that are kept in memory
-BLOCK = 1 << 21  # products made at a time
-BUCKETS = 1 << 24  # in which products are counted
+LIMIT = 60_000_000  # products kept in memory
+BLOCK = 1 << 21  # products computed at a time
+BUCKETS = 1 << 24  # of the hash table that counts products
 
 
 class PairFeatures:
@@ -42,7 +42,7 @@ class PairFeatures:
 
     @staticmethod
     def count(X: Any, Z: Any, rows: np.ndarray, columns: np.ndarray) -> int:
-        """How many products there are."""
+        """The number of products."""
         return int(np.sum(np.diff(X.indptr)[rows].astype(np.int64) * np.diff(Z.indptr)[columns]))
 
     def _products(self, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -83,9 +83,9 @@ class PairFeatures:
 
 
 def _several(keys: np.ndarray) -> np.ndarray:
-    """Whether a key occurs more than once."""
+    """True if a key occurs more than once."""
     bucket = keys % BUCKETS
-    several = np.bincount(bucket, minlength=1)[bucket] > 1  # and a few others that share a bucket
+    several = np.bincount(bucket, minlength=1)[bucket] > 1  # and a few false positives that share a bucket
     _, which, count = np.unique(keys[several], return_inverse=True, return_counts=True)
     several[several] = count[which] > 1
     return several

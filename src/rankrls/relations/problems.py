@@ -1,12 +1,12 @@
-"""Conditional ranking problems: a relation to be solved for any alpha, and held out in any of the four settings.
+"""Conditional ranking problems: a relation that can be solved for any alpha and held out in any of the four settings.
 
-`CompleteProblem` has every edge and is solved in closed form; `EdgeProblem` has some and iterates. Each has
+`CompleteProblem` has every edge and is solved in closed form; `EdgeProblem` has some edges and iterates. Each has
 
     scores(alphas, metric, held)     (k,) the metric over held-out edges, averaged over folds
     held_out(alpha, held)            the scores of edges by models that never saw them, NaN where never held out
     spread                           the mean eigenvalue of the loss: the natural unit of alpha
 
-`held` is a `RelationKFold`, or the name of something that is left out exactly and without refits.
+`held` is a `RelationKFold`, or the name of an exact hold-out without refits.
 """
 
 from __future__ import annotations
@@ -22,31 +22,30 @@ from scipy import sparse
 from ..core.krylov import Solution, warn_if_stopped_early
 from ..core.queries import Queries
 from ..metrics import Metric
+from ..problems.base import tied_where_equal
 from ..system.progress import counted, numbered
-from . import race
 from .complete import Kronecker, Mirrored
-from .edges import Graph, Pairwise
+from .edges import Graph
 from .folds import Part, RelationKFold
 from .loss import row_factor
-from .relation import Domain, EdgeSet, dense, part
+from .relation import Domain, EdgeSet, Pairwise, dense, one_way, part
 
-SINGLE_PRECISION = 1_000_000  # edges from which on alphas are compared in single precision
-RACED = 2_000_000  # edges from which on alphas that are far behind on a sample of rows are not judged on all
+SINGLE_PRECISION = 1_000_000  # with more edges, alphas are compared in single precision
 BLOCK = 1 << 26  # held-out scores in memory at a time
-JUDGED = 5_000_000  # edges of a sparse relation on which an alpha is judged
+JUDGED = 5_000_000  # edges of a sparse relation used to judge an alpha
 REMEDY = "raise max_iter, tol or alpha"
 
 ROWS, EDGES, COLUMNS = "leave-row-out", "leave-edge-out", "leave-column-out"
 HoldOut = RelationKFold | str
 NOTHING_HELD_OUT = (
-    "{} cannot be chosen: no fold leaves out two different edges of one conditioning object; set {}, or cv to a "
-    "RelationKFold of another setting or with fewer folds"
+    "{} cannot be chosen, because no fold holds out two different edges of one conditioning object: set {}, or set "
+    "cv to a RelationKFold of another setting or with fewer folds"
 )
 
 
 @dataclass(frozen=True)
 class RelationLoss:
-    """What is minimised: the loss, what is asked of the model, and how pairs of ends are compared."""
+    """The objective: the loss, the symmetry of the model, and the kernel of pairs."""
 
     ranking: bool = True
     parity: int = 0
@@ -64,11 +63,10 @@ class CompleteProblem:
     edges: EdgeSet
     loss: RelationLoss
     single_precision: int = SINGLE_PRECISION
-    raced: int = RACED
 
     @staticmethod
     def solves(edges: EdgeSet, loss: RelationLoss) -> bool:
-        """Whether there is a closed form."""
+        """True if there is a closed form."""
         pairwise = loss.pairwise
         if not edges.complete or (loss.parity and edges.weights is not None):
             return False
@@ -87,7 +85,7 @@ class CompleteProblem:
         return self.path.mean_eigenvalue
 
     def by_edges(self, tol: float, max_iter: int) -> EdgeProblem:
-        """The same as a list of edges, some of which can be left out."""
+        """The same problem as a list of edges, some of which can be left out."""
         return EdgeProblem.of(self.G, self.K, self.edges, self.loss, tol, max_iter)
 
     def scores(self, alphas: np.ndarray, metric: Metric, held: HoldOut) -> np.ndarray:
@@ -109,22 +107,25 @@ class CompleteProblem:
         rows = np.arange(0, p, max(1, -(-p * r // JUDGED)) if sparse.issparse(self.edges.Y) else 1)
         dtype = np.float32 if len(rows) * r >= self.single_precision else np.float64
 
-        def judged(some: np.ndarray, which: np.ndarray, judge: Any) -> np.ndarray:
-            y = np.ascontiguousarray(dense(self.edges.Y[some])).ravel()
-            queries = Queries(np.arange(len(some)), np.repeat(np.arange(len(some)), r))
-            at_once, values = max(1, BLOCK // len(y)), []
-            for i in counted(range(0, len(which), at_once), "alphas"):
-                inside = alphas[which[i : i + at_once]] / self.path.unit
-                block = self.path.closed.leave_rows_out(inside, dtype, rows=some)
-                values.append(judge(y, block.reshape(len(inside), -1).T, queries))
-            return np.concatenate(values, axis=-1)
+        y = np.ascontiguousarray(dense(self.edges.Y[rows])).ravel()
+        queries = Queries(np.arange(len(rows)), np.repeat(np.arange(len(rows)), r))
+        at_once, values = max(1, BLOCK // len(y)), []
+        for i in counted(range(0, len(alphas), at_once), "alphas"):
+            inside = alphas[i : i + at_once] / self.path.unit
+            block = self._tied(self.path.closed.leave_rows_out(inside, dtype, rows=rows))
+            values.append(metric(y, block.reshape(len(inside), -1).T, queries))
+        return np.concatenate(values)
 
-        if len(rows) * r < self.raced or not metric.averages or not race.worthwhile(len(rows)):
-            return judged(rows, np.arange(len(alphas)), metric)
-        values = lambda some, which: judged(rows[some], which, metric.per_query)
-        return race.scores(values, len(rows), len(alphas), greater_is_better=metric.greater_is_better)
+    def _tied(self, scores: np.ndarray) -> np.ndarray:
+        """Scores (p, r), or (k, p, r) for several alphas, that tie where objects are the same."""
+        if not (self.K.repeats or self.G.repeats):
+            return scores
+        return np.stack([tied(one) for one in scores]) if scores.ndim == 3 else tied(scores)
 
     def held_out(self, alpha: float, held: HoldOut) -> np.ndarray:
+        return self._tied(self._held_out(alpha, held))
+
+    def _held_out(self, alpha: float, held: HoldOut) -> np.ndarray:
         inside = alpha / self.path.unit
         if held == ROWS:
             return self.path.closed.leave_rows_out(np.array([inside]), constants=True)[0]
@@ -139,13 +140,13 @@ class CompleteProblem:
         return out
 
     def _columns_out(self, alpha: float) -> np.ndarray:
-        """Each ranked object by the model that never saw it: in regression the two ends are alike."""
+        """Each ranked object by the model that never saw it, as a row of the transposed relation (regression only)."""
         turned = _Path.of(self.K, self.G, self.edges.Y.T, None, self.loss)
         return turned.closed.leave_rows_out(np.array([alpha]))[0].T
 
     @cached_property
     def _paths(self) -> dict[tuple[int, ...], _Path]:
-        """Those of folds, by the rows and columns that stay, so that each is factorised once."""
+        """The paths of folds, by their training rows and columns, so that each is factorised once."""
         return {}
 
     def _path_of(self, train: Part) -> _Path:
@@ -169,7 +170,7 @@ class CompleteProblem:
 
 @dataclass(frozen=True)
 class _Path:
-    """A closed form, and what alpha is divided by inside it."""
+    """A closed form, and its unit of alpha."""
 
     closed: Any  # Kronecker or Mirrored
     unit: float
@@ -198,12 +199,20 @@ class _Path:
         if loss.ranking and loss.parity:
             return cls(Mirrored(K, Y, loss.parity), unit)
         Y = part(Y, loss.parity)
-        closed = Kronecker(G, K, Y, ranking=loss.ranking, parity=loss.parity, weights=of_rows, intercept=loss.intercept)
+        of_K = (pairwise.product, pairwise.target) if one and pairwise.product else None
+        closed = Kronecker(
+            G, K, Y, ranking=loss.ranking, parity=loss.parity, weights=of_rows, intercept=loss.intercept, of_K=of_K
+        )
         return cls(closed, unit)
 
     @property
     def mean_eigenvalue(self) -> float:
         return self.closed.mean_eigenvalue * self.unit
+
+    @property
+    def ranks(self) -> tuple[int, int]:
+        """The ranks of the two kernels, with that of ranked objects as the loss sees it."""
+        return self.closed.ranks
 
     def coef(self, alpha: float) -> tuple[Any, float]:
         """Coefficients and intercept."""
@@ -212,7 +221,7 @@ class _Path:
 
 @dataclass(frozen=True)
 class EdgeProblem:
-    """Some edges, perhaps several times."""
+    """Some edges, possibly repeated."""
 
     graph: Graph
 
@@ -245,7 +254,7 @@ class EdgeProblem:
         out = np.full(len(self.graph.edges.y), np.nan)
         for train, test in self._folds(held):
             out[test] = next(self._predictions(train, test, np.array([alpha]), warn=True))
-        return out
+        return tied(out)
 
     def free_coef(self, v: np.ndarray) -> np.ndarray:
         """(k,) the coefficients of the unpenalised columns, given those of the edges."""
@@ -270,8 +279,9 @@ class EdgeProblem:
             yield inner.scores_of(np.ascontiguousarray(c), edges, test)
 
     def scores_of(self, v: np.ndarray, edges: EdgeSet, some: np.ndarray) -> np.ndarray:
-        """Scores of some edges among the same objects, given the coefficients of the edges learned from."""
-        scores = self.graph.kernel.at(v, edges.rows[some], edges.columns[some])
+        """Scores of some edges among the same objects, given the coefficients of the training edges."""
+        rows, columns, sign = one_way(edges.rows[some], edges.columns[some], self.graph.parity)
+        scores = sign * self.graph.kernel.at(v, rows, columns)
         return scores if edges.free is None else scores + edges.free[some] @ self.free_coef(v)
 
 
@@ -289,12 +299,17 @@ def scores_of(left: np.ndarray, a: Any, right: np.ndarray, pairwise: Pairwise, i
     return out
 
 
+def tied(scores: np.ndarray) -> np.ndarray:
+    """Scores without their last bits, in which those of equal objects may differ by rounding; NaN stays."""
+    return tied_where_equal(np.nan_to_num(scores).reshape(1, -1, 1)).reshape(scores.shape) + 0 * scores
+
+
 def mean_score(metric: Metric, folds: Iterator[Any]) -> np.ndarray:
-    """(k,) the mean over folds of (true values, scores for each alpha, conditioning object if not by rows)."""
+    """(k,) the mean metric over folds of (true values, scores for each alpha, conditioning object or None for rows)."""
     values, error = [], None
     for y, predictions, *rows in folds:
         codes = rows[0] if rows else np.repeat(np.arange(y.shape[0]), y.shape[1])
-        columns = np.column_stack([scores.ravel() for scores in predictions])
+        columns = np.column_stack([tied(scores).ravel() for scores in predictions])
         try:
             values.append(metric(y.ravel(), columns, Queries.of(codes)))
         except ValueError as nothing_to_judge:

@@ -1,15 +1,15 @@
 """One number per object from a relation, its error bar, and probabilities from scores.
 
-The rating of an object is the mean of its relation to all training objects: of a reciprocal relation,
-f(i, j) = r_i - r_j + what no single number can express, r is the additive part in least squares.
+The rating of an object is the mean of its relation to all training objects: for a reciprocal relation,
+f(i, j) = r_i - r_j + a part that no single number can express, r is the additive part in least squares.
 
-An error bar takes what ratings do not explain as noise of variance s^2. Under the prior that alpha stands for, ratings
-have the covariance s^2 / alpha times the mean of the pairwise kernel over opponents, P (n, n). The edges, of which L is
-the weighted Laplacian, then leave
+An error bar treats what ratings do not explain as noise of variance s^2. Under the prior that corresponds to alpha,
+ratings have the covariance s^2 / alpha times the mean of the pairwise kernel over opponents, P (n, n). Given the edges,
+whose weighted Laplacian is L, the covariance is
 
     cov(r) = s^2 (alpha P^-1 + L)^-1 = s^2 R (alpha I + R'L R)^-1 R'     with P = R R',
 
-of which ratings, being zero on average, have C cov(r) C with C the projection that takes out the mean.
+and since ratings are zero on average, theirs is C cov(r) C with C the projection that removes the mean.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from ..core.symmetric import eigh
-from .edges import Pairwise
-from .relation import Domain
+from .relation import Domain, Pairwise
 
 
 def prior(K: Domain, parity: int, pairwise: Pairwise) -> np.ndarray:
@@ -52,13 +51,13 @@ def rating_errors(
     e, U = eigh(R.T @ L @ R)
     known = np.maximum(e, 0.0) + alpha
     cov = R @ (U * np.divide(1.0, known, out=np.zeros(n), where=known > 0)) @ (R @ U).T
-    cov = cov - cov.mean(axis=0)  # ratings are zero on average: what all share is not uncertain
+    cov = cov - cov.mean(axis=0)  # ratings are zero on average: a common shift is not uncertain
     cov = cov - cov.mean(axis=1, keepdims=True)
     return np.sqrt(noise * np.maximum(np.diagonal(cov), 0))
 
 
 def probability_scale(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """The steepness b of P(y > 0) = 1 / (1 + exp(-b score)) of largest likelihood; a draw is half a win."""
+    """The maximum likelihood steepness b of P(y > 0) = 1 / (1 + exp(-b score)); a draw is half a win."""
     u = np.ones(len(y)) if weights is None else weights
     keep = np.isfinite(scores)
     f, win, u = scores[keep], (np.sign(y[keep]) + 1) / 2, u[keep]

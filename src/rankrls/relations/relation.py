@@ -11,7 +11,24 @@ from scipy import linalg, sparse
 
 from ..core.symmetric import INDEFINITE, cutoff, eigh
 
+FLAT = 1e-10  # if rounding exceeds this share of the largest eigenvalue of C K C, the kernel is nearly constant
 Eigen = tuple[np.ndarray, np.ndarray]  # orthonormal columns and positive numbers
+
+
+@dataclass(frozen=True)
+class Pairwise:
+    """The kernel of two edges: product G kron K + source G kron 1 + target 1 kron K."""
+
+    product: float = 1.0
+    source: float = 0.0
+    target: float = 0.0
+
+    @property
+    def T(self) -> Pairwise:
+        return Pairwise(self.product, self.target, self.source)
+
+
+PRODUCT = Pairwise()
 
 
 @dataclass(frozen=True)
@@ -26,7 +43,7 @@ class Domain:
 
     @property
     def sparse(self) -> bool:
-        """Whether the factor is sparse."""
+        """True if the factor is sparse."""
         return sparse.issparse(self.array)
 
     @property
@@ -82,7 +99,7 @@ class Domain:
 
     @property
     def diagonal_only(self) -> bool:
-        """Whether no two objects have anything in common, such as those with a sparse factor of ids."""
+        """True if the kernel is diagonal: no two objects have anything in common, as with a sparse factor of ids."""
         if not self.sparse:
             return False
         A = sparse.csr_array(self.array)
@@ -92,6 +109,12 @@ class Domain:
     def mean(self) -> np.ndarray:
         """(n,) the mean of each row."""
         return self.dot(np.full(len(self), 1 / len(self)))
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether some objects are perhaps the same to the kernel: their rows have the same sum."""
+        sums = np.sort(np.asarray(self.array.sum(axis=1)).ravel())
+        return bool(np.any(np.diff(sums) <= 1e-13 * np.abs(sums).max(initial=0)))
 
     def eigen(self, *, centred: bool = False) -> Eigen:
         """Eigenvectors (n, rank) and positive eigenvalues, of the kernel or of C kernel C; always dense."""
@@ -110,33 +133,42 @@ class Domain:
         rounding = 0.0
         if centred:
             mean = A.mean(axis=0)
-            rounding = float(np.abs(mean).max(initial=0)) * cutoff(len(A))  # what centring leaves of large entries
+            rounding = float(np.abs(mean).max(initial=0)) * cutoff(
+                len(A)
+            )  # rounding that centring leaves of large entries
             A = A - mean
             A -= mean[:, None]
             A += mean.mean()
+            A += (
+                1.1 * float(np.linalg.norm(A)) / len(A)
+            )  # makes the constant the largest direction, so that no other mixes with it
         d, U = eigh(A, overwrite=centred)
-        if centred:  # where s is rounding, eigenvectors and the constant mix: coefficients have none of it
-            U = U - U.mean(axis=0)
-        if d[0] < -1e-6 * abs(d[-1]) - 10 * rounding:
+        if centred:
+            d, U = d[:-1], U[:, :-1]
+            U -= U.mean(axis=0)
+        largest = float(d.max(initial=0.0))
+        if d.min(initial=0.0) < -1e-6 * largest - 10 * rounding:
             raise ValueError(INDEFINITE.format(d[0], d[-1]))
-        keep = d > d[-1] * cutoff(len(d))
-        return (U if keep.all() else U[:, keep]), d[keep]
+        keep = d > largest * cutoff(len(d))
+        if rounding > FLAT * largest:  # in a nearly constant kernel, a direction counts even if its eigenvalue is lost
+            keep |= np.abs(d) < rounding
+        return (U if keep.all() else U[:, keep]), np.maximum(d[keep], 1e-20 * rounding)
 
 
 @dataclass(frozen=True)
 class EdgeSet:
-    """The edges between p conditioning and r ranked objects: a matrix Y where all are known, else a list.
+    """The edges between p conditioning and r ranked objects: a matrix Y if all are known, else a list.
 
-    A sparse Y is complete too: what it does not store is zero.
+    A sparse Y is complete too: entries that are not stored are zero.
     """
 
     shape: tuple[int, int]
     Y: Any = None
-    rows: Any = None  # (q,) of a list
+    rows: Any = None  # (q,) for a list
     columns: Any = None
     y: Any = None
-    weights: np.ndarray | None = None  # (q,) of a list, (p,) of rows of a matrix
-    free: np.ndarray | None = None  # (q, k) columns with a coefficient each that is not penalised
+    weights: np.ndarray | None = None  # (q,) for a list, (p,) for the rows of a matrix
+    free: np.ndarray | None = None  # (q, k) columns with unpenalised coefficients
 
     @property
     def complete(self) -> bool:
@@ -161,6 +193,14 @@ class EdgeSet:
         rows, columns = np.repeat(np.arange(p), r), np.tile(np.arange(r), p)
         return EdgeSet(self.shape, None, rows, columns, dense(self.Y).ravel(), weights)
 
+    def copies(self, parity: int = 0) -> np.ndarray:
+        """(q,) how often each edge of a list occurs; with parity an edge and its reverse count half each."""
+        rows, columns = (self.rows, self.columns)
+        if parity:
+            rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
+        _, place, counts = np.unique(rows * max(self.shape) + columns, return_inverse=True, return_counts=True)
+        return np.where(rows == columns, counts[place], np.maximum(1.0, counts[place] / 2)) if parity else counts[place]
+
     def only(self, edges: np.ndarray) -> EdgeSet:
         """Some edges of a list, among the same objects."""
         pick = lambda values: None if values is None else values[edges]
@@ -171,30 +211,33 @@ class EdgeSet:
 
 @dataclass(frozen=True)
 class Coefficients:
-    """A (p, r) matrix of coefficients as the product left core right', never multiplied out."""
+    """A (p, r) matrix of coefficients as the product left core right', not multiplied out; core None is I."""
 
     left: np.ndarray  # (p, k)
-    core: np.ndarray  # (k, l)
+    core: np.ndarray | None  # (k, l)
     right: np.ndarray  # (r, l)
     parity: int = 0
 
     @property
     def T(self) -> Coefficients:
-        return Coefficients(self.right, self.core.T, self.left, self.parity)
+        return Coefficients(self.right, None if self.core is None else self.core.T, self.left, self.parity)
 
     def toarray(self) -> np.ndarray:
-        return part(self.left @ self.core @ self.right.T, self.parity)
+        return part(self._times_core(self.left) @ self.right.T, self.parity)
 
     def between(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """A' a B; exactly symmetric or skew where a is and A is B."""
-        return part(
-            np.asarray(A.T @ self.left) @ self.core @ np.asarray(B.T @ self.right).T, self.parity if A is B else 0
-        )
+        """A' a B; exactly symmetric or skew if a is and A is B."""
+        left, right = np.asarray(A.T @ self.left), np.asarray(B.T @ self.right)
+        return part(self._times_core(left) @ right.T, self.parity if A is B else 0)
 
     def sums(self) -> tuple[np.ndarray, np.ndarray]:
         """a 1 and a' 1."""
-        one = self.left @ (self.core @ self.right.sum(axis=0)), self.right @ (self.left.sum(axis=0) @ self.core)
+        columns = self.right.sum(axis=0) if self.core is None else self.core @ self.right.sum(axis=0)
+        one = self.left @ columns, self.right @ self._times_core(self.left.sum(axis=0))
         return ((one[0] + self.parity * one[1]) / 2, (one[1] + self.parity * one[0]) / 2) if self.parity else one
+
+    def _times_core(self, left: np.ndarray) -> np.ndarray:
+        return left if self.core is None else left @ self.core
 
 
 def part(Y: Any, parity: int) -> Any:
@@ -202,6 +245,17 @@ def part(Y: Any, parity: int) -> Any:
     return (Y + parity * Y.T) / 2 if parity else Y
 
 
+def one_way(rows: np.ndarray, columns: np.ndarray, parity: int) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Edges of a symmetric or skew relation from the smaller number to the larger, and the sign of each.
+
+    So scores of two edges between the same objects tie exactly.
+    """
+    if not parity:
+        return rows, columns, 1.0
+    sign = np.where(rows > columns, float(parity), 1.0)
+    return np.minimum(rows, columns), np.maximum(rows, columns), sign
+
+
 def dense(A: Any) -> np.ndarray:
-    """A as an array of its own numbers; sparse ones are filled in."""
+    """A as a dense array."""
     return A.toarray() if sparse.issparse(A) else np.asarray(A)

@@ -1,8 +1,8 @@
-"""When to stop: iterations that regularise, and how many of them hold-out prefers.
+"""Early stopping: the number of iterations that ranks held-out edges best.
 
-Conjugate residuals fit the directions of large eigenvalues first, so that fewer iterations act like a larger alpha. All
-folds go forward together, one iteration at a time, and what is held out is scored after each. The search ends once the
-best score is as many iterations ago as it took to get there.
+Conjugate residuals fit the directions of large eigenvalues first, so fewer iterations act like a larger alpha. All
+folds advance together, one iteration at a time, and held-out edges are scored after each. The search ends when the best
+score is as many iterations ago as it took to reach it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Watch = Callable[[int, float, np.ndarray], object]  # iteration, residual, coeff
 
 @dataclass(frozen=True)
 class Stop:
-    """What hold-out says of each number of iterations."""
+    """The held-out scores of each number of iterations."""
 
     scores: np.ndarray  # (k,) after 1, 2, ... iterations
     predictions: np.ndarray  # (q,) at the best number, NaN where never held out
@@ -40,7 +40,7 @@ class Stop:
 
 @dataclass
 class _Run:
-    """A fold on its way."""
+    """The iterations of one fold."""
 
     problem: EdgeProblem
     test: np.ndarray
@@ -59,7 +59,7 @@ class _Run:
 
 
 def choose(problem: EdgeProblem, metric: Metric, held: RelationKFold, alpha: float) -> Stop:
-    """The number of iterations of the best mean score over folds; among equals the smallest."""
+    """The number of iterations with the best mean score over folds; the smallest if several are equal."""
     edges, sign = problem.graph.edges, 1 if metric.greater_is_better else -1
     runs = []
     for train, test in held.split_edges(edges.rows, edges.columns, edges.shape):
@@ -83,7 +83,7 @@ def choose(problem: EdgeProblem, metric: Metric, held: RelationKFold, alpha: flo
 
 
 def solve(problem: EdgeProblem, alpha: float, most: int, watch: Watch | None = None) -> Solution:
-    """Conjugate residuals for at most this many iterations, or until `watch` says so."""
+    """Conjugate residuals for at most `most` iterations, or until `watch` returns a true value."""
     history, v, residual = [1.0], np.zeros(len(problem.graph.edges.y)), 1.0
     for v, residual in problem.graph.iterates(alpha):
         history.append(residual)

@@ -1,13 +1,13 @@
-"""Lists of edges as sums: what a linear relation learns from, block by block, however many edges there are.
+"""Sums over lists of edges, added up block by block, from which a linear relation is learned.
 
 A model with weights w scores an edge (x, z) by w'phi(x, z), phi = (psi(x, z) ± psi(z, x)) / 2 for symmetric and
-reciprocal relations and psi otherwise, where psi stacks the product x kron z and the ends by themselves. Its loss needs
+reciprocal relations and psi otherwise, where psi stacks the product x kron z and the single ends. Its loss needs
 
     P = sum u phi phi' - sum over rows h of S_h phi_h phi_h',      b = sum u y phi - sum over h of t_h phi_h,
 
 with u the weights of edges, S_h and t_h the sums of u and u y over a row, and phi_h the mean of phi over it; the second
-terms are those of a ranking. phi is linear in z, so phi_h is phi of x_h and of the mean of z: rows need S_h, t_h and
-the sum of u z only, and everything adds up over blocks.
+terms are for ranking. phi is linear in z, so phi_h is phi of x_h and the mean of z: rows need only S_h, t_h and the sum
+of u z, and everything adds up over blocks.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from .edges import Pairwise
 from .games import EdgeList
+from .relation import Pairwise
 
 CELLS = 1 << 22  # numbers of phi in memory at a time
 
@@ -46,13 +47,13 @@ class PairMap:
         return np.hstack(parts)
 
     def __call__(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """(q, D) of features of both ends."""
+        """(q, D) phi of the features of both ends."""
         if not self.parity:
             return self._psi(x, z)
         return (self._psi(x, z) + self.parity * self._psi(z, x)) / 2
 
     def weights(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """W (d, e) of the product, and weights of the ends by themselves: scores are x'Wz + x'v + z'u."""
+        """W (d, e) of the product, and weights v and u of the single ends: scores are x'Wz + x'v + z'u."""
         d, e = self.X.shape[1], self.Z.shape[1]
         kernel, sign = self.pairwise, self.parity
         W, rest = np.zeros((d, e)), w
@@ -88,7 +89,7 @@ class EdgeSums:
         )  # fmt: skip
 
     def add(self, edges: EdgeList) -> EdgeSums:
-        """With more edges: in place, and returned."""
+        """Add more edges in place, and return self."""
         step = max(1, CELLS // max(1, self.map.size))
         for i in range(0, len(edges), step):
             some = edges.only(slice(i, i + step))
@@ -127,6 +128,56 @@ class EdgeSums:
         return (P + P.T) / 2, b, c
 
 
+@dataclass
+class ZeroSums:
+    """The sums of edges when all others are zero: Y Z of the rows that have an edge, and the total of each row.
+
+    A complete relation with linear features needs nothing else from Y: only products with directions of Z.
+    """
+
+    Z: np.ndarray  # (r, e)
+    rows: np.ndarray  # (n,) of Y
+    products: np.ndarray  # (n, e)
+    totals: np.ndarray  # (n,)
+    count: int
+
+    @classmethod
+    def of(cls, edges: EdgeList, Z: np.ndarray) -> ZeroSums:
+        u = edges.y if edges.weights is None else edges.y * edges.weights
+        rows, place = np.unique(edges.rows, return_inverse=True)
+        Y = sparse.csr_array((u, (place, edges.columns)), shape=(len(rows), len(Z)))
+        return cls(Z, rows, Y @ Z, np.asarray(Y.sum(axis=1)).ravel(), len(edges))
+
+    def __add__(self, other: ZeroSums) -> ZeroSums:
+        rows = np.union1d(self.rows, other.rows)
+        found = ZeroSums(
+            self.Z, rows, np.zeros((len(rows), self.Z.shape[1])), np.zeros(len(rows)), self.count + other.count
+        )
+        for part in (self, other):
+            at = np.searchsorted(rows, part.rows)
+            found.products[at] += part.products
+            found.totals[at] += part.totals
+        return found
+
+
+@dataclass(frozen=True)
+class SummedRelation:
+    """A relation Y (p, r) known by its sums: it can only be multiplied by directions of Z."""
+
+    sums: ZeroSums
+    shape: tuple[int, int]
+
+    def __matmul__(self, U: np.ndarray) -> np.ndarray:
+        """Y U for orthogonal directions U = Z M of features Z, or of Z minus its mean: M = Z'U / |Z'U|^2."""
+        Z, out = self.sums.Z, np.zeros((self.shape[0], U.shape[1]))
+        centred = bool(np.abs(U.sum(axis=0)).max(initial=0) < 1e-6)
+        mean = Z.mean(axis=0) if centred else np.zeros(Z.shape[1])
+        A = Z.T @ U - np.outer(mean, U.sum(axis=0))
+        M = A / np.sum(A**2, axis=0)
+        out[self.sums.rows] = (self.sums.products - np.outer(self.sums.totals, mean)) @ M
+        return out
+
+
 def path(P: np.ndarray, b: np.ndarray, alphas: np.ndarray) -> np.ndarray:
     """(D, k) the weights of each alpha."""
     from ..core.symmetric import eigh
@@ -138,10 +189,11 @@ def path(P: np.ndarray, b: np.ndarray, alphas: np.ndarray) -> np.ndarray:
 
 def held_out_losses(parts: list[EdgeSums], alphas: np.ndarray) -> np.ndarray:
     """(k,) the loss per edge of each fold under the model of all others, for each alpha."""
-    quadratics = [part.quadratic() for part in parts]
-    P, b = sum(q[0] for q in quadratics), sum(q[1] for q in quadratics)
     losses = np.zeros(len(alphas))
-    for Pk, bk, ck in quadratics:
-        W: Any = path(P - Pk, b - bk, alphas)
+    for k, part in enumerate(parts):
+        rest = parts[:k] + parts[k + 1 :]
+        P, b, _ = sum(rest[1:], rest[0]).quadratic()
+        Pk, bk, ck = part.quadratic()
+        W: Any = path(P, b, alphas)
         losses += np.einsum("ij,ij->j", W, Pk @ W) - 2 * bk @ W + ck
     return losses / max(1, sum(part.count for part in parts))

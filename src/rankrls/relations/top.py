@@ -1,9 +1,8 @@
-"""The best few of many scores, without ever holding all of them.
+"""The best few of many scores, without holding all of them.
 
-Scores are inner products of two arrays of rows, made a tile at a time that stays in the cache. The largest value of
-each place over the sections of the first tile gives a threshold that the `top` best of a row are sure to reach; of the
-tiles after it only what reaches the threshold is kept, found by one comparison, and the threshold rises with it. So few
-scores are ever sorted.
+Scores are inner products of two arrays of rows, computed in tiles that stay in the cache. The first tile is cut into
+sections, whose maxima give a threshold that the `top` best of a row are sure to reach. In later tiles only scores that
+reach the threshold are kept, found by one comparison, and the threshold rises. So few scores are ever sorted.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ def best(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(n, top) places and scores of the largest entries of each row of left right', best first, ties by place.
 
-    `excluded` (n, m) is a sparse array of what must not come; a row with too few others ends in place -1, score NaN.
+    `excluded` (n, m) is a sparse array of entries to skip; a row with too few others ends in place -1, score NaN.
     """
     n, m = len(left), len(right)
     top = min(top, m)
@@ -75,7 +74,7 @@ def _first_threshold(S: np.ndarray, top: int) -> np.ndarray:
 def _merged(
     found: tuple[np.ndarray, np.ndarray], rows: np.ndarray, columns: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best of what was found and of more."""
+    """The best of those found so far and of new ones."""
     n, top = found[0].shape
     rows = np.concatenate([np.repeat(np.arange(n), top), rows])
     columns, values = np.concatenate([found[0].ravel(), columns]), np.concatenate([found[1].ravel(), values])

@@ -1,12 +1,12 @@
-"""Two-step kernel ridge regression on complete relations, and everything left out of it without refits.
+"""Two-step kernel ridge regression on complete relations, with hold-out of all kinds without refits.
 
-The first step is a ridge regression over the rows of Y (p, r) with alpha, the second one over the columns of what came
-out, with an alpha of its own. Each step is a linear smoother, H = K (K + alpha I)^-1, or with a free constant the limit
+The first step is a ridge regression over the rows of Y (p, r) with alpha, the second one over the columns of the
+result, with its own alpha. Each step is a linear smoother, H = K (K + alpha I)^-1, or with a free constant the limit
 of that for K + c 1 1' as c grows; D = I - H. So f = H1 Y H2, and with D_SS the block of D of some objects S,
 
     leaving S out of a ridge regression leaves     y_S - f_S = D_SS^-1 (D y)_S,      D without S = D - D_:S D_SS^-1 D_S:
 
-(everywhere else), from which all shortcuts below follow by elementwise work on a few products of matrices:
+(everywhere else), from which all shortcuts below follow by elementwise operations on a few matrix products:
 
     edge     f is linear in Y; with h the derivative of an edge's score by its own label, (f - h y) / (1 - h). That is
              the model whose missing label is its own prediction, and the refit of the one-step model of the same
@@ -33,7 +33,7 @@ from ..metrics import Metric
 from ..problems import choice
 from .relation import Domain, part
 
-AT_ONCE = 1 << 24  # held-out scores that are judged together
+AT_ONCE = 1 << 24  # held-out scores judged together
 
 EDGE, ROW, COLUMN = "leave-edge-out", "leave-row-out", "leave-column-out"
 BOTH, OBJECT = "leave-both-out", "leave-object-out"
@@ -41,7 +41,7 @@ BOTH, OBJECT = "leave-both-out", "leave-object-out"
 
 @dataclass(frozen=True)
 class Smoother:
-    """Ridge regression over n objects, for every alpha; `intercept` adds a constant without penalty."""
+    """Ridge regression over n objects, for every alpha; `intercept` adds an unpenalised constant."""
 
     K: Domain
     intercept: bool = False
@@ -56,7 +56,7 @@ class Smoother:
         return float(self.eigen[1].sum()) / len(self.K)
 
     def rest(self, alpha: float, Y: np.ndarray) -> np.ndarray:
-        """(n, m) D Y, what is not fitted."""
+        """(n, m) D Y, the residual."""
         V, d = self.eigen
         VY = V.T @ Y
         out = V @ ((alpha / (d + alpha))[:, None] * VY)
@@ -65,7 +65,7 @@ class Smoother:
         return out
 
     def diagonal(self, alpha: float) -> np.ndarray:
-        """(n,) that of D."""
+        """(n,) the diagonal of D."""
         V, d = self.eigen
         out = V**2 @ (alpha / (d + alpha))
         if V.shape[1] + self.intercept < len(V):
@@ -150,7 +150,7 @@ class TwoStep:
             yield self.columns.left_out(beta, first).T
 
     def _edges(self, alpha: float, betas: np.ndarray) -> Iterator[np.ndarray]:
-        """With e the diagonals of D, 1 - h = 1 - (1 - e1) (1 - e2), and for a mirrored edge less D_ij^2 either way."""
+        """With e the diagonals of D, 1 - h = 1 - (1 - e1) (1 - e2); mirrored edges have another term D_ij^2."""
         rest, e = self.rows.rest(alpha, self.Y), self.rows.diagonal(alpha)[:, None]
         fitted, mirrored = (self.Y - rest).T, np.zeros((1, 1))
         if self.parity:
@@ -195,12 +195,12 @@ class TwoStep:
 
 @dataclass(frozen=True)
 class JudgedAlphas:
-    """Pairs of alphas of the rows and betas of the columns, what hold-out says of them, and the best one."""
+    """Pairs of alphas of the rows and betas of the columns, their held-out scores, and the best one."""
 
     alphas: np.ndarray
     betas: np.ndarray
     best: tuple[int, int] = (0, 0)
-    scores: np.ndarray | None = None  # (k, l), or (k,) where both ends have the same alpha
+    scores: np.ndarray | None = None  # (k, l), or (k,) if both ends have the same alpha
     value: float = 0.0  # of the best; larger is better
 
     @property
@@ -215,7 +215,7 @@ class JudgedAlphas:
     def of(
         cls, steps: TwoStep, what: str, alphas: np.ndarray, betas: np.ndarray, metric: Metric | None
     ) -> JudgedAlphas:
-        """Without a metric there is nothing to choose: the first of each."""
+        """Judge all pairs by a metric; without one there is nothing to choose, and the first of each is taken."""
         if metric is None:
             return cls(alphas, betas)
         Y, tied = steps.Y, steps.parity != 0

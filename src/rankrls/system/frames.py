@@ -7,6 +7,8 @@ without a copy where possible.
 
 from __future__ import annotations
 
+import datetime
+import numbers
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ _KNOWN = {("polars", "DataFrame"), ("pyarrow", "Table")}  # besides pandas and l
 
 
 def in_memory(X: object) -> bool:
-    """Whether X is plainly an array, a sparse matrix or a pandas frame, which needs no reading."""
+    """True if X is plainly an array, a sparse matrix or a pandas frame, which needs no reading."""
     return isinstance(X, np.ndarray) or sparse.issparse(X) or hasattr(X, "iloc")
 
 
@@ -71,6 +73,11 @@ def without(frame: Any, name: str) -> Any:
     return frame.drop(columns=name) if hasattr(frame, "iloc") else frame.drop([name])
 
 
+def only(frame: Any, columns: list[Any]) -> Any:
+    """The frame with these columns alone, in this order."""
+    return frame[columns] if hasattr(frame, "iloc") else frame.select(columns)
+
+
 def replaced(frame: Any, columns: dict[str, np.ndarray]) -> Any:
     """The frame with some columns replaced, in the same order."""
     if hasattr(frame, "assign"):
@@ -101,6 +108,25 @@ def _is_na(value: object) -> bool:
     return type(value).__name__ == "NAType"  # comparing pandas' NA with anything gives NA again
 
 
+def dates(X: Any) -> list[str]:
+    """The columns of X that hold dates or lengths of time, which NumPy would take for numbers of some unit."""
+    labels = names(X)
+    if not labels:
+        return ["of X (dates)"] if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m") else []
+    if hasattr(X, "column_names"):
+        from pyarrow import types
+
+        found = [types.is_temporal(kind) for kind in X.schema.types]
+    else:
+        found = [d.kind in "Mm" if hasattr(d, "kind") else _is_temporal(d) for d in X.dtypes]
+    return [f"{label!r} (dates)" for label, is_date in zip(labels, found, strict=True) if is_date]
+
+
+def _is_temporal(dtype: Any) -> bool:
+    """Of polars."""
+    return hasattr(dtype, "is_temporal") and bool(dtype.is_temporal())
+
+
 def gaps_and_text(X: Any) -> list[str]:
     """The columns of X that have missing values, and how many, or text."""
     if sparse.issparse(X):  # without filling it in
@@ -113,6 +139,8 @@ def gaps_and_text(X: Any) -> list[str]:
     for j, label in enumerate(labels):
         values = np.asarray(column(j))
         n = int(is_missing(values).sum())
-        if n or values.dtype.kind in "OUS":
-            found.append(f"{label!r} ({n} missing)" if n else f"{label!r} (text)")
+        kinds = {type(value) for value in values.tolist()} if values.dtype.kind in "OUS" else set()
+        if n or not all(issubclass(kind, numbers.Real) for kind in kinds):
+            is_date = any(issubclass(kind, datetime.date | datetime.timedelta | datetime.time) for kind in kinds)
+            found.append(f"{label!r} ({f'{n} missing' if n else 'dates' if is_date else 'text'})")
     return found

@@ -19,12 +19,13 @@ class Limits:
     free_memory: float | None = None  # bytes that may be allocated; None asks the system
     threads: int | None = None  # threads for a pass over the rows; None: as many as BLAS may use
     worth_threads: int = 1_000_000  # array elements per pass; below this, threads cost more than they save
+    worth_runs: int = 100_000  # array elements per pass; below this, queries are batched by their length
     table_rows: int = 65_536  # rows of a table read at once
     text_bytes: int = 1 << 21  # LETOR text parsed at once
     metric_cells: int = 1 << 18  # scores judged at once
     atom_bytes: int = 1 << 28  # basis function values computed at once if they do not all fit in memory
     waiting_bytes: int = 512 << 20  # rows held in memory until their queries are complete; the rest go to disk
-    kept_bytes: int = 64 << 20  # rows a model keeps so that its held-out curve can follow updates
+    kept_bytes: int = 64 << 20  # rows a model keeps to follow updates, or to be solved for other alphas
     quantile_values: int = 50_000  # values of a column kept for its quantiles when data arrives in blocks
     kernel_rows: int = 5000  # rows from which the command line suggests a basis for a kernel model
     gram_columns: int = 4000  # sparse rows with more columns never get a dense Gram matrix

@@ -62,7 +62,7 @@ class Progress:
         self._start = limits.clock()
 
     def close(self) -> None:
-        """Nothing more to come."""
+        """Finish: print the last line."""
         with self._lock:
             self._close(limits.clock())
 
@@ -132,12 +132,19 @@ _reported: ContextVar[bool] = ContextVar("reported", default=False)
 _phases: ContextVar[tuple[str, ...]] = ContextVar("phases", default=())
 
 
+_now: tuple[str, ...] = ()  # the phases of the work that was started last, for `working`
+
+
 @contextmanager
-def reporting(verbose: bool) -> Iterator[None]:
-    """Report the progress of long work inside the block if `verbose` is true."""
-    token = _reported.set(bool(verbose) or _reported.get())
-    try:
+def reporting(verbose: bool, label: str = "fitting") -> Iterator[None]:
+    """Report the progress of long work inside the block if `verbose` is true; of what cannot be counted, the time."""
+    if not verbose or _reported.get():
         yield
+        return
+    token = _reported.set(True)
+    try:
+        with working(label):
+            yield
     finally:
         _reported.reset(token)
 
@@ -145,22 +152,29 @@ def reporting(verbose: bool) -> Iterator[None]:
 @contextmanager
 def phase(label: str) -> Iterator[None]:
     """Name the setting or fold that the work inside belongs to; it starts every line of progress."""
-    token = _phases.set((*_phases.get(), label))
+    global _now
+    before = _phases.get()
+    token = _phases.set((*before, label))
+    _now = (*before, label)
     try:
         yield
     finally:
         _phases.reset(token)
+        _now = before
 
 
 def numbered(items: Iterable[T], what: str) -> Iterator[T]:
-    """The items, each in a phase of its own (`fold 2 of 5`); a single item gets none."""
+    """The items, each in a phase of its own (`fold 2 of 5`), and how many are done; a single item gets none."""
     total = len(items) if isinstance(items, Sized) else None
+    count = counter(f"{what}s", total) if total is not None and total > 1 else None
     for number, item in enumerate(items, start=1):
         if total == 1 or (total is None and number == 1):
             yield item
             continue
         with phase(f"{what} {number}" + ("" if total is None else f" of {total}")):
             yield item
+        if count is not None:
+            count.add(1)
 
 
 def reported() -> bool:
@@ -188,14 +202,16 @@ def working(label: str, quiet: bool = False) -> Iterator[None]:
     over = threading.Event()
 
     def tell() -> None:
-        start, pause, seen = limits.clock(), limits.silent_seconds, _lines
+        start, pause, seen, own = limits.clock(), max(0.01, limits.silent_seconds), _lines, False
+        text = lambda: f"{', '.join((label, *_now))}: {duration(limits.clock() - start)}"
         while not over.wait(pause):
-            if _lines == seen:
-                show(f"{label}: {duration(limits.clock() - start)}")
+            own = _lines == seen
+            if own:
+                show(text())
                 pause = pause if rewrites() else 2 * pause
             seen = _lines
-        if rewrites() and limits.clock() - start > limits.silent_seconds:
-            show(f"{label}: {duration(limits.clock() - start)}", last=True)
+        if rewrites() and own and _lines == seen:  # ours is the line to end
+            show(text(), last=True)
 
     thread = threading.Thread(target=tell, daemon=True)
     if not quiet:

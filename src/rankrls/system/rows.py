@@ -2,11 +2,14 @@
 
 The key of a row is a hash of a seed and of the row's numbers. The rows with the k smallest keys are a random sample of
 the distinct rows, and the samples of two parts merge into the sample of the whole.
+
+Keys see the units of a column. Whoever draws a few rows of a sample takes them from its shuffled order, which starts
+from sorted rows: multiplying a column by a positive number, or adding one to it, leaves that order alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from scipy import sparse
 from .types import Matrix
 
 BLOCK_CELLS = 1 << 20
+CANDIDATES = 20_000  # at most this many distinct rows are considered, drawn at random if there are more
 
 
 def row_keys(X: Matrix, seed: int) -> np.ndarray:
@@ -63,11 +67,42 @@ class DistinctRows:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def shuffled(self, rng: np.random.Generator) -> DistinctRows:
+        """The same rows in a random order, which depends neither on the units of columns nor on the order of rows."""
+        order = sorted_order(self.X)[rng.permutation(len(self))]
+        return replace(self, keys=self.keys[order], X=self.X[order], weights=self.weights[order])
+
     def _joined(self) -> DistinctRows:
         keys, first, place = np.unique(self.keys, return_index=True, return_inverse=True)
         weights = np.bincount(place, weights=self.weights, minlength=len(keys))
         rows = first[: self.size]
         return DistinctRows(self.size, keys[: self.size], self.X[rows], weights[: self.size])
+
+
+def sorted_order(X: Matrix) -> np.ndarray:
+    """(m,) the places of rows sorted by their first column, then by the next, and so on.
+
+    Sparse rows are sorted by the columns of their nonzero values, then by the values.
+
+    Examples
+    --------
+    >>> sorted_order(np.array([[2.0, 0.0], [1.0, 5.0], [1.0, -5.0]]))
+    array([2, 1, 0])
+    """
+    if sparse.issparse(X):
+        X = sparse.csr_array(X, copy=True)
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        ends = list(zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist(), strict=True))
+        rows = [(X.indices[i:j].tolist(), X.data[i:j].tolist()) for i, j in ends]
+        return np.array(sorted(range(len(rows)), key=rows.__getitem__), dtype=np.intp)
+    n, k = X.shape[1], 1
+    while True:  # a few columns tell most rows apart
+        order = np.lexsort(X[:, :k].T[::-1])
+        first = X[order, :k]
+        if k >= n or not np.any(np.all(first[1:] == first[:-1], axis=1)):
+            return order
+        k *= 4
 
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)

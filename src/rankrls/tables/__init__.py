@@ -1,4 +1,4 @@
-"""Tables as they come: numbers, missing values, booleans, categories, text and dates, turned into numbers."""
+"""Encode tables with numbers, missing values, booleans, categories, text and dates as numbers."""
 
 from .columns import ColumnMaps
 from .encoder import TableEncoder

@@ -1,8 +1,9 @@
-"""Columns as normal scores: where a value stands among all training rows, and among the rows of its query.
+"""Columns as normal scores: the rank of a value among all training rows, and among the rows of its query.
 
 A value x of a column becomes norm.ppf(u), where u is the mid-rank distribution function of the training rows at x. Any
-increasing transform of a column leaves its scores unchanged, heavy tails are gone, and one width suits all columns.
-Its rank within the query, as a normal score too, says what a score over all rows cannot: best *here*.
+increasing transform of a column leaves its scores unchanged, heavy tails disappear, and one kernel width suits all
+columns. Its rank within the query, also as a normal score, adds what a score over all rows cannot show: the best in
+this query. For models that should be linear in the values themselves, these can be added, centred and standardised.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
     """Each column as normal scores of its distribution function and, if `relative`, of its ranks within the query.
 
     Constant columns are dropped. A missing value gets the score of the column's median, and each column with missing
-    values a further column that marks them. All columns have unit variance over the training rows. Labels are not used.
+    values another column that marks them. All columns have unit variance over the training rows. Labels are not used.
 
     Parameters
     ----------
     relative : bool, default=True
         Whether to add the ranks within the query. `transform` then needs whole queries.
+    raw : bool, default=False
+        Whether to add the values themselves, standardised; a missing value becomes 0.
 
     Attributes
     ----------
@@ -41,13 +44,15 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
     missing_ : ndarray of int
         The columns of X with missing values.
     scale_ : ndarray
-        What the columns of the result are divided by.
+        Divisors of the columns of the result.
+    mean_ : ndarray
+        Means that are subtracted from the kept columns, if `raw` adds them.
     source_ : ndarray of int
         The column of X that each column of the result comes from.
     n_features_in_ : int
         Number of columns seen during fit.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, where X has names.
+        Names of the columns, if X has names.
     n_queries_ : int
         Number of queries seen during fit.
 
@@ -68,8 +73,9 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
     __metadata_request__transform = {"qid": True}  # noqa: RUF012
     __metadata_request__fit_transform = {"qid": True}  # noqa: RUF012
 
-    def __init__(self, *, relative=True):
+    def __init__(self, *, relative=True, raw=False):
         self.relative = relative
+        self.raw = raw
 
     def fit(self, X, y=None, qid=None):
         """Learn the distribution function of each column.
@@ -80,7 +86,7 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
             Rows, with NaN for missing values. A data frame may hold the query ids in a column named "qid".
         y : ignored
         qid : array-like of shape (n_samples,), default=None
-            Query of each row; None is one query.
+            Query of each row; None: all rows are one query.
 
         Returns
         -------
@@ -98,7 +104,7 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Rows; with `relative`, all rows of each query.
         qid : array-like of shape (n_samples,), default=None
-            Query of each row; None is one query.
+            Query of each row; None: all rows are one query.
 
         Returns
         -------
@@ -115,12 +121,12 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
         return self.fit(X, y, qid).transform(X, qid)
 
     def get_feature_names_out(self, input_features=None):
-        """Names of the scores: the column, the column "in query", and the column "missing".
+        """Names of the scores: the column, the column "in query", the column "missing" and "raw" the column.
 
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Names of the columns; None takes those seen during fit.
+            Names of the columns; None: those seen during fit.
 
         Returns
         -------
@@ -129,15 +135,20 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "scale_")
         if input_features is None:
             input_features = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
-        names = [str(name) for name in input_features]
-        ends = [""] * len(self.columns_) + [" in query"] * (len(self.columns_) * bool(self.relative))
-        ends += [" missing"] * len(self.missing_)
-        return np.array([names[i] + end for i, end in zip(self.source_, ends, strict=True)], dtype=object)
+        names, n = [str(name) for name in input_features], len(self.columns_)
+        forms = ["{}"] * n + ["{} in query"] * (n * bool(self.relative)) + ["{} missing"] * len(self.missing_)
+        forms += ["raw {}"] * (n * bool(self.raw))
+        return np.array([form.format(names[i]) for i, form in zip(self.source_, forms, strict=True)], dtype=object)
+
+    @property
+    def n_scores_(self) -> int:
+        """The number of columns of the result before the raw ones."""
+        return len(self.source_) - len(self.columns_) * bool(self.raw)
 
     def scores(self, X: np.ndarray, queries: Queries, dtype: DTypeLike) -> np.ndarray:
         """The scores of checked rows, in the given precision."""
-        N = self._unscaled(X, queries, dtype)
-        N /= self.scale_.astype(dtype)
+        N = self._scores(X, queries, dtype)
+        N[:, : self.n_scores_] /= self.scale_[: self.n_scores_].astype(dtype)
         return N
 
     def learn(self, X: np.ndarray, queries: Queries):
@@ -149,15 +160,18 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
         found = [_distribution(known[i]) for i in self.columns_]
         self.values_, self.scores_ = [values for values, _ in found], [scores for _, scores in found]
         self.missing_ = np.flatnonzero([0 < len(c) < len(X) for c in known])
-        again = [self.columns_] if self.relative else []
-        self.source_ = np.concatenate([self.columns_, *again, self.missing_]).astype(np.intp)
-        deviation = self._unscaled(X, queries, np.float64).std(axis=0)
-        self.scale_ = np.where(deviation > 1e-3, deviation, 1.0)
+        ranks, raw = ([self.columns_] if wanted else [] for wanted in (self.relative, self.raw))
+        self.source_ = np.concatenate([self.columns_, *ranks, self.missing_, *raw]).astype(np.intp)
+        self.mean_, spread = _mean_and_deviation([known[i] for i in self.columns_] if self.raw else [])
+        self.scale_ = np.concatenate([np.ones(self.n_scores_), spread])
+        deviation = self._scores(X, queries, np.float64)[:, : self.n_scores_].std(axis=0)
+        self.scale_[: self.n_scores_] = np.where(deviation > 1e-3, deviation, 1.0)
         return self
 
-    def _unscaled(self, X: np.ndarray, queries: Queries, dtype: DTypeLike) -> np.ndarray:
-        n, twice = len(self.columns_), 1 + bool(self.relative)
-        N = np.empty((len(X), twice * n + len(self.missing_)), dtype=dtype)
+    def _scores(self, X: np.ndarray, queries: Queries, dtype: DTypeLike) -> np.ndarray:
+        """The result; raw columns have been divided by their scale."""
+        n, twice, end = len(self.columns_), 1 + bool(self.relative), self.n_scores_
+        N = np.empty((len(X), len(self.source_)), dtype=dtype)
         for j, (i, values, scores) in enumerate(zip(self.columns_, self.values_, self.scores_, strict=True)):
             N[:, j] = np.interp(X[:, i], values, scores, left=-END, right=END)
         if self.relative:
@@ -173,7 +187,9 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
                 )
         np.nan_to_num(N[:, :n], copy=False)
         if len(self.missing_):
-            N[:, twice * n :] = np.isnan(X[:, self.missing_])
+            N[:, twice * n : end] = np.isnan(X[:, self.missing_])
+        if self.raw:
+            N[:, end:] = np.nan_to_num((X[:, self.columns_] - self.mean_) / self.scale_[end:])
         return N
 
     def _checked(self, X, *, reset: bool) -> np.ndarray:
@@ -185,6 +201,15 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _mean_and_deviation(columns: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) and (n,); squares of large values do not overflow."""
+    largest = np.array([np.abs(column).max() for column in columns], dtype=np.float64)
+    parts = [column / top for column, top in zip(columns, largest, strict=True)]
+    mean = np.array([part.mean(dtype=np.float64) for part in parts]) * largest
+    deviation = np.array([part.std(dtype=np.float64) for part in parts]) * largest
+    return mean, np.where(deviation > 0, deviation, 1.0)
 
 
 def _distribution(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,12 +13,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import checks
 from ..system import frames
-from ..system.types import ArrayLike, Ids, Matrix, MatrixLike
+from ..system.types import ArrayLike, Matrix, MatrixLike
 from ..system.warnings import warn
 from . import reading
-from .learning import LearnedMap, ManyLevelsError, Settings, TableParts, TableRows, encode, infinite, learn
-from .maps import RelativeMap
-from .streaming import TrainingMaps, table_parts
+from .learning import (
+    LearnedMap,
+    ManyLevelsError,
+    Settings,
+    TableParts,
+    TableRows,
+    encode,
+    infinite,
+    learn,
+    mind_queries,
+)
+from .maps import RelativeMap, encoded_names
+from .streaming import TrainingMaps, elsewhere
 from .summaries import folds_of
 
 NUMBERS = ("quantile", "standard")
@@ -28,14 +39,14 @@ KINDS = (reading.NUMBER, reading.BOOLEAN, reading.DATE, reading.TEXT)
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Turn a table with missing values, categories, text and dates into numbers that a ranker can learn from.
 
-    - Numbers and dates become normal quantiles (or are standardised): mean 0 and variance 1. A missing value becomes 0,
-      and a column "name=missing" says so where training had missing values.
+    - Numbers and dates become normal quantiles (or are standardised): mean 0 and variance 1. A missing value becomes
+      0, and a column "name=missing" marks it if training had missing values.
     - Booleans are standardised.
-    - Categories and text with few levels become a column of 0 and 1 for each, "name=level"; a missing value is a level
-      of its own. A level that training did not have is 0 in all of them.
+    - Categories and text with few levels become a 0/1 column per level, "name=level"; a missing value is a separate
+      level. A level that training did not have is 0 in all of them.
     - Above `max_categories` levels there is one column "name (target)": the mean label of the level relative to its
-      query, shrunk towards 0. Training rows get means over other queries only, so that no label leaks into its own row.
-    - Columns that never vary are dropped. So is text in which nearly every row is different (an id), with a warning.
+      query, shrunk towards 0. Training rows get means over other queries, so that no label leaks into its own row.
+    - Constant columns are dropped. So is text that differs in nearly every row (an id), with a warning.
 
     Parameters
     ----------
@@ -47,20 +58,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Add columns of numbers relative to the other rows of the query, "name (in query)": z-scores (also True) or
         ranks from -1 to 1. A dict maps names of columns to either. Scoring then needs `qid` and whole queries.
     columns : list of str or dict, default=None
-        Columns to use; all by default. A dict gives their kinds too: "number", "boolean", "date" or "text".
+        Columns to use; None: all. A dict also gives their kinds: "number", "boolean", "date" or "text". Rows to
+        encode need only these columns, in any order.
     n_quantiles : int, default=100
         Points between which quantiles are interpolated.
     smoothing : float, default=10.0
-        Rows of average label that are added to each level for its target statistics.
+        Number of rows with an average label that are added to each level in its target statistics.
     n_folds : int, default=5
         Folds of queries for the target statistics of training rows.
 
     Attributes
     ----------
     maps_ : list
-        What is done with each column.
+        The encoding of each column.
     kinds_ : dict
-        The kind of each column that is used.
+        The kind of each column used.
     n_queries_ : int
         Number of queries seen during fit.
     n_features_in_ : int
@@ -116,16 +128,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             file or folder, a polars LazyFrame, a DuckDB relation, a pyarrow Dataset, or a function that returns an
             iterator over frames; then `y` and `qid` name columns, as in `RankRLS.fit`.
         y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
-            Relevance; needed only for columns with more than `max_categories` levels. NaN is a row without a label. Of
-            a data frame, the name of its column.
+            Relevance; needed only for columns with more than `max_categories` levels. NaN marks a row without a label.
+            For a data frame, the name of its column.
         qid : array-like of shape (n_samples,), default=None
-            Query of each row; None is one query. Of a data frame, the name of its column.
+            Query of each row; None: all rows are one query. For a data frame, the name of its column.
 
         Returns
         -------
         self
         """
-        parts = _elsewhere(X, y, qid)
+        parts = elsewhere(X, y, qid)
         if parts is None:
             self._fit(X, y, qid)
         else:
@@ -143,7 +155,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         encoded
-            As `transform` gives it. Of rows that are not in memory, something that `fit` of a ranker reads in blocks.
+            As returned by `transform`. For rows that are not in memory, an object that `fit` of a ranker reads in
+            blocks.
 
         Examples
         --------
@@ -152,66 +165,75 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         array([[-1.,  1.,  0.],
                [ 1.,  0.,  1.]])
         """
-        parts = _elsewhere(X, y, qid)
+        parts = elsewhere(X, y, qid)
         if parts is not None:
             return parts.encoded(self._fit_parts(parts))
         X, rows, maps = self._fit(X, y, qid)
         fold = folds_of(rows.queries, self.n_folds, single=self.n_queries_ == 1)
-        return self._wrapped(X, encode(rows.table, self.kinds_, maps, rows.queries, fold))
+        return self._wrapped(X, encode(rows.columns, self.kinds_, maps, rows.queries, fold))
 
     def _fit(self, X: MatrixLike, y: np.ndarray, qid: np.ndarray | None) -> tuple[Any, TableRows, list[Any]]:
-        """X with its query ids, its rows, and the maps for rows of training."""
+        """X with its query ids, its rows, and the maps for training rows."""
         self._check_params()
         X, y, qid, _ = checks.named_columns(frames.as_frame(X), y, qid, None)
         table, qid = checks.split_qid_column(X, qid)
-        table = self._checked(table, reset=True)
+        names = frames.names(table) and reading.names_of(table)
+        if names:
+            self._check_names(names)
+        table = self._checked(self._chosen(table, [n for n in names if n in (self.columns or ())]), reset=True)
+        if not names:
+            self._check_names(reading.names_of(table))
         m = reading.n_rows(table)
         rows = TableRows(table, None if y is None else _labels(y, m), checks.check_queries(qid, m))
-        learned = self._learned(rows, reading.names_of(table))
-        self._check_finite(table, learned.kinds, learned.maps)
+        learned = self._learned(rows)
+        self._check_finite(rows.columns, learned.kinds, learned.maps)
         self._store(learned)
+        mind_queries(learned, qid)
         self.qid_column_ = checks.QID in frames.names(X)
         return X, rows, learned.training
 
     def _fit_parts(self, parts: Any) -> TrainingMaps:
-        """Learn from rows that are elsewhere; what is to be done with them."""
+        """Learn from rows that are not in memory; returns how to encode them."""
         self._check_params()
         if self.relative:
             raise ValueError(
-                "columns relative to the query need all rows of a query at once, and these are read in parts: add such "
-                'columns to the table, e.g. by polars\' over("qid"), or fit rows in memory'
+                "columns relative to the query need all rows of a query at once, but these are read in parts: add such "
+                'columns to the table, e.g. with polars\' over("qid"), or fit rows in memory'
             )
         names = [str(name) for name in parts.fields]
-        learned = self._learned(parts, names)
+        self._check_names(names)
+        learned = self._learned(parts)
+        names = [name for name in names if self.columns is None or name in self.columns]
         self.feature_names_in_, self.n_features_in_ = np.array(names, dtype=object), len(names)
         self._store(learned)
         self.qid_column_ = False
         return TrainingMaps(learned.kinds, learned.training, self.n_folds, learned.n_queries == 1)
 
-    def _learned(self, parts: TableParts, names: list[str]) -> LearnedMap:
+    def _learned(self, parts: TableParts) -> LearnedMap:
         try:
-            learned = learn(parts, self._settings(names))
+            learned = learn(parts, self._settings())
         except ManyLevelsError as error:
             raise ValueError(
                 f"column {error.name!r} has {error.n_levels:,} levels, more than max_categories={self.max_categories}: "
-                "pass y, whose mean at each level takes their place, or raise max_categories"
+                "pass y, so that the mean label of each level can be used, or raise max_categories"
             ) from None
         if not learned.maps:
+            ids = f"; a different text in nearly every row, as {learned.ids[0]!r} has, is an id" if learned.ids else ""
             raise ValueError(
                 f"none of the {len(learned.kinds)} columns varies (n_samples={learned.n_rows}): there is nothing to "
-                "learn from them"
+                f"learn from them{ids}"
             )
         return learned
 
     def _store(self, learned: LearnedMap) -> None:
         for name in learned.ids:
             warn(
-                f"column {name!r} has a different text in nearly every row and is left out, as an id is: name the "
-                "other columns by columns=[...] to drop it in silence"
+                f"column {name!r} has a different text in nearly every row, so it is left out as an id: list the other "
+                "columns in columns=[...] to avoid this warning"
             )
         self.kinds_, self.maps_, self.n_queries_ = learned.kinds, learned.maps, learned.n_queries
 
-    # ---------------------------------------------------------------- using
+    # ---------------------------------------------------------------- encoding
 
     def transform(self, X, qid=None) -> Any:
         """Encode rows.
@@ -229,24 +251,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "maps_")
         if isinstance(X, str | os.PathLike) or hasattr(X, "sum_tables"):
-            raise TypeError("transform takes rows in memory: read the table in blocks, and transform each of them")
+            raise TypeError("transform takes rows in memory: read the table in blocks, and transform each block")
         X = frames.as_frame(X)
         table, ids = checks.split_qid_column(X, qid)
-        table = self._checked(table, reset=False)
+        table = self._checked(self._chosen(table, getattr(self, "feature_names_in_", ())), reset=False)
         queries = None
         if self.needs_queries:
             if ids is None and self.n_queries_ > 1:
                 raise ValueError(
-                    f"columns relative to the query need qid, and transform got none: the encoder was fitted on "
+                    f"columns relative to the query need qid, but transform got none: the encoder was fitted on "
                     f"{self.n_queries_} queries. Pass qid, or, inside a pipeline, call "
                     "sklearn.set_config(enable_metadata_routing=True) or put a column 'qid' into X"
                 )
             queries = checks.check_queries(ids, reading.n_rows(table))
-        self._check_finite(table, self.kinds_, self.maps_)
-        return self._wrapped(X, encode(table, self.kinds_, self.maps_, queries))
+        columns = reading.ColumnReader(table, getattr(self, "feature_names_in_", None))
+        self._check_finite(columns, self.kinds_, self.maps_)
+        return self._wrapped(X, encode(columns, self.kinds_, self.maps_, queries))
 
     def get_feature_names_out(self, input_features=None) -> np.ndarray:
-        """Names of the encoded columns, and "qid" where X held it.
+        """Names of the encoded columns, and "qid" if X has it.
 
         Parameters
         ----------
@@ -258,8 +281,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names : ndarray of str
         """
         check_is_fitted(self, "maps_")
-        names = [name for made in self.maps_ for name in made.names]
-        return np.array(names + [checks.QID] * self.qid_column_, dtype=object)
+        return np.array(encoded_names(self.maps_) + [checks.QID] * self.qid_column_, dtype=object)
 
     def inverse(self, contributions=None):
         """The column of the table that each encoded column comes from, or contributions added up by those columns.
@@ -267,7 +289,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         contributions : array-like of shape (n_encoded,), default=None
-            A number for each encoded column, such as `RankRLS.explain` gives.
+            One number per encoded column, such as those of `RankRLS.explain`.
 
         Returns
         -------
@@ -295,16 +317,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def needs_queries(self) -> bool:
-        """Whether rows can be encoded only together with the rest of their query."""
+        """True if rows can be encoded only together with the rest of their query."""
         return any(isinstance(made, RelativeMap) for made in getattr(self, "maps_", ()))
 
-    # ---------------------------------------------------------------- inside
+    # ---------------------------------------------------------------- helpers
 
-    def _settings(self, names: list[str]) -> Settings:
+    def _check_names(self, names: list[str]) -> None:
+        """Raise an error if parameters name unknown columns; those of an array are x0, x1 and so on."""
         for argument, given in (("columns", self.columns), ("relative", self.relative)):
             unknown = [name for name in given if name not in names] if isinstance(given, list | tuple | dict) else []
             if unknown:
                 raise ValueError(f"{argument} names {unknown[0]!r}, but the table has {', '.join(names[:20])}")
+
+    def _chosen(self, table: Any, names: Sequence[str]) -> Any:
+        """The columns with these names if `columns` chooses some, else the whole table."""
+        if self.columns is None or not frames.names(table):
+            return table
+        have = dict(zip(reading.names_of(table), frames.names(table), strict=True))
+        return frames.only(table, [have[name] for name in names if name in have])
+
+    def _settings(self) -> Settings:
         how = self.relative
         if not isinstance(how, dict):
             how = {True: "zscore", False: None}.get(how, how)
@@ -325,9 +357,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 checks.check_choice(f"columns[{name!r}]", kind, KINDS)
         for name, least in (("max_categories", 0), ("n_quantiles", 2), ("n_folds", 2)):
             checks.check_count(name, getattr(self, name), least)
-        checks.check_number("smoothing", self.smoothing, zero=True)
+        checks.check_number("smoothing", self.smoothing, zero=True, auto=False)
 
     def _checked(self, table: Any, *, reset: bool) -> Any:
+        if hasattr(table, "shape") and len(table.shape) == 2 and not table.shape[1]:
+            shape = tuple(table.shape)
+            raise ValueError(
+                f"the table has no columns: 0 feature(s) (shape={shape}) while a minimum of 1 is required."
+            )
         if not frames.names(table):
             table = table if hasattr(table, "__array__") or sparse.issparse(table) else np.array(table, dtype=object)
             return validate_data(self, table, dtype=None, ensure_all_finite=False, reset=reset)
@@ -338,7 +375,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"Found array with 0 sample(s) (shape={tuple(table.shape)}): there are no rows to encode")
         return table
 
-    def _check_finite(self, table: object, kinds: dict[str, str], maps: list[Any]) -> None:
+    def _check_finite(self, table: reading.ColumnReader, kinds: dict[str, str], maps: list[Any]) -> None:
         name = infinite(table, kinds, maps) if self.numbers == "standard" else None
         if name is not None:
             raise ValueError(
@@ -346,10 +383,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
 
     def _wrapped(self, X: Matrix, encoded: np.ndarray) -> Any:
-        """The encoded rows, as a frame with the query ids if X was one with them."""
+        """The encoded rows, as a frame with the query ids if X is one."""
         if checks.QID not in frames.names(X):
             return encoded
-        columns = dict(zip([n for made in self.maps_ for n in made.names], encoded.T, strict=True))
+        columns = dict(zip(encoded_names(self.maps_), encoded.T, strict=True))
         return frames.like(X, {**columns, checks.QID: X[checks.QID]})
 
     def __sklearn_tags__(self):
@@ -358,14 +395,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
-
-
-def _elsewhere(X: Matrix, y: np.ndarray, qid: Ids) -> Any:
-    """Rows that are not in memory: on a cluster, in a file, or in blocks one after the other."""
-    if hasattr(X, "sum_tables"):
-        return X
-    named = isinstance(y, str) or isinstance(X, str | os.PathLike) or callable(X) or hasattr(X, "__next__")
-    return table_parts(X, y, qid) if named else None
 
 
 def _labels(y: ArrayLike, m: int) -> np.ndarray:

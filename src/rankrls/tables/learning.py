@@ -1,23 +1,27 @@
 """From the rows of a table to the maps of its columns, and from a table and maps to a matrix.
 
-Rows may be in memory, in a file or on a cluster: all that is asked of them is the sum of a function over their parts.
+Rows may be in memory, in a file or on a cluster: all they need to provide is the sum of a function over their parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from ..core.queries import Queries
+from ..system.warnings import warn
 from . import reading
 from .maps import NumberMap, RelativeMap, TargetMap
 from .summaries import ByColumn, LabelTotals, TableSummary, TargetSums, TextSummary, folds_of, relative, summary_of
 
-LONELY = 0.9  # a column of text is an id if this share of its rows have a level of their own
+LONELY = 0.9  # a text column is an id if at least this share of its rows have a unique value
 LONELY_ROWS = 100  # and there are at least this many rows
+
+ONE_QUERY = 1000  # rows from which on a single query is probably several
 
 T = TypeVar("T")
 
@@ -29,6 +33,10 @@ class TableRows:
     table: Any
     y: np.ndarray | None  # (m, t), NaN where there is no label
     queries: Queries
+
+    @cached_property
+    def columns(self) -> reading.ColumnReader:
+        return reading.ColumnReader(self.table)
 
     def scored(self) -> tuple[np.ndarray, np.ndarray, Queries]:
         """Numbers of the rows with labels, their labels, and their queries."""
@@ -42,7 +50,7 @@ class TableRows:
 
 
 class TableParts(Protocol):
-    """Rows of a table, wherever they are; a function of some of them returns something that adds."""
+    """Rows of a table, wherever they are; functions of some rows return something that can be added."""
 
     def sum_tables(self, function: Callable[[TableRows], T]) -> T:
         """The sum of a function over all parts."""
@@ -63,18 +71,18 @@ class Settings:
 
 @dataclass(frozen=True)
 class LearnedMap:
-    """What is done with each column, and what was left out."""
+    """The map of each column, and the columns left out."""
 
     kinds: dict[str, str]
     maps: list[Any]
-    training: list[Any]  # the maps for rows of training: out of fold where labels are used
-    ids: list[str]  # columns of text in which nearly every row is different
+    training: list[Any]  # the maps for training rows: out of fold if labels are used
+    ids: list[str]  # text columns in which nearly every row is different
     n_queries: int
     n_rows: int
 
 
 class ManyLevelsError(ValueError):
-    """Target statistics are needed, and there are no labels."""
+    """Target statistics are needed, but there are no labels."""
 
     def __init__(self, name: str, n_levels: int):
         super().__init__(name, n_levels)
@@ -82,7 +90,7 @@ class ManyLevelsError(ValueError):
 
 
 def learn(parts: TableParts, settings: Settings) -> LearnedMap:
-    """One pass for what columns hold; one more for target statistics where there are any."""
+    """One pass to summarise the columns, and another for target statistics if there are any."""
     found = parts.sum_tables(Summarise(settings.kinds))
     kinds, summaries = found.kinds, found.columns
     many = [name for name, part in summaries.items() if isinstance(part, TextSummary)]
@@ -109,33 +117,44 @@ def learn(parts: TableParts, settings: Settings) -> LearnedMap:
     return LearnedMap(kinds, maps, training, ids, len(found.queries), n_rows)
 
 
+def mind_queries(learned: LearnedMap, qid: object) -> None:
+    """Warn if labels are averaged over other rows where other queries are probably meant."""
+    targets = [made.name for made in learned.maps if isinstance(made, TargetMap)]
+    if targets and qid is None and learned.n_rows >= ONE_QUERY:
+        warn(
+            f"no qid reached TableEncoder, so the means of labels in {targets[0]!r} leave out other rows and not other "
+            "queries: pass qid, or, inside a pipeline, call sklearn.set_config(enable_metadata_routing=True); pass a "
+            "constant qid if one query is meant"
+        )
+
+
 @dataclass(frozen=True)
 class Summarise:
-    """Some rows -> what their columns hold, and the labels of their queries."""
+    """Some rows -> summaries of their columns, and the labels of their queries."""
 
     given: dict[str, str] | list[str] | None  # columns, or their kinds
 
     def __call__(self, rows: TableRows) -> TableSummary:
-        kinds = chosen_kinds(rows.table, self.given)
-        summaries = {name: summary_of(x, kinds[name]) for name, x in columns(rows.table, kinds).items()}
+        kinds = chosen_kinds(rows.columns, self.given)
+        summaries = {name: summary_of(x, kinds[name]) for name, x in columns(rows.columns, kinds).items()}
         labels = LabelTotals({}) if rows.y is None else LabelTotals.of(*rows.scored()[1:])
         return TableSummary(kinds, summaries, labels, frozenset(rows.queries.labels.tolist()))
 
 
 @dataclass(frozen=True)
 class SumTargets:
-    """Some rows -> rows and labels of each level of columns with many, by fold."""
+    """Some rows -> counts and labels of each level, by fold, for columns with many levels."""
 
     kinds: dict[str, str]
     levels: dict[str, np.ndarray]
     labels: LabelTotals
     n_folds: int
-    single: bool  # whether there is one query in all
+    single: bool  # whether there is only one query
 
     def __call__(self, rows: TableRows) -> ByColumn:
         scored, y, queries = rows.scored()
         y, fold = self.labels.centred(y, queries), folds_of(rows.queries, self.n_folds, single=self.single)[scored]
-        values = columns(rows.table, self.kinds).items()
+        values = columns(rows.columns, self.kinds).items()
         return ByColumn({n: TargetSums.of(x[scored], self.levels[n], y, fold, self.n_folds) for n, x in values})
 
 
@@ -150,26 +169,28 @@ def _maps(name: str, kind: str, part: Any, settings: Settings) -> list[Any]:
     return [made, RelativeMap(name, how)]
 
 
-def chosen_kinds(table: object, given: dict[str, str] | list[str] | None) -> dict[str, str]:
+def chosen_kinds(columns: reading.ColumnReader, given: dict[str, str] | list[str] | None) -> dict[str, str]:
     """The kind of each column that is used."""
-    names = reading.names_of(table)
-    wanted = names if given is None else [name for name in names if name in given]
+    wanted = columns.names if given is None else [name for name in columns.names if name in given]
     kinds = given if isinstance(given, dict) else {}
-    return {name: kinds.get(name) or reading.read_column(table, names.index(name)).kind for name in wanted}
+    return {name: kinds.get(name) or columns[name].kind for name in wanted}
 
 
-def columns(table: object, kinds: dict[str, str]) -> dict[str, np.ndarray]:
-    """The values of some columns as the kinds they had in training."""
-    place = {name: j for j, name in enumerate(reading.names_of(table))}
-    return {name: reading.as_kind(reading.read_column(table, place[name]), kind, name) for name, kind in kinds.items()}
+def columns(table: reading.ColumnReader, kinds: dict[str, str]) -> dict[str, np.ndarray]:
+    """The values of some columns, as the kinds they had in training."""
+    return {name: table.values(name, kind) for name, kind in kinds.items()}
 
 
 def encode(
-    table: object, kinds: dict[str, str], maps: list[Any], queries: Queries | None, fold: np.ndarray | None = None
+    table: reading.ColumnReader,
+    kinds: dict[str, str],
+    maps: list[Any],
+    queries: Queries | None,
+    fold: np.ndarray | None = None,
 ) -> np.ndarray:
     """(m, n) the maps of the columns side by side."""
     values = columns(table, {made.name: kinds[made.name] for made in maps})
-    parts = [np.empty((reading.n_rows(table), 0))]
+    parts = [np.empty((reading.n_rows(table.table), 0))]
     for made in maps:
         x = values[made.name]
         if isinstance(made, RelativeMap):
@@ -180,7 +201,7 @@ def encode(
     return np.hstack(parts)
 
 
-def infinite(table: object, kinds: dict[str, str], maps: list[Any]) -> str | None:
-    """The first standardised column with an infinite value, which only quantiles can take."""
+def infinite(table: reading.ColumnReader, kinds: dict[str, str], maps: list[Any]) -> str | None:
+    """The first standardised column with an infinite value, which only quantiles can handle."""
     names = {made.name: kinds[made.name] for made in maps if isinstance(made, NumberMap)}
     return next((name for name, x in columns(table, names).items() if np.isinf(x).any()), None)

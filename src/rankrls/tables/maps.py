@@ -1,7 +1,7 @@
-"""What a fitted encoder does with a column: small maps from values to columns of numbers.
+"""The maps of a fitted encoder, from the values of a column to columns of numbers.
 
-Each is a formula of comparisons, products and sums in double precision, so that an ONNX graph of the same operations
-gives the same bits. Missing numbers become 0, which is the mean of every map of numbers over the training rows.
+Each is a formula of comparisons, products and sums in double precision, so that an ONNX graph with the same operations
+gives the same bits. Missing numbers become 0, the mean of every map of numbers over the training rows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Standard:
 
 @dataclass(frozen=True)
 class NumberMap:
-    """A column of numbers: its scaled values, if they vary, and whether they are missing, if any were in training."""
+    """A column of numbers: its scaled values, if they vary, and a missing indicator, if any were missing in "
+    "training."""
 
     name: str
     curve: Quantiles | Standard | None
@@ -63,11 +64,11 @@ class NumberMap:
 
 @dataclass(frozen=True)
 class LevelMap:
-    """A column of 0 and 1 for each level; all 0 for a level that training did not have."""
+    """A 0/1 column for each level; all 0 for a level that training did not have."""
 
     name: str
     levels: np.ndarray  # (k,) strings
-    missing: bool  # whether missing values are a level of their own, the last one
+    missing: bool  # whether missing values are a separate level, the last one
 
     @property
     def names(self) -> list[str]:
@@ -82,7 +83,7 @@ class LevelMap:
 class TargetMap:
     """The mean label of each level, relative to its query, shrunk towards 0; 0 for a level training did not have.
 
-    `held_out[f]` holds the same means without the queries of fold f: what training rows of that fold get.
+    `held_out[f]` holds the same means without the queries of fold f, for training rows of that fold.
     """
 
     name: str
@@ -110,6 +111,17 @@ class RelativeMap:
     @property
     def names(self) -> list[str]:
         return [f"{self.name} (in query)"]
+
+
+def encoded_names(maps: list[Any]) -> list[str]:
+    """Names of the encoded columns; a number is added if a level is called "missing" and values are missing too."""
+    found: dict[str, None] = {}
+    for name in (name for made in maps for name in made.names):
+        number, free = 2, name
+        while free in found:
+            free, number = f"{name} ({number})", number + 1
+        found[free] = None
+    return list(found)
 
 
 def codes(x: np.ndarray, levels: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
-"""A table of named columns without any library: what the command line reads from CSV and Parquet files.
+"""A table of named columns without any library, as the command line reads it from CSV and Parquet files.
 
-Cells of a CSV file are text. What a column holds is decided once all of it is there, or by what it held in training:
-numbers, true and false, dates as ISO 8601 writes them, or text. An empty cell is a missing value.
+Cells of a CSV file are text. The kind of a column is decided from all of it, or is that of training: numbers, true and
+false, ISO 8601 dates, or text. An empty cell is a missing value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from .reading import BOOLEAN, DATE, NUMBER
 
 NOTHING = {"", "null", "na", "none", "nan"}
-CODE = re.compile(r"0\d")  # 007 is a code, and no number
+CODE = re.compile(r"0\d")  # 007 is a code, not a number
 TRUTHS = {"true": True, "false": False}
 
 
@@ -26,7 +26,7 @@ class PlainTable:
     """Columns of objects by name; None is a missing value."""
 
     cells: dict[str, np.ndarray]
-    written: bool = False  # cells are as they stand in a file of text, and yet to be read
+    written: bool = False  # cells are raw text from a file, not parsed yet
 
     @classmethod
     def of(cls, columns: dict[str, Sequence[Any]], *, written: bool) -> PlainTable:
@@ -55,8 +55,12 @@ class PlainTable:
             return self.cells[key]
         return PlainTable({name: values[key] for name, values in self.cells.items()}, self.written)
 
+    def select(self, names: Sequence[str]) -> PlainTable:
+        """Some of the columns."""
+        return PlainTable({name: self.cells[name] for name in names}, self.written)
+
     def read(self, kinds: dict[str, str] | None = None) -> PlainTable:
-        """The table with text read as what it means: as the kinds given or, without them, as all of a column can be."""
+        """The table with text parsed into the given kinds, or into the kind that fits the whole column."""
         if not self.written:
             return self
         return PlainTable({name: _read(name, v, (kinds or {}).get(name)) for name, v in self.cells.items()})
@@ -78,7 +82,7 @@ def _read(name: str, cells: np.ndarray, kind: str | None) -> np.ndarray:
                 return _objects(values)
             if kind and wrong is not None:
                 raise ValueError(
-                    f"column {name!r} held {kind}s in training, and {texts[wrong]!r} is none (row {wrong + 1})"
+                    f"column {name!r} held {kind}s in training, but {texts[wrong]!r} in row {wrong + 1} is not a {kind}"
                 )
     return _objects([text or None for text in texts])
 

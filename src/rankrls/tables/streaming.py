@@ -1,11 +1,12 @@
-"""Tables that are not in memory: statistics of their columns in a first pass, encoded rows block by block in the next.
+"""Tables that are not in memory: column statistics in a first pass, encoded rows block by block in the next.
 
-What becomes of a row does not depend on its block: maps are learned from all rows, and the fold of a row, in which its
-own label has no part, comes from its query.
+The encoding of a row does not depend on its block: maps are learned from all rows, and the fold of a row, which keeps
+its own label out, comes from its query.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -28,16 +29,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TrainingMaps:
-    """What is done with rows of training."""
+    """The maps for training rows."""
 
     kinds: dict[str, str]
     maps: list[Any]
     n_folds: int
-    single: bool  # whether there is one query in all
+    single: bool  # whether there is only one query
 
     def __call__(self, rows: TableRows) -> np.ndarray:
         fold = folds_of(rows.queries, self.n_folds, single=self.single)
-        return encode(rows.table, self.kinds, self.maps, None, fold)
+        return encode(rows.columns, self.kinds, self.maps, None, fold)
 
     @property
     def n_columns(self) -> int:
@@ -45,12 +46,20 @@ class TrainingMaps:
 
 
 def table_parts(X: Matrix, y: object, qid: object) -> Any:
-    """The rows of something that is not in memory, as a table of any columns; None if it is in memory."""
+    """The rows of data that is not in memory, as a table with any columns; None if it is in memory."""
     return source_of(X, y, qid, None, Kinds(RawTable, FrameBlocks))
 
 
+def elsewhere(X: Matrix, y: object, qid: object) -> Any:
+    """Rows that are not in memory: on a cluster, in a file, or in blocks one after the other; None if they are."""
+    if hasattr(X, "sum_tables"):
+        return X
+    named = isinstance(y, str) or isinstance(X, str | os.PathLike) or callable(X) or hasattr(X, "__next__")
+    return table_parts(X, y, qid) if named else None
+
+
 class RawTable(TableSource):
-    """A table whose columns hold anything."""
+    """A table with columns of any kind."""
 
     def _set_features(self) -> None:
         self.n_columns, self.dtype = len(self.fields), np.float64
@@ -70,12 +79,12 @@ class RawTable(TableSource):
         return _sum(function(self.raw(batch)) for _, batch in self.batches())
 
     def encoded(self, made: TrainingMaps) -> EncodedTable:
-        """The rows as a ranker learns from them."""
+        """The encoded rows, for a ranker."""
         return EncodedTable(self.table, self.columns, made)
 
 
 class EncodedTable(RawTable):
-    """The encoded rows of a table, to learn from."""
+    """The encoded rows of a table."""
 
     def __init__(self, table: OpenTable, columns: LabelColumns, made: TrainingMaps):
         self.made = made
@@ -88,8 +97,8 @@ class EncodedTable(RawTable):
         taken = {made.name for made in self.made.maps}.intersection(columns.labels)
         if taken:
             raise ValueError(
-                f"column {min(taken)!r} holds labels or weights, and the encoder took it for a feature: name the "
-                "columns of features by TableEncoder(columns=[...])"
+                f"column {min(taken)!r} holds labels or weights, but the encoder took it for a feature: list the "
+                "feature columns in TableEncoder(columns=[...])"
             )
         given = LabelColumns(columns.y or self.columns.y, columns.qid or self.columns.qid, columns.weight)
         return EncodedTable(self.table, given, self.made)
@@ -108,13 +117,13 @@ class FrameBlocks(Source):
     ):
         if once:
             raise ValueError(
-                f"{what} can be read only once, and an encoder needs a pass of its own: give a function that returns a "
+                f"{what} can be read only once, but an encoder needs its own pass: pass a function that returns a "
                 "new iterator each time, a file, a polars LazyFrame or a DuckDB relation"
             )
         self.open, self.columns, self.what = open_, columns, what
 
     def _parts(self) -> Iterator[tuple[TableRows, Any, Any, Any]]:
-        """Rows, and their labels as they came."""
+        """Rows with their raw labels."""
         for item in self.open():
             X, y, qid, weights = self._opened(item)
             m = reading.n_rows(X)
@@ -146,7 +155,7 @@ class FrameBlocks(Source):
         return _sum(function(rows) for rows, *_ in self._parts())
 
     def encoded(self, made: TrainingMaps) -> Callable[[], Iterator[Any]]:
-        """A function that gives the encoded blocks anew each time."""
+        """A function that returns a new iterator over the encoded blocks each time."""
         return lambda: ((made(rows), y, qid, weights) for rows, y, qid, weights in self._parts())
 
 

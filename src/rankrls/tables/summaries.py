@@ -1,4 +1,4 @@
-"""What an encoder has to know of a column before it can encode it: sums over rows that add up over parts."""
+"""Summaries of columns that an encoder needs: sums over rows, which add up over parts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..system.limits import limits
 from .maps import LevelMap, NumberMap, Quantiles, Standard, TargetMap, codes
 from .reading import BOOLEAN, NUMBER, TEXT
 
-LARGEST = 1e300  # larger numbers count as this one, so that differences of two are finite
+LARGEST = 1e300  # larger numbers are cut to this, so that differences are finite
 
 
 @dataclass(frozen=True)
 class NumberSummary:
-    """Values of a column of numbers: all of them, or a random sample that does not depend on the order of blocks."""
+    """Values of a column of numbers: all, or a random sample that does not depend on the order of blocks."""
 
     n: int
     missing: int
@@ -42,7 +42,7 @@ class NumberSummary:
         return NumberSummary(self.n + other.n, self.missing + other.missing, values, keys)
 
     def map(self, name: str, how: str, n_quantiles: int) -> NumberMap:
-        """The map of the column; one without names if the column never varies."""
+        """The map of the column; it has no names if the column is constant."""
         indicator = 0 < self.missing < self.n
         if not len(self.values) or self.values.min() == self.values.max():
             return NumberMap(name, None, indicator)
@@ -135,7 +135,7 @@ class TableSummary:
         return TableSummary(kinds, both, self.labels + other.labels, self.queries | other.queries)
 
     def _kind(self, name: str, other: TableSummary) -> str:
-        """The kind of a column in both: where one has no values it says nothing of its kind."""
+        """The common kind of a column in both; a part without values says nothing about the kind."""
         found = {part.kinds[name] for part in (self, other) if not part._is_empty(name)}
         if len(found) < 2:
             return found.pop() if found else self.kinds[name]
@@ -144,14 +144,14 @@ class TableSummary:
         first, second = self.kinds[name], other.kinds[name]
         raise ValueError(
             f"column {name!r} holds {first} in one part of the table and {second} in another: write it with one "
-            f'type, or say what it is, as in TableEncoder(columns={{{name!r}: "text", ...}})'
+            f'type, or give its kind, as in TableEncoder(columns={{{name!r}: "text", ...}})'
         )
 
     def _is_empty(self, name: str) -> bool:
         return self.columns[name].missing == self.columns[name].n
 
     def _as(self, kinds: dict[str, str]) -> dict[str, Any]:
-        """The summaries as those of the given kinds; only a column without values changes."""
+        """The summaries with the given kinds; only columns without values change."""
         found = dict(self.columns)
         for name, kind in kinds.items():
             if (kind == TEXT) != (self.kinds[name] == TEXT):
@@ -192,7 +192,7 @@ class LabelTotals:
         return LabelTotals(both)
 
     def centred(self, y: np.ndarray, queries: Queries) -> np.ndarray:
-        """Labels less the mean label of their query."""
+        """Labels minus the mean label of their query."""
         counted = [self.total[query] for query in queries.labels.tolist()]
         means = np.array([total / max(1, n) for n, total in counted])
         return y - means[queries.codes]
@@ -232,7 +232,8 @@ def _shrunk(total: np.ndarray, n: np.ndarray, smoothing: float) -> np.ndarray:
 
 
 def folds_of(queries: Queries, n_folds: int, *, single: bool) -> np.ndarray:
-    """(m,) the fold of each row: by a checksum of its query id, so that parts agree; a single query is dealt out."""
+    """(m,) the fold of each row: a checksum of its query id, so that parts agree; rows of a single query are dealt "
+    "out."""
     if single:
         return np.arange(queries.n_rows) % n_folds
     fold = [zlib.crc32(str(label).encode()) % n_folds for label in queries.labels.tolist()]
@@ -240,7 +241,7 @@ def folds_of(queries: Queries, n_folds: int, *, single: bool) -> np.ndarray:
 
 
 def relative(x: np.ndarray, queries: Queries, kind: str) -> np.ndarray:
-    """A column relative to the query: z-score, or rank from -1 to 1 with ties sharing theirs; 0 where missing."""
+    """A column relative to the query: z-score, or rank from -1 to 1 with ties averaged; 0 where missing."""
     found, ok = np.zeros(len(x)), np.flatnonzero(~np.isnan(x))
     code, v = queries.codes[ok], np.clip(x[ok], -LARGEST, LARGEST)
     n = np.bincount(code, minlength=len(queries))

@@ -6,11 +6,13 @@ import argparse
 
 from .parser import command
 
-EXAMPLE = (
-    "add to ~/.bashrc: source <(rankrls completion bash); likewise for zsh; fish: rankrls completion fish | source"
+EXAMPLES = (
+    "source <(rankrls completion bash)     in ~/.bashrc",
+    "source <(rankrls completion zsh)      in ~/.zshrc",
+    "rankrls completion fish | source      in ~/.config/fish/config.fish",
 )
 
 
 def declare(commands: argparse._SubParsersAction) -> None:
-    made = command(commands, "completion", "print a script that lets a shell complete commands and options", EXAMPLE)
+    made = command(commands, "completion", "print a script that lets a shell complete commands and options", *EXAMPLES)
     made.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")

@@ -8,4 +8,4 @@ from .parser import command
 
 
 def declare(commands: argparse._SubParsersAction) -> None:
-    command(commands, "demo", "the library's main job on embedded data; writes demo-digits.png here")
+    command(commands, "demo", "show the library at work on built-in data; writes demo-digits.png here", "rankrls demo")

@@ -14,7 +14,12 @@ from .reading import reading
 
 def declare(commands: argparse._SubParsersAction) -> None:
     made = command(
-        commands, "evaluate", "judge scores against the labels in the data, and compare several with the first"
+        commands,
+        "evaluate",
+        "judge scores or models against the labels in the data, and compare several with the first",
+        "rankrls evaluate test.csv model.rankrls",
+        "rankrls evaluate test.csv bm25.scores model.rankrls --metrics ndcg@10,map",
+        "rankrls evaluate league.rankrls --edges results.csv --settings 1,time",
     )
     made.add_argument(
         "data", nargs="?", metavar="DATA", help="rows with labels, - is standard input; or a relation's model"

@@ -10,7 +10,8 @@ from .values import words
 
 
 def declare(commands: argparse._SubParsersAction) -> None:
-    made = command(commands, "export", "a model for another program: weights for a search engine, or ONNX")
+    text = "export a model to another program: weights for a search engine, or ONNX"
+    made = command(commands, "export", text, "rankrls export model.rankrls --to opensearch -o weights.json")
     made.add_argument("model", metavar="MODEL", help="a file written by train or rankrls.save")
     made.add_argument("--to", choices=TARGETS, required=True, help="the format")
     made.add_argument("-o", "--output", default="-", metavar="FILE", help="where to write, - is standard output")

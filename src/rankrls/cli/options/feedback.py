@@ -22,24 +22,24 @@ def judgments(made: Parser) -> None:
 
 
 def feedback(made: Parser) -> None:
-    """What train learns from besides labels, or instead of them."""
+    """Other feedback that train learns from, besides labels or instead of them."""
     group = made.add_argument_group("feedback", ABOUT)
     add = group.add_argument
     add(
         "--pairs",
         metavar="FILE",
-        help="preferences besides the labels, or without any: query,better,worse, perhaps margin, weight, exact",
+        help="preferences, with or without labels: query,better,worse and optionally margin,weight,exact",
     )
     add(
         "--clicks",
         metavar="FILE",
-        help="a click log instead of labels: query,document,position,clicked, perhaps impressions",
+        help="a click log instead of labels: query,document,position,clicked and optionally impressions",
     )
     add(
         "--click-method",
         choices=CLICK_METHODS,
         default="positions",
-        help="with --clicks: how the effect of positions is taken out",
+        help="with --clicks: how the effect of positions is removed",
     )
     add(
         "--propensities",

@@ -9,7 +9,8 @@ from .values import words
 
 
 def declare(commands: argparse._SubParsersAction) -> None:
-    made = command(commands, "fuse", "learn weights for several retrievers from their TREC runs and judgments")
+    text = "learn weights for several retrievers from their TREC runs and judgments"
+    made = command(commands, "fuse", text, "rankrls fuse bm25.run dense.run --qrels judged.txt -o fused.run")
     made.add_argument("runs", nargs="+", metavar="RUN", help="TREC run files, one per retriever")
     made.add_argument("--qrels", required=True, metavar="FILE", help="judgments: TREC qrels, or CSV query,docid,rating")
     made.add_argument(

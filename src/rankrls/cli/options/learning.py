@@ -1,4 +1,4 @@
-"""What is learned and how: the options of train and cv."""
+"""Options for learning, shared by train and cv."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .parser import Parser
-from .values import auto_or, basis, folds, numbers, signs, views, word_or_number, yes_or_no
+from .values import auto_or, basis, folds, numbers, signs, views, within_query, word_or_number, yes_or_no
 
 METHODS = {  # the estimator of each --method
     "rankrls": "RankRLS",
@@ -27,7 +27,7 @@ class Parameter(NamedTuple):
     kind: Callable[[str], Any]
     metavar: str
     text: str
-    default: str  # of the estimators that have it
+    default: str  # in words, by estimator
 
 
 PARAMETERS = [
@@ -43,7 +43,7 @@ PARAMETERS = [
         "basis",
         basis,
         "POINTS",
-        "points of a sparse kernel model: 500, random:500, kmeans:500, cholesky:500",
+        "basis points of a sparse kernel model: 500, random:500, kmeans:500, cholesky:500",
         "all rows; co: 100; sparse: 500",
     ),
     Parameter("weighting", str, "WHAT", "what counts equally: pairs, queries or items", "items"),
@@ -83,11 +83,17 @@ PARAMETERS = [
     Parameter("fidelities", numbers, "F,...", "transductive: values of fidelity to choose from", "from the data"),
     Parameter("n_basis", auto_or(int), "N", "pursuit: basis functions, or features", "auto"),
     Parameter("max_basis", int, "N", "pursuit: largest number that --n-basis auto tries", "100"),
-    Parameter("view_weights", numbers, "W,...", "pursuit: how much each view counts", "all alike"),
+    Parameter("view_weights", numbers, "W,...", "pursuit: how much each view counts", "equally"),
     Parameter("shared_basis", yes_or_no, "YES|NO", "pursuit: whether views choose together", "no"),
     Parameter("backfit", yes_or_no, "YES|NO", "pursuit: whether coefficients are refitted at every step", "yes"),
     Parameter("effort", word_or_number, "WORK", "auto: fast, normal, best, or seconds to spend", "normal"),
-    Parameter("relative", yes_or_no, "YES|NO", "auto: whether to look at ranks within the query", "yes"),
+    Parameter(
+        "relative",
+        within_query,
+        "HOW",
+        "encoded tables: add columns relative to the query, by rank or zscore; auto: yes or no",
+        "no; auto: yes",
+    ),
     Parameter("random_state", int, "SEED", "seed for random draws", "none; auto: 0"),
 ]
 
@@ -106,13 +112,14 @@ def learning(made: Parser) -> None:
         "--scale",
         choices=SCALES,
         default="auto",
-        help="auto: penalty in units of each column's spread; none: columns unchanged; others scale the columns first",
+        help="auto: penalty in units of each column's spread (rankrls, sparse); none: columns unchanged; others scale "
+        "the columns first",
     )
     group.add_argument(
         "--encode",
         choices=("auto", "yes", "no"),
         default="auto",
-        help="columns of tables as TableEncoder makes them; auto: where some hold text, dates or missing values",
+        help="encode columns with TableEncoder; auto: if some hold text, dates or missing values",
     )
     for one in PARAMETERS:
         group.add_argument(

@@ -1,4 +1,4 @@
-"""The parser of the whole command line: errors in one line, with a guess at what was meant."""
+"""The parser of the command line: errors in one line, with a guess at what was meant."""
 
 from __future__ import annotations
 
@@ -9,23 +9,20 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, NoReturn
 
-COMMANDS = (  # in the order of the help; each is a module here, with a function `declare`
-    "train",
-    "predict",
-    "rank",
-    "evaluate",
-    "cv",
-    "report",
-    "convert",
-    "export",
-    "fuse",
-    "judgments",
-    "ask",
-    "inspect",
-    "workbench",
-    "completion",
-    "demo",
+GROUPS = {  # in the order of the help; each command is a module here, with a function `declare`
+    "learn and score": ("train", "predict", "rank", "fuse"),
+    "judge": ("evaluate", "cv", "report", "workbench", "judgments", "ask"),
+    "files": ("inspect", "convert", "export"),
+    "start": ("demo", "completion"),
+}
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+EXAMPLES = (
+    "rankrls train train.csv -o model.rankrls --label grade --qid query_id",
+    "rankrls evaluate test.csv model.rankrls",
+    "rankrls train --edges results.csv --y 'home_score - away_score' -o league.rankrls",
+    "rankrls rank league.rankrls --top 10",
 )
+REQUIRED = "the following arguments are required"
 
 
 class Help(argparse.HelpFormatter):
@@ -37,10 +34,14 @@ class Help(argparse.HelpFormatter):
     def add_usage(
         self, usage: str | None, actions: Iterable[argparse.Action], groups: Any, prefix: str | None = None
     ) -> None:
-        """What must be given; options are listed below."""
+        """Only what must be given; options are listed below."""
         needed = [action for action in actions if not action.option_strings or action.required]
         others = argparse.Action([], "options", metavar="[OPTIONS]")
         super().add_usage(usage, [*needed, others], groups, prefix)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Examples keep their lines."""
+        return text if text.startswith("example") else super()._fill_text(text, width, indent)
 
     def _get_help_string(self, action: argparse.Action) -> str:
         text = action.help or ""
@@ -56,25 +57,54 @@ def _shown(value: object) -> str:
 class Parser(argparse.ArgumentParser):
     """Errors on one line."""
 
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"rankrls: error: {message}{self._hint(message)} (see {self.prog} --help)\n")
+    given: tuple[str, ...] = ()  # what is being parsed
 
-    def _hint(self, message: str) -> str:
-        """The command, option or value that was probably meant."""
+    def error(self, message: str) -> NoReturn:
+        if message.startswith(REQUIRED) and (unknown := self._unknown()):
+            message = f"unrecognized arguments: {unknown}"  # argparse would report an abbreviation instead
+        self.exit(2, f"rankrls: error: {self._in_words(message)} (see {self.prog} --help)\n")
+
+    def _in_words(self, message: str) -> str:
+        """A message with the command, option or value that was probably meant."""
         if found := re.search(r"unrecognized arguments: (--[\w-]+)", message):
             known = [option for option in self._option_string_actions if option.startswith("--")]
-        elif found := re.search(r"argument [^:]*: invalid choice: '([^']*)' \(choose from (.*)\)", message):
-            known = re.findall(r"[\w@.-]+", found[2])
-        else:
-            return ""
-        return did_you_mean(found[1], known)
+            return message + did_you_mean(found[1], known)
+        if found := re.search(r"argument ([^:]*): invalid choice: '([^']*)' \(choose from (.*)\)", message):
+            meant = did_you_mean(found[2], re.findall(r"[\w@.-]+", found[3]))
+            return f"{message.partition(' (choose')[0]}{meant}" if meant else message
+        return message
+
+    def _unknown(self) -> str | None:
+        """The first option that is given and not known."""
+        names = (word.partition("=")[0] for word in self.given if word.startswith("--") and word != "--")
+        return next((name for name in names if name not in self._option_string_actions), None)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Options that a command does not know are its own error, so that it can say which it has."""
+        """A command reports options that it does not know itself, so that it can suggest one of its own."""
+        self.given = tuple(args or ())
         found, extra = super().parse_known_args(args, namespace)
         if extra and self._defaults.get("command_parser"):
             self.error(f"unrecognized arguments: {' '.join(extra)}")
         return found, extra
+
+
+class Commands(Parser):
+    """The parser of all commands, whose help lists them by what they are for."""
+
+    def format_help(self) -> str:
+        commands = next(action for action in self._actions if isinstance(action, argparse._SubParsersAction))
+        made = self._get_formatter()
+        made.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        made.add_text(self.description)
+        for title, names in GROUPS.items():
+            made.start_section(title)
+            made.add_arguments([one for one in commands._choices_actions if one.dest in names])
+            made.end_section()
+        made.start_section("options")
+        made.add_arguments([action for action in self._actions if action.option_strings])
+        made.end_section()
+        shown = "".join(f"\n  {line}" for line in EXAMPLES)
+        return f"{made.format_help()}\nexamples:{shown}\n\n{self.epilog}\n"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -94,27 +124,30 @@ def parser() -> Parser:
     """The whole command line."""
     from rankrls import __version__
 
-    main = Parser(
+    main = Commands(
         prog="rankrls",
         allow_abbrev=False,
         formatter_class=Help,
-        description="Learning to rank in closed form.",
+        description="Learning to rank in closed form: one pass over the data gives the model, its alpha and how well "
+        "it ranks queries it has not seen.",
         epilog="rankrls COMMAND --help explains the options of a command.",
     )
     main.add_argument("--version", action="version", version=f"rankrls {__version__}")
-    commands = main.add_subparsers(dest="command", metavar="COMMAND", required=True, prog="rankrls")
+    commands = main.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, prog="rankrls", parser_class=Parser
+    )
     for name in COMMANDS:
         import_module(f".{name}", __package__).declare(commands)
     return main
 
 
-def command(commands: argparse._SubParsersAction, name: str, text: str, epilog: str | None = None) -> Parser:
-    """A command with the options that all have."""
+def command(commands: argparse._SubParsersAction, name: str, text: str, *examples: str) -> Parser:
+    """A command with the options that all commands have."""
     made = commands.add_parser(
         name,
         help=text,
         description=f"{text[0].upper()}{text[1:]}.",
-        epilog=epilog,
+        epilog="\n".join(["example:" if len(examples) == 1 else "examples:", *(f"  {line}" for line in examples)]),
         allow_abbrev=False,
         formatter_class=Help,
     )

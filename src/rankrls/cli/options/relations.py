@@ -26,16 +26,22 @@ def names(text: str) -> Any:
 
 
 PARAMETERS = [  # those of ConditionalRankRLS that other estimators do not have
-    Parameter("relation", str, "KIND", "symmetric, or reciprocal (games)", "none; reciprocal without --y"),
     Parameter(
-        "pairwise", names, "KERNEL", "how both ends combine: kronecker, sum, or both to choose", "kronecker; ids: sum"
+        "relation", str, "KIND", "symmetric, or reciprocal (games)", "none; reciprocal without --y or if it is A - B"
+    ),
+    Parameter(
+        "pairwise",
+        names,
+        "KERNEL",
+        "how both ends combine: kronecker, sum, or both to choose",
+        "kronecker; games: both; ids: sum",
     ),
     Parameter("loss", str, "LOSS", "ranking or regression", "ranking"),
     Parameter("condition", str, "END", "which end others are ranked for: source or target", "source"),
-    Parameter("target_kernel", str, "NAME", "kernel of --target-features, if another", "that of --features"),
+    Parameter("target_kernel", str, "NAME", "kernel of --target-features, if different", "that of --features"),
     Parameter("indefinite", str, "WHAT", "similarities with negative eigenvalues: error, clip or shift", "error"),
     Parameter("solver", str, "NAME", "auto, closed, cg, pcg or cr", "auto"),
-    Parameter("target_basis", int, "N", "points in which the kernel of the other end is expanded", "as --basis"),
+    Parameter("target_basis", int, "N", "basis points of the other end", "as --basis"),
     Parameter("tol", float, "T", "relative residual at which iterations stop", "1e-6"),
     Parameter("max_iter", auto_or(int), "N", "iterations at most; auto chooses by hold-out", "1000"),
 ]
@@ -54,20 +60,22 @@ def data(made: argparse.ArgumentParser) -> None:
     group.add_argument("--target-features", metavar="FILE", help="the same for the other end, if it is of another kind")
     group.add_argument("--id", metavar="COLUMN", help="id column in feature files (default: the first)")
     for name, what in (
-        ("source", "whose column is the start of an edge (source, winner, home_team, user, ...)"),
-        ("target", "and its end (target, loser, away_team, item, ...)"),
+        ("source", "column of the start of an edge (source, winner, home_team, user, ...)"),
+        ("target", "column of its end (target, loser, away_team, item, ...)"),
         ("y", "value of an edge, or a difference: 'home_score - away_score'"),
-        ("date", "when an edge was seen"),
-        ("home", "1 where the source is at home; yes is everywhere, 'not neutral' takes the opposite of a column"),
+        ("date", "when an edge was seen (default for --half-life and --settings time: the column with that name)"),
+        ("home", "1 where the source is at home; yes means everywhere, 'not neutral' the opposite of a column"),
         ("weight", "how much an edge counts"),
     ):
         group.add_argument(f"--{name}", metavar="COLUMN", help=what)
     group.add_argument("--half-life", metavar="AGE", help="age at which an edge counts half: 365d, 52w, 2y")
-    group.add_argument("--values", choices=VALUES, default="as-is", help="transformation of the values (logs: base 10)")
-    group.add_argument("--transpose", action="store_true", help="swap rows and columns of --matrix")
+    group.add_argument("--values", choices=VALUES, help="transformation of the values, logs to base 10 (default as-is)")
+    group.add_argument("--transpose", action="store_true", default=None, help="swap rows and columns of --matrix")
     group.add_argument("--row-names", metavar="FILE", help="names for a --matrix without them: JSON, or one per line")
     group.add_argument("--column-names", metavar="FILE", help="the same for its columns")
-    group.add_argument("--normalise", action="store_true", help="divide similarities by the roots of their diagonal")
+    group.add_argument(
+        "--normalise", action="store_true", default=None, help="divide similarities by the roots of their diagonal"
+    )
 
 
 def learning(made: argparse.ArgumentParser) -> None:
@@ -81,6 +89,11 @@ def learning(made: argparse.ArgumentParser) -> None:
 
 
 def judging(made: argparse.ArgumentParser) -> None:
-    """How a relation is judged: what is new in each setting."""
-    made.add_argument("--settings", type=settings, metavar="S", help="of relations: 1,2,3,4, or time (all that apply)")
-    made.add_argument("--folds", type=int, default=5, metavar="N", help="in each setting")
+    """How a relation is judged: which settings, and how many folds."""
+    made.add_argument(
+        "--settings",
+        type=settings,
+        metavar="S",
+        help="settings for relations: 1,2,3,4 or time (default: all that apply)",
+    )
+    made.add_argument("--folds", type=int, default=5, metavar="N", help="folds in each setting")

@@ -13,7 +13,7 @@ from .reading import reading
 
 def declare(commands: argparse._SubParsersAction) -> None:
     text = "one HTML page that compares models on data: metrics, plots, the worst queries and why"
-    made = command(commands, "report", text)
+    made = command(commands, "report", text, "rankrls report test.csv old.rankrls new.rankrls -o report.html")
     made.add_argument("data", nargs="?", metavar="DATA", help="rows with labels, - is standard input; or edges")
     made.add_argument("models", nargs="+", metavar="MODEL", help="model files, or score files as evaluate takes them")
     made.add_argument("-o", "--output", required=True, metavar="FILE", help="the page, - is standard output")

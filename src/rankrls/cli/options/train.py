@@ -10,11 +10,16 @@ from .learning import learning
 from .parser import command
 from .reading import reading
 
-EXAMPLE = "rankrls train train.csv -o model.rankrls --label grade --qid query_id --exclude url,title"
+EXAMPLES = (
+    "rankrls train train.csv -o model.rankrls --label grade --qid query_id --exclude url,title",
+    "rankrls train rank.train --group rank.train.query -o model.rankrls --scoring ndcg@10",
+    "rankrls train --edges results.csv --y 'home_score - away_score' --home 'not neutral' -o league.rankrls",
+    "rankrls train --matrix affinity.txt --features drugs.txt --target-features targets.txt -o model.rankrls",
+)
 
 
 def declare(commands: argparse._SubParsersAction) -> None:
-    made = command(commands, "train", "learn a model from data", EXAMPLE)
+    made = command(commands, "train", "learn a model from data", *EXAMPLES)
     made.add_argument(
         "data", nargs="*", metavar="DATA", help="files of one set, - is standard input; none for --method conditional"
     )

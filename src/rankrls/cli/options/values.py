@@ -83,7 +83,7 @@ def signs(text: str) -> Any:
     made = [(part[0].strip(), SIGNS[part[2].strip()]) if is_signed else (name, 1) for name, part, is_signed in parts]
     for name, sign in made:
         if (name, -sign) in made:
-            raise argparse.ArgumentTypeError(f"{name!r} is to have both signs: give it one")
+            raise argparse.ArgumentTypeError(f"{name!r} is given both signs: choose one")
     return dict(made)
 
 
@@ -99,6 +99,11 @@ def yes_or_no(text: str) -> bool:
     if text not in ("yes", "no"):
         raise ValueError
     return text == "yes"
+
+
+def within_query(text: str) -> bool | str:
+    """yes, no, or how a column is made relative to its query."""
+    return text if text in ("rank", "zscore") else yes_or_no(text)
 
 
 def missing(text: str) -> Any:

@@ -9,7 +9,7 @@ from .reading import reading
 
 
 def declare(commands: argparse._SubParsersAction) -> None:
-    made = command(commands, "workbench", "judge, drag and refit rankings on a local page")
+    made = command(commands, "workbench", "judge, drag and refit rankings on a local page", "rankrls workbench --demo")
     made.add_argument("data", nargs="?", metavar="DATA", help="LETOR, CSV, Parquet or a TREC run, - is standard input")
     made.add_argument("model", nargs="?", metavar="MODEL", help="a model to start from and to compare with")
     made.add_argument("--demo", action="store_true", help="built-in example data")

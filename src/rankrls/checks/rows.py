@@ -1,0 +1,190 @@
+"""Rows: frames aligned by their index, columns taken by name, query ids."""
+
+from __future__ import annotations
+
+import os
+import re
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from ..core.queries import Queries
+from ..system.frames import as_column, as_frame, dates, gaps_and_text, is_missing, names, without
+from ..system.types import ArrayLike, Ids, Matrix, MatrixLike
+
+NO_FEATURES = "Judgments without features cannot be learned from: join the features of their documents to them"
+QID = "qid"  # a column of this name in a data frame holds the query ids
+_QUERY_NAME = re.compile(  # common names of query id columns
+    r"qid|query|session|topic|(.*[\W_])?(q|query|session|search|srch|request|topic|impression|group)[\W_]?"
+    r"(id|no|nr|number|key|hash|uuid)"
+)
+
+
+def check_aligned(**values: Any) -> None:
+    """Rows are matched by position: refuse frames and series whose index labels contradict that.
+
+    A plain range 0, 1, ... next to other labels says nothing, but a permutation of the range next to the range does.
+    """
+    indices = [(name, value.index) for name, value in values.items() if hasattr(value, "iloc")]
+    for (a, first), (b, second) in combinations(indices, 2):
+        if len(first) != len(second) or first.equals(second):  # lengths are checked elsewhere
+            continue
+        if _is_range(first) != _is_range(second) and not (_is_permuted(first) and _is_permuted(second)):
+            continue
+        same = first.isin(second).all() and second.isin(first).all()
+        differs = "is in a different order from" if same else "has different labels from"
+        raise ValueError(
+            f"the index of {b} {differs} that of {a}, so rows would be mixed up: use {b}.loc[{a}.index], or "
+            f"{b}.to_numpy() if the rows of both are in the same order"
+        )
+
+
+def _is_range(index: object) -> bool:
+    """True if the labels of an index are 0, 1, ... in order."""
+    return getattr(index, "start", None) == 0 and getattr(index, "step", None) == 1
+
+
+def _is_permuted(index: Any) -> bool:
+    """True if the labels of an index are 0, 1, ... in any order."""
+    return _is_range(index) or bool(
+        np.asarray(index).dtype.kind in "iu" and index.min() == 0 and index.max() == len(index) - 1 and index.is_unique
+    )
+
+
+def split_qid_column(X: MatrixLike, qid: Ids, *, needed: bool = True) -> tuple[Any, Any]:
+    """X as an array or frame without its column `qid`, and the query ids from the column or the argument."""
+    X = as_frame(X)
+    check_aligned(X=X, qid=qid)
+    if QID not in names(X):
+        return X, qid
+    if qid is not None and needed:
+        raise ValueError("query ids were given twice: as the argument qid and as the column 'qid' of X; drop one")
+    return without(X, QID), X[QID]
+
+
+def is_query_name(name: object) -> bool:
+    """True if a column has a name that columns of query ids usually have.
+
+    Examples
+    --------
+    >>> [is_query_name(name) for name in ("query_id", "srch_id", "Session", "query_length", "price")]
+    [True, True, True, False, False]
+    """
+    return isinstance(name, str) and _QUERY_NAME.fullmatch(name.strip().lower()) is not None
+
+
+def named_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) -> tuple[Any, Any, Any, Any]:
+    """Labels, query ids and weights given as column names of a data frame, taken out of it."""
+    named = {
+        name: value
+        for name, value in (("y", y), ("qid", qid), ("sample_weight", sample_weight))
+        if isinstance(value, str)
+    }
+    check_aligned(X=X, y=y, qid=qid, sample_weight=sample_weight)
+    if not named:
+        return X, y, qid, sample_weight
+    frame = as_frame(X)
+    found = {"y": y, "qid": qid, "sample_weight": sample_weight}
+    for argument, column in named.items():
+        if column not in names(frame):
+            have = ", ".join(map(str, names(frame)[:20])) or "no columns with names"
+            raise ValueError(f"{argument}={column!r} is not a column of X, which has {have}")
+        found[argument] = frame[column]
+    for column in set(named.values()):
+        frame = without(frame, column)
+    return frame, found["y"], found["qid"], found["sample_weight"]
+
+
+def check_in_memory(X: object, ranker: str) -> None:
+    """Rows must be in memory, not in a file or a stream."""
+    stream = hasattr(X, "__next__") or (callable(X) and not hasattr(X, "__array__"))
+    encoded = hasattr(X, "sum_tables")  # what an encoder in a pipeline makes of a file
+    if encoded or isinstance(X, str | os.PathLike) or (stream and not hasattr(X, "__arrow_c_stream__")):
+        what = "the encoded rows of a file or a stream" if encoded else repr(X)
+        raise ValueError(
+            f"{ranker} learns from rows in memory, got {what}: read them first, e.g. with polars.read_parquet or "
+            "rankrls.datasets.load_letor. RankRLS, CoRankRLS and TransductiveRankRLS can learn from files and streams"
+        )
+
+
+def check_content(**values: Any) -> None:
+    """Refuse what NumPy would silently misread: masked entries, imaginary parts, and dates among features."""
+    for name, array in values.items():
+        if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
+            n = int(np.ma.getmaskarray(array).sum())
+            remedy = "NaN marks a row without a score" if name == "y" else "drop those rows, or fill them in"
+            raise ValueError(f"{name} is a masked array, but its {n} masked entries would count as values: {remedy}")
+        if getattr(array, "dtype", None) is not None and getattr(array.dtype, "kind", "") == "c":
+            raise ValueError(f"Complex data not supported: {name} has imaginary parts; pass real numbers")
+    found = dates(values.get("X"))
+    if found:
+        raise ValueError(_encode("Input X contains dates.", found))
+
+
+def check_queries(qid: object, m: int) -> Queries:
+    """Rows grouped by query id; None puts all rows in one query."""
+    if qid is None:
+        return Queries.single(m)
+    ids = np.asarray(as_column(qid))
+    if ids.ndim == 2 and ids.shape[1] == 1:
+        ids = ids[:, 0]
+    if ids.ndim != 1 or len(ids) != m:
+        raise ValueError(
+            f"qid must hold one query id per row of X: got shape {ids.shape} for {m} rows"
+            + (" (group sizes? see rankrls.qid_from_group)" if ids.ndim == 1 and _sums_to(ids, m) else "")
+        )
+    missing = is_missing(ids)
+    if missing.any():
+        raise ValueError(
+            f"qid has {missing.sum()} missing values, the first at row {int(np.argmax(missing))}: "
+            "every row needs a query id"
+        )
+    try:
+        return Queries.of(ids)
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in ids.tolist()})
+        raise TypeError(
+            f"qid mixes types that cannot be compared ({', '.join(kinds)}): convert it to strings"
+        ) from None
+
+
+def qid_from_group(sizes: ArrayLike) -> np.ndarray:
+    """One query id per row, from the sizes of consecutive queries (the `group` of LightGBM and XGBoost).
+
+    Examples
+    --------
+    >>> qid_from_group([2, 3])
+    array([0, 0, 1, 1, 1])
+    """
+    sizes = np.asarray(sizes)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or np.any(sizes < 0):
+        raise ValueError("group sizes must be non-negative integers in one dimension")
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _sums_to(ids: np.ndarray, m: int) -> bool:
+    return ids.dtype.kind in "iu" and int(ids.sum()) == m
+
+
+def unreadable(error: ValueError | TypeError, X: Matrix) -> ValueError | TypeError:
+    """An error about missing values or text in X that names the columns and what to do; any other error unchanged."""
+    text = str(error)
+    if "0 feature(s)" in text:
+        return ValueError(f"{text} {NO_FEATURES}")
+    if not any(words in text for words in ("NaN", "could not convert", "float() argument")):
+        return error
+    found = gaps_and_text(X)
+    if not found:
+        return error
+    # scikit-learn asks for a TypeError where cells hold objects that no encoder knows, such as dicts
+    kind = ValueError if any("(dates)" in column for column in found) else type(error)
+    return kind(_encode(f"{text.splitlines()[0].rstrip('.')}.", found))
+
+
+def _encode(what: str, columns: list[str]) -> str:
+    more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
+    return (
+        f"{what} Columns {', '.join(columns[:5])}{more} hold missing values, text or dates: put rankrls.TableEncoder() "
+        "before the ranker in a pipeline, which turns them into numbers"
+    )

@@ -1,0 +1,259 @@
+"""Held-out scores of whole queries in compiled passes, with single precision where that is enough.
+
+Without query U the solution is w - M A_U'T with M = (G + alpha)^-1 and (I - A_U M A_U') T = r_U (see `ridge`). The
+first term, the scores of the full model, is computed in the precision of the rows. The second is a correction of the
+order of the query's leverage, one in thousands where there are many queries. Single precision leaves it a relative
+error of at most 1e-6, which is 1e-9 of the scores where the correction is a thousandth of them. Queries with a larger
+correction are computed in double precision, or left to `ridge.held_out`.
+
+M = V D V' is diagonal if rows are rotated by V, which pays for short queries. Otherwise it is applied to the few
+columns A_U'T of many queries at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..system.parallel import Scratch, share
+from ..system.types import DTypeLike
+from . import fused
+from .preferences import QueryPreferences
+from .ridge import RidgePath
+
+BLOCK_ROWS = 2048
+ERROR, ROUNDING = 1e-9, 1e-6  # of scores in double precision, and of a correction in single precision
+STEPS = 20
+FEWEST_QUERIES = 100  # with fewer, the leverage of each is too large
+FEW = 0.1  # not worth another pass, or another precision, if it would serve less than this share of the queries
+SHORT = 5  # rows are rotated where queries have fewer than this many rows for each column of W
+
+
+class FoldRows(NamedTuple):
+    """Where the rows of some queries are, and the tie level of each row."""
+
+    order: np.ndarray  # (m,) all rows sorted by query
+    starts: np.ndarray  # (q,)
+    sizes: np.ndarray  # (q,)
+    level: np.ndarray  # (m,) -1 without ties
+    first_tie: np.ndarray  # (q,)
+    n_ties: np.ndarray  # (q,)
+
+    def of_queries(self, queries: np.ndarray) -> FoldRows:
+        """The rows of some of the queries."""
+        per_query = {name: getattr(self, name)[queries] for name in ("starts", "sizes", "first_tie", "n_ties")}
+        return self._replace(**per_query)
+
+
+class FoldWeights(NamedTuple):
+    """F of a row v about its query's mean is scale v + excess (mean of its tie level)."""
+
+    level_share: np.ndarray  # (m,) of the row in its tie level
+    scale: np.ndarray  # (m,)
+    excess: np.ndarray  # (m,)
+
+    def times(self, factor: float, dtype: DTypeLike) -> FoldWeights:
+        """The weights of F times a factor."""
+        parts = self.level_share, factor * self.scale, factor * self.excess
+        return FoldWeights(*(part.astype(dtype) for part in parts))
+
+
+def serves(F: QueryPreferences, X: np.ndarray) -> bool:
+    """True if `leave_queries_out` should be tried on these rows."""
+    return len(F.queries) >= FEWEST_QUERIES and F.beta == 0 and not F.means.uneven and fused.serves(F, X)
+
+
+def leave_queries_out(
+    F: QueryPreferences, X: np.ndarray, target: np.ndarray, path: RidgePath, deviation: np.ndarray, alphas: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(m, k t) scores of each row by models that never saw its query, and (q,) whether those of a query are exact.
+
+    `target` (m, t) is F y. Rows are written in units of `deviation` (n,), the spread of each column. The columns of the
+    scores run over alphas, then targets.
+    """
+    scores = np.empty((X.shape[0], len(alphas) * target.shape[1]), X.dtype)
+    good = np.zeros(len(F.queries), dtype=bool)
+    for dtype in (np.float32, np.float64)[: 1 if X.dtype == np.float32 else 2]:
+        rest = np.flatnonzero(~good)
+        if len(rest) <= FEW * len(good):
+            break
+        folds = _Folds.of(F, X, target, path, deviation, alphas, np.dtype(dtype))
+        good[rest] = folds.leave_out(folds.rows.of_queries(rest), scores)
+    return scores, good
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """Rows whose queries are left out one by one, and the path in units that single precision holds.
+
+    Columns of rows are in units of their deviation and targets in units of the largest; A and M are divided such that
+    A M A' = (A / root) (root^2 M) (A / root)'. There is a column of W, and a row of D, for each alpha and target,
+    padded with zeros to whole vectors of eight.
+    """
+
+    X: np.ndarray  # (m, n)
+    rows: FoldRows
+    share: np.ndarray  # (m,) of a row in its query
+    weights: FoldWeights
+    low_weights: FoldWeights  # of A / root, in the precision of corrections
+    target: np.ndarray  # (m, t)
+    norm: float  # the unit of targets
+    unit: np.ndarray  # (n,) 1 / deviation
+    W: np.ndarray  # (n, k) solutions of all rows
+    W_units: np.ndarray  # (n, k) the same, of columns in units of their deviation
+    basis: np.ndarray  # (n, r)
+    D: np.ndarray  # (k, r)
+    root: float
+
+    @classmethod
+    def of(
+        cls,
+        F: QueryPreferences,
+        X: np.ndarray,
+        target: np.ndarray,
+        path: RidgePath,
+        deviation: np.ndarray,
+        alphas: np.ndarray,
+        dtype: np.dtype,
+    ) -> _Folds:
+        """`dtype` is the precision of corrections."""
+        norm = float(np.abs(target).max(initial=0.0)) or 1.0
+        D = np.repeat(path.inverse(alphas), target.shape[1], axis=1)
+        pad, root = ((0, 0), (0, -D.shape[1] % 8)), 1 / np.sqrt(D.min())
+        W = np.pad(path.basis @ (D * np.tile(path.z / norm, len(alphas))), pad)
+        unit = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+        rows, share, weights = _arrays(F)
+        return cls(
+            X,
+            rows,
+            share.astype(X.dtype),
+            weights.times(1.0, X.dtype),
+            weights.times(1 / root, dtype),
+            target / norm,
+            norm,
+            unit.astype(X.dtype),
+            W,
+            (deviation[:, None] * W).astype(X.dtype),
+            (deviation[:, None] * path.basis).astype(dtype),
+            np.ascontiguousarray(np.pad(root**2 * D, pad).T, dtype=dtype),
+            float(root),
+        )
+
+    def leave_out(self, rows: FoldRows, scores: np.ndarray) -> np.ndarray:
+        """Write the scores (m, k) of the rows of some queries; returns (q,) which queries have a small correction.
+
+        Gives up if few queries of the first hundredth have one.
+        """
+        blocks, good = fused.blocks_of(rows.sizes, BLOCK_ROWS), np.zeros(len(rows.sizes), dtype=bool)
+        trial = len(blocks) // 100 + 1
+
+        def work(part: Sequence[tuple[int, int]]) -> None:
+            memory = _Memory(self.D.dtype)
+            for first, last in part:
+                self._leave_block_out(rows, first, last, scores, good, memory)
+
+        work(blocks[:trial])
+        if np.mean(good[: blocks[trial - 1][1]]) > FEW:
+            share(work, blocks[trial:], cost=float(scores.size) * self.X.shape[1], label="held-out queries")
+        return good
+
+    def _leave_block_out(
+        self, rows: FoldRows, a: int, b: int, scores: np.ndarray, good: np.ndarray, memory: _Memory
+    ) -> None:
+        """Queries a to b - 1."""
+        from .compiled import centred, corrected, residuals, weighted
+
+        dtype, (n, k) = self.X.dtype, self.W.shape
+        m, g = int(rows.sizes[a:b].sum()), b - a
+        V, low, mean = memory.V(m, n, dtype), memory.low(m, n), memory.mean(g, n, dtype)
+        centred(self.X, rows, self.share, a, b, self.unit, V, low, mean)
+        S, FS = np.matmul(V, self.W_units, out=memory.S(m, k, dtype)), memory.FS(m, k, dtype)
+        weighted(S, rows, self.weights, a, b, FS)
+        R, P, square = memory.R(m, k), memory.P(m, k), np.empty((g, k))
+        residuals(FS, self.target, rows, a, b, R, P, square)
+
+        means = (mean * self.unit).astype(low.dtype)
+        rotated = m < SHORT * k * g
+        if rotated:
+            low, means = np.matmul(low, self.basis, out=memory.rotated(m, self.basis.shape[1])), means @ self.basis
+        A = memory.A(*low.shape)
+        weighted(low, rows, self.low_weights, a, b, A)
+        total, converged = self._solved(rows.sizes[a:b], A, R, P, square, rotated, memory)
+        total /= self.root
+        level = mean @ self.W - np.einsum("gn,gkn->gk", means, total.reshape(g, k, -1))
+        bits, largest = (17 if dtype == np.float32 else 38), self._largest_correction
+        corrected(S, level, low, total, rows, a, b, bits, largest, self.norm, memory.Q(m, k), scores, good)
+        good[a:b] &= converged
+
+    @property
+    def _largest_correction(self) -> float:
+        """Relative to the scores; beyond half of them little may be left but rounding."""
+        mixed = self.X.dtype == np.float64 and self.D.dtype == np.float32
+        return ERROR / ROUNDING if mixed else 0.5
+
+    def _solved(
+        self,
+        sizes: np.ndarray,
+        A: np.ndarray,
+        R: np.ndarray,
+        P: np.ndarray,
+        square: np.ndarray,
+        rotated: bool,
+        memory: _Memory,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(g k, n) M A'T with (I - A M A') T = R for g queries and k columns, and (g,) whether T has converged.
+
+        `square` (g, k) is ||R||^2. The leverage is what steps after the first have seen of it (see `krylov`).
+        """
+        from .compiled import advance, pulled_back
+
+        g, k = square.shape
+        U, Q = memory.U(g * k, A.shape[1]), memory.Q(*R.shape)
+        total = memory.total(*U.shape)
+        total[:] = 0
+        tol = 1e-5 if self.X.dtype == np.float32 else ERROR if self.D.dtype == np.float32 else 1e-10
+        rho, leverage, left = square.copy(), np.ones_like(square), np.zeros(g, dtype=np.intp)
+        bound = tol**2 * square
+        for _ in range(STEPS):
+            pulled_back(A, P, sizes, U)
+            Y = U if rotated else np.matmul(U, self.basis, out=memory.Y(len(U), self.basis.shape[1]))
+            Y.reshape(g, k, -1)[:] *= self.D
+            if not rotated:
+                np.matmul(Y, self.basis.T, out=U)
+            advance(A, U, P, R, Q, sizes, rho, square, leverage, bound, total, left)
+            if not left.any():
+                break
+            leverage[leverage == 1] = 0  # nothing is known of it until the second step
+        return total, left == 0
+
+
+class _Memory:
+    """Arrays by name, each in memory that is used again: `memory.A(m, n)`."""
+
+    def __init__(self, dtype: DTypeLike) -> None:
+        self._dtype, self._scratch = dtype, dict[str, Scratch]()
+
+    def __getattr__(self, name: str) -> Callable[..., np.ndarray]:
+        def array(rows: int, columns: int, dtype: DTypeLike | None = None) -> np.ndarray:
+            return self._scratch.setdefault(name, Scratch(dtype or self._dtype))(rows, columns)
+
+        return array
+
+
+def _arrays(F: QueryPreferences) -> tuple[FoldRows, np.ndarray, FoldWeights]:
+    """Where the rows are, the share (m,) of each in its query, and the weights of F."""
+    queries, m = F.queries, F.shape[0]
+    u = np.ones(m) if F.u is None else F.u
+    between = F.between[queries.codes]
+    within = between if F.within is None else F.within
+    level, tie_start, level_share = np.full(m, -1), np.zeros(len(queries) + 1, dtype=np.intp), np.zeros(m)
+    if F.ties is not None:
+        level, tie_start = F.ties.level, F.ties.start
+        level_share = np.where(level >= 0, u / F.ties.weight[level], 0.0)
+    order = fused.row_order(queries)
+    rows = FoldRows(order, queries.starts, queries.sizes, level, tie_start[:-1].copy(), np.diff(tie_start))
+    root = np.sqrt(u)
+    return rows, u / F.S[queries.codes], FoldWeights(level_share, root * within, root * (between - within))

@@ -1,0 +1,106 @@
+"""The noise of labels from held-out scores: sigma of residuals, and tau, which makes probabilities of an order fit.
+
+tau has the largest likelihood of held-out pairs of one query under P(a above b) = Phi((f(a) - f(b)) / tau).
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import erfcx
+
+from .queries import Queries
+
+SAMPLE = 8000  # held-out pairs to calibrate by
+FLATTEST, STEEPEST = 1e-4, 1e5  # of probabilities over margins up to 1: where order says nothing, or all
+
+
+@dataclass(frozen=True)
+class HeldOutNoise:
+    """What held-out scores of k models tell of the noise; parts of the queries add up."""
+
+    square: np.ndarray  # (k,) of residuals within queries
+    free: int  # rows less queries
+    margins: np.ndarray  # (s, k) differences of held-out scores of sampled pairs, above zero where the order is right
+    keys: np.ndarray  # (s,) random numbers; the smallest are kept
+
+    @classmethod
+    def of(cls, y: np.ndarray, held_out: np.ndarray, queries: Queries) -> HeldOutNoise:
+        """From labels (m,) and held-out scores (m, k), NaN for rows in no fold."""
+        known = ~np.isnan(held_out[:, 0])
+        if not known.all():
+            y, held_out, queries = y[known], held_out[known], Queries(queries.labels, queries.codes[known])
+        a, b, share = _pairs(y, queries)
+        margins = (held_out[a] - held_out[b]) * np.sign(y[a] - y[b])[:, None]
+        rng = np.random.default_rng(zlib.crc32(y.tobytes()))
+        keys = rng.exponential(size=len(a)) / share
+        return cls(_squares(y, held_out, queries), len(y) - int(np.count_nonzero(queries.sizes)), margins, keys)
+
+    def __add__(self, other: HeldOutNoise) -> HeldOutNoise:
+        margins, keys = np.concatenate([self.margins, other.margins]), np.concatenate([self.keys, other.keys])
+        if len(keys) > SAMPLE:
+            kept = np.argpartition(keys, SAMPLE)[:SAMPLE]
+            margins, keys = margins[kept], keys[kept]
+        return HeldOutNoise(self.square + other.square, self.free + other.free, margins, keys)
+
+    def at(self, k: int) -> tuple[float, float]:
+        """sigma and tau of a model."""
+        sigma, margin = float(np.sqrt(self.square[k] / max(1, self.free))), self.margins[:, k]
+        size = float(np.abs(margin).max(initial=0.0))
+        return sigma, size / _steepness(margin / size) if size > 0 else np.inf
+
+
+def noise_of(y: np.ndarray, held_out: np.ndarray, queries: Queries) -> tuple[float, float]:
+    """sigma and tau from held-out scores (m,) of rows."""
+    return HeldOutNoise.of(y, held_out[:, None], queries).at(0)
+
+
+def noise_of_pairs(margins: np.ndarray, held_out: np.ndarray, weights: np.ndarray | None) -> tuple[float, float]:
+    """sigma and tau from the margins of explicit pairs and what models that never saw them say, (p,) each."""
+    square = np.average((margins - held_out) ** 2, weights=weights)
+    size, known = float(np.abs(held_out).max(initial=0.0)), margins != 0
+    right = (held_out * np.sign(margins))[known]
+    tau = size / _steepness(right / size) if size > 0 and known.any() else np.inf
+    return float(np.sqrt(square)), tau
+
+
+def _squares(y: np.ndarray, held_out: np.ndarray, queries: Queries) -> np.ndarray:
+    """(k,) sums of the squares of residuals less their mean in the query."""
+    order = slice(None) if queries.order is None else queries.order
+    residual = y[order, None] - held_out[order]
+    sizes = queries.sizes[queries.sizes > 0]
+    mean = np.add.reduceat(residual, np.cumsum(sizes) - sizes) / sizes[:, None] if len(sizes) else residual
+    residual -= np.repeat(mean, sizes, axis=0)
+    return np.einsum("ij,ij->j", residual, residual)
+
+
+def _steepness(margin: np.ndarray) -> float:
+    """The b with the largest sum of log Phi(b margin), which is concave in b, by Newton's method; margins to 1."""
+    b = 0.0
+    for _ in range(50):
+        z = b * margin
+        r = np.sqrt(2 / np.pi) / erfcx(-z / np.sqrt(2))  # phi(z) / Phi(z)
+        step = float(margin @ r / (margin**2 @ (r * (z + r))))
+        b = float(np.clip(b + step, FLATTEST, STEEPEST))
+        if abs(step) <= 1e-6 * b or (b == FLATTEST and step < 0) or (b == STEEPEST and step > 0):
+            break
+    return b
+
+
+def _pairs(y: np.ndarray, queries: Queries) -> tuple[np.ndarray, np.ndarray, float]:
+    """Pairs of rows of one query with different labels, each as likely as any other, always the same ones.
+
+    And how many such pairs each of them stands for.
+    """
+    rng = np.random.default_rng(0)
+    total = np.cumsum(queries.sizes.astype(np.float64) ** 2)
+    draws = int(min(4 * SAMPLE, 4 * total[-1])) if len(y) else 0
+    q = np.searchsorted(total, (total[-1] if len(y) else 0.0) * rng.random(draws), side="right")
+    row = lambda: queries.starts[q] + (rng.random(len(q)) * queries.sizes[q]).astype(np.intp)
+    a, b = (place if queries.order is None else queries.order[place] for place in (row(), row()))
+    differ = y[a] != y[b]
+    n = int(differ.sum())
+    stands_for = total[-1] / draws * n / min(n, SAMPLE) if n else 1.0
+    return a[differ][:SAMPLE], b[differ][:SAMPLE], float(stands_for)

@@ -1,0 +1,1 @@
+"""The parts of RankRLS: its fits, updates, confidence, explanations and paths."""

@@ -1,0 +1,1 @@
+"""The parts of ConditionalRankRLS and TwoStepRLS: objects with ids, fitted relations, and evaluation."""

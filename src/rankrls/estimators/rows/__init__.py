@@ -1,0 +1,1 @@
+"""Training rows, in memory or in blocks: read, checked, cut into folds and turned into a learning problem."""
