@@ -5,8 +5,10 @@ import os
 import struct
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,16 +18,19 @@ import oracles
 import rankrls
 from rankrls import RankRLS
 from rankrls.app import open_session, workbench
+from rankrls.app.background import Background
 from rankrls.app.compare import compare, similarity
 from rankrls.app.demo import demo
 from rankrls.app.documents import documents
 from rankrls.app.grades import Grades
 from rankrls.app.inputs import documents_of, from_runs, is_run
-from rankrls.app.journal import JournalError
+from rankrls.app.journal import Journal, JournalError, own
 from rankrls.app.outputs import OUTPUTS, estimator
+from rankrls.app.quality import best_alpha
 from rankrls.app.session import ReadOnlyError, Session
 from rankrls.app.state import ActionError
 from rankrls.app.tables import Chosen, from_csv
+from rankrls.app.view import PageView
 from rankrls.core.queries import Queries
 from rankrls.datasets import RankingData, make_ranking, make_search
 
@@ -37,6 +42,16 @@ def session():
     made = open_session(DATA)
     yield made
     made.close()
+
+
+def weights(session):
+    """The weights of a session as it is."""
+    return session.models.coef(session.state)
+
+
+def shown(session, rows):
+    """The scores of some documents."""
+    return session.models.scores(session.state, rows)
 
 
 def dense(session):
@@ -68,7 +83,7 @@ def dense(session):
             d[: X.shape[1]] = data.X[p.above] - data.X[p.below]
             G, b = G + p.weight * np.outer(d, d), b + p.weight * p.margin * d
     on = [j for j in range(A.shape[1]) if j not in state.off]
-    fit = session.fit(state)
+    fit = session.models.fit(state)
     penalty = np.zeros(A.shape[1])
     penalty[fit.on] = state.alpha * fit.scale**2
     w = np.zeros(A.shape[1])
@@ -103,7 +118,7 @@ WORK = [
 def test_every_step_is_the_model_of_the_definition(session):
     for action in WORK:
         session.do(action)
-        assert_allclose(session.coef(session.state), dense(session), rtol=1e-9, atol=1e-11)
+        assert_allclose(weights(session), dense(session), rtol=1e-9, atol=1e-11)
 
 
 def test_a_replayed_session_has_the_model_of_a_fit_from_scratch(tmp_path):
@@ -111,12 +126,12 @@ def test_a_replayed_session_has_the_model_of_a_fit_from_scratch(tmp_path):
     first = open_session(DATA, journal=path)
     for action in WORK:
         first.do(action)
-    coef, settings = first.coef(first.state), first.state.settings()
+    coef, settings = weights(first), first.state.settings()
     first.close()
     again = open_session(DATA, journal=path)
     assert again.state.settings() == settings
-    assert_allclose(again.coef(again.state), coef, rtol=1e-9, atol=1e-12)
-    assert_allclose(again.coef(again.state), dense(again), rtol=1e-9, atol=1e-11)
+    assert_allclose(weights(again), coef, rtol=1e-9, atol=1e-12)
+    assert_allclose(weights(again), dense(again), rtol=1e-9, atol=1e-11)
     again.close()
 
 
@@ -143,13 +158,13 @@ def test_the_curve_is_the_exact_hold_out_of_refits(session):
     session.do({"do": "prefer", "above": 1, "below": 4, "weight": 3.0, "margin": 1.0})
     session.do({"do": "forget", "queries": [6]})
     state, metric = session.state, session.state.metrics[0]
-    quality = session.grid(state)
+    quality = session.quality.grid(state)
     queries = session.documents.queries
     k = 9
     for q in (0, 3, 6, 11):
         rest = replace(state, alpha=float(quality.alphas[k]), forgotten=state.forgotten | {q})
-        fit = session.fit(rest)
-        same = replace(fit, scale=session.fit(state).scale)  # the scale is one of all queries
+        fit = session.models.fit(rest)
+        same = replace(fit, scale=session.models.fit(state).scale)  # the scale is one of all queries
         rows = queries.rows(q)
         scores = DATA.X[rows] @ same.coef(rest.alpha)
         value = rankrls.metrics.get_metric(metric)(DATA.y[rows], scores)
@@ -164,8 +179,8 @@ def test_more_features_than_documents_are_solved_through_the_documents():
         session.do(action)
     for beta in (0.0, 0.5):
         session.do({"do": "set", "name": "regression", "value": beta})
-        assert session.fit(session.state).rows is not None
-        assert_allclose(session.coef(session.state), dense(session), rtol=1e-8, atol=1e-11)
+        assert session.models.fit(session.state).rows is not None
+        assert_allclose(weights(session), dense(session), rtol=1e-8, atol=1e-11)
     session.close()
 
 
@@ -175,8 +190,8 @@ def test_sums_do_not_drift_in_a_thousand_changes(session):
         row = int(rng.integers(len(DATA.y)))
         session.do({"do": "grade", "row": row, "grade": int(rng.integers(5))})
         if rng.random() < 0.1:
-            session.coef(session.state)
-    assert_allclose(session.coef(session.state), dense(session), rtol=1e-9, atol=1e-11)
+            weights(session)
+    assert_allclose(weights(session), dense(session), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("options", [{}, {"regression": 0.4}, {"tied_pairs": True, "weighting": "pairs"}])
@@ -187,15 +202,15 @@ def test_the_curve_with_signs_is_the_exact_hold_out_of_refits(session, options):
     for feature, sign in ((0, -1), (1, 1), (3, -1), (5, 1)):
         session.do({"do": "sign", "feature": feature, "sign": sign})
     state, metric = session.state, session.state.metrics[0]
-    quality, queries = session.grid(state), session.documents.queries
+    quality, queries = session.quality.grid(state), session.documents.queries
     moved = 0
     for k in (2, 7, 12):
         alpha = float(quality.alphas[k])
-        whole = session.fit(state)
-        held = session.judge(state)._held_out(np.arange(len(DATA.y)), np.array([alpha]))[:, 0]
+        whole = session.models.fit(state)
+        held = session.quality.judge(state)._held_out(np.arange(len(DATA.y)), np.array([alpha]))[:, 0]
         for q in range(len(queries)):
             rest = replace(state, alpha=alpha, forgotten=state.forgotten | {q})
-            coef = replace(session.fit(rest), scale=whole.scale, known={}).coef(alpha)
+            coef = replace(session.models.fit(rest), scale=whole.scale, known={}).coef(alpha)
             moved += not np.array_equal(coef == 0, whole.coef(alpha) == 0)
             rows = queries.rows(q)
             scores = DATA.X[rows] @ coef
@@ -206,21 +221,21 @@ def test_the_curve_with_signs_is_the_exact_hold_out_of_refits(session, options):
 
 
 def test_constraints_hold_in_a_session(session):
-    free = session.coef(session.state)
+    free = weights(session)
     j = int(np.argmax(np.abs(free)))
     session.do({"do": "sign", "feature": j, "sign": -int(np.sign(free[j]))})
-    assert session.coef(session.state)[j] == 0
+    assert weights(session)[j] == 0
     session.do({"do": "undo"})
-    assert_allclose(session.coef(session.state), free)
+    assert_allclose(weights(session), free)
 
 
 def test_just_enough_weight_is_just_enough(session):
     rows = session.documents.queries.rows(4)
-    order = rows[np.argsort(-session.scores(session.state, rows))]
+    order = rows[np.argsort(-shown(session, rows))]
     low, high = int(order[-1]), int(order[0])
     session.do({"do": "prefer", "above": low, "below": high})
     made = session.state.preferences[-1]
-    a, b = session.scores(session.state, np.array([low, high]))
+    a, b = shown(session, np.array([low, high]))
     if session.state.scale == "none":
         assert_allclose(a - b, 0.05 * made.margin, rtol=1e-6)
     assert a > b
@@ -231,13 +246,13 @@ def test_a_kernel_model_is_refitted_and_explained():
     session = open_session(DATA, model)
     rows = np.arange(len(DATA.y))
     centred = lambda s: s - np.array([s[DATA.qid == q].mean() for q in DATA.qid])
-    assert_allclose(centred(session.scores(session.state, rows)), centred(model.predict(DATA.X)), atol=1e-6)
-    found = session.why(0, 1)
-    difference = np.subtract(*session.scores(session.state, np.array([0, 1])))
+    assert_allclose(centred(shown(session, rows)), centred(model.predict(DATA.X)), atol=1e-6)
+    found = session.models.why(session.state, 0, 1)
+    difference = np.subtract(*shown(session, np.array([0, 1])))
     assert_allclose(found["total"], difference, rtol=1e-5, atol=1e-7)
     session.do({"do": "prefer", "above": 1, "below": 0})
     made = estimator(session)
-    assert_allclose(np.diff(made.predict(DATA.X[:2])), np.diff(session.scores(session.state, np.arange(2))), atol=1e-8)
+    assert_allclose(np.diff(made.predict(DATA.X[:2])), np.diff(shown(session, np.arange(2))), atol=1e-8)
     session.close()
 
 
@@ -315,6 +330,40 @@ def test_a_journal_of_other_data_is_refused(tmp_path):
         open_session(DATA, journal=path)
 
 
+def test_a_full_disk_changes_nothing(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    session = open_session(DATA, journal=path)
+    session.do({"do": "grade", "row": 1, "grade": 2})
+    before, file = session.step, session.journal._file
+
+    class Full:
+        def write(self, line):
+            return file.write(line[:7])
+
+        def __getattr__(self, name):
+            return getattr(file, name)
+
+    session.journal._file = Full()
+    with pytest.raises(JournalError, match=r"nothing was changed: .*No space left"):
+        session.do({"do": "grade", "row": 2, "grade": 3})
+    assert session.step == before
+    session.journal._file = file
+    session.do({"do": "grade", "row": 3, "grade": 4})
+    session.close()
+    assert open_session(DATA, journal=path, read_only=True).state.grades == {1: 2.0, 3: 4.0}
+
+
+def test_a_default_journal_of_other_data_is_left_alone(tmp_path):
+    path = tmp_path / "data.txt.workbench.jsonl"
+    assert own(path, "one") == path
+    for about, name in (("one", path.name), ("two", "data.txt.workbench-2.jsonl")):
+        Journal(own(path, about), {"data": about}).close()
+        assert own(path, about) == tmp_path / name
+    assert own(path, "three").name == "data.txt.workbench-3.jsonl"
+    path.write_text("no journal\n")
+    assert own(path, "one").name == "data.txt.workbench-3.jsonl"
+
+
 def test_two_sessions_cannot_write_one_journal(tmp_path):
     path = tmp_path / "journal.jsonl"
     first = open_session(DATA, journal=path)
@@ -366,14 +415,14 @@ def test_read_only_refuses_every_change():
 
 def test_without_labels_there_is_a_session_to_judge_in():
     session = open_session(replace(DATA, y=np.full(len(DATA.y), np.nan)))
-    assert_array_equal(session.coef(session.state), 0)
+    assert_array_equal(weights(session), 0)
     session.do({"do": "prefer", "above": 3, "below": 1})
-    a, b = session.scores(session.state, np.array([3, 1]))
+    a, b = shown(session, np.array([3, 1]))
     assert a > b
     session.do({"do": "grade", "row": 3, "grade": 2})
     session.do({"do": "grade", "row": 2, "grade": 0})
-    assert np.isfinite(session.coef(session.state)).all()
-    assert_allclose(session.coef(session.state), dense(session), rtol=1e-9, atol=1e-11)
+    assert np.isfinite(weights(session)).all()
+    assert_allclose(weights(session), dense(session), rtol=1e-9, atol=1e-11)
     session.close()
 
 
@@ -386,7 +435,7 @@ def test_shapes(shape):
     session = open_session(RankingData(X, y, np.repeat(np.arange(n_queries), length)))
     session.do({"do": "prefer", "above": 1, "below": 0})
     session.do({"do": "forget", "queries": [0]})
-    assert np.isfinite(session.coef(session.state)).all()
+    assert np.isfinite(weights(session)).all()
     session.close()
 
 
@@ -456,14 +505,14 @@ def test_text_dates_and_holes_become_numbers(tmp_path, form):
     assert session.documents.feature_names == ENCODED and session.documents.doc_id(3) == "d3"
     session.do({"do": "grade", "row": 3, "grade": 4})
     model = estimator(session)
-    raw, shown = frame[list(model.feature_names_in_)], session.scores(session.state, np.arange(len(frame)))
+    raw, scores = frame[list(model.feature_names_in_)], shown(session, np.arange(len(frame)))
     assert "url" not in raw and "brand" in raw
-    assert_allclose(model.predict(raw), shown, atol=1e-10)
+    assert_allclose(model.predict(raw), scores, atol=1e-10)
     (tmp_path / "model.rankrls").write_bytes(OUTPUTS["model"](session)[2])
-    assert_allclose(rankrls.load(tmp_path / "model.rankrls").predict(raw), shown, atol=1e-10)
+    assert_allclose(rankrls.load(tmp_path / "model.rankrls").predict(raw), scores, atol=1e-10)
     for what in ("onnx", "report"):
         assert OUTPUTS[what](session)[2]
-    with pytest.raises(ValueError, match="'url' holds no numbers, and not text of a few levels"):
+    with pytest.raises(ValueError, match="'url' holds neither numbers nor text with few levels"):
         documents_of((frame[["url", "bm25"]], frame["label"], frame["qid"]))
     with pytest.raises(ValueError, match="export to ONNX"):
         OUTPUTS["solr"](session)
@@ -478,7 +527,8 @@ def test_a_model_of_a_table_brings_its_encoder(tmp_path):
     model = rankrls.load(file)
     session = open_session(source, model)
     raw = frame[list(model.feature_names_in_)]
-    assert_allclose(session.scores(session.step.snapshot(2), np.arange(len(frame))), model.predict(raw), atol=1e-10)
+    given = session.models.scores(session.step.snapshot(2), np.arange(len(frame)))
+    assert_allclose(given, model.predict(raw), atol=1e-10)
     session.do({"do": "prefer", "above": 1, "below": 2})
     script = tmp_path / "session.py"
     script.write_bytes(OUTPUTS["script"](session)[2])
@@ -494,7 +544,7 @@ def test_an_automatic_ranker_is_compared_with_or_refused():
     X, y, qid = frame[["bm25"]].to_numpy(), frame["label"], frame["qid"]
     model = rankrls.AutoRanker(effort="fast", candidates=["linear"]).fit(X, y, qid=qid)
     session = open_session((X, y, qid), model)
-    assert_allclose(session.scores(session.step.snapshot(2), np.arange(9)), model.predict(X, qid)[:9])
+    assert_allclose(session.models.scores(session.step.snapshot(2), np.arange(9)), model.predict(X, qid)[:9])
     session.close()
     on_text = rankrls.AutoRanker(effort="fast", candidates=["linear"]).fit(frame[["bm25", "brand"]], y, qid=qid)
     with pytest.raises(ValueError, match="AutoRanker was trained on a table with text"):
@@ -514,7 +564,7 @@ def test_parquet_keeps_single_precision_and_reads_folders(tmp_path):
     assert found.X.dtype == np.float32 and found.feature_names == DATA.feature_names
     assert_array_equal(found.y, DATA.y)
     session = Session(found)
-    assert_allclose(session.coef(session.state), dense(session), rtol=1e-9, atol=1e-11)
+    assert_allclose(weights(session), dense(session), rtol=1e-9, atol=1e-11)
     session.close()
 
 
@@ -529,6 +579,14 @@ def test_grades_are_a_map_with_a_past():
         assert dict(past) == wanted and list(past) == sorted(wanted) and len(past) == len(wanted)
         assert past == Grades().changed(wanted.items()) and past.get(5001) is None
     assert Grades().changed([(3, 0.0)]) != Grades().changed([(3, None)])
+
+
+def test_the_comments_of_letor_are_titles_but_for_the_id(tmp_path):
+    lines = ["2 qid:1 1:0.5 #docid = GX1", "0 qid:1 1:0.1 #docid = GX2 inc = 1", "1 qid:2 1:0.2 # a title"]
+    (tmp_path / "data.txt").write_text("\n".join([*lines, ""]))
+    data = documents_of(tmp_path / "data.txt")
+    assert [data.doc_id(i) for i in range(3)] == ["GX1", "GX2", "3"]
+    assert [data.title(i) for i in range(3)] == ["", "inc = 1", "a title"]
 
 
 def test_trec_runs_become_features(tmp_path):
@@ -579,7 +637,7 @@ def test_a_model_file_predicts_what_the_page_shows(session, tmp_path):
     rows = np.arange(len(DATA.y))
     loaded = rankrls.load(path)
     loaded.__dict__.pop("feature_names_in_", None)
-    assert_allclose(loaded.predict(DATA.X), session.scores(session.state, rows), rtol=1e-12)
+    assert_allclose(loaded.predict(DATA.X), shown(session, rows), rtol=1e-12)
 
 
 def run_script(session, *extra):
@@ -596,11 +654,11 @@ def test_the_script_fits_the_same_model(session, steps, scale):
     for action in WORK[:steps]:
         session.do(action)
     model, rows = run_script(session), np.arange(len(DATA.y))
-    assert_allclose(model.coef_, session.coef(session.state), rtol=1e-9, atol=1e-12)
-    assert_allclose(model.predict(DATA.X), session.scores(session.state, rows), rtol=1e-9, atol=1e-10)
+    assert_allclose(model.coef_, weights(session), rtol=1e-9, atol=1e-12)
+    assert_allclose(model.predict(DATA.X), shown(session, rows), rtol=1e-9, atol=1e-10)
     session.do({"do": "sign", "feature": 0, "sign": -1})
     session.do({"do": "sign", "feature": 3, "sign": 1})
-    assert_allclose(run_script(session).coef_, session.coef(session.state), rtol=1e-9, atol=1e-12)
+    assert_allclose(run_script(session).coef_, weights(session), rtol=1e-9, atol=1e-12)
 
 
 def test_the_script_of_a_session_without_labels(tmp_path):
@@ -609,10 +667,10 @@ def test_the_script_of_a_session_without_labels(tmp_path):
         OUTPUTS["script"](session)
     session.do({"do": "prefer", "above": 3, "below": 1})
     session.do({"do": "prefer", "above": 5, "below": 2})
-    assert_allclose(run_script(session).coef_, session.coef(session.state), rtol=1e-9, atol=1e-12)
+    assert_allclose(run_script(session).coef_, weights(session), rtol=1e-9, atol=1e-12)
     session.do({"do": "grade", "row": 3, "grade": 2})
     session.do({"do": "grade", "row": 2, "grade": 0})
-    assert_allclose(run_script(session).coef_, session.coef(session.state), rtol=1e-9, atol=1e-12)
+    assert_allclose(run_script(session).coef_, weights(session), rtol=1e-9, atol=1e-12)
     session.close()
 
 
@@ -625,15 +683,15 @@ def test_the_script_goes_on_from_a_model():
     session = open_session(data, model)
     session.do({"do": "grade", "row": 3, "grade": 4})
     session.do({"do": "prefer", "above": 7, "below": 2})
-    assert_allclose(run_script(session, model).coef_, session.coef(session.state), rtol=1e-9, atol=1e-12)
+    assert_allclose(run_script(session, model).coef_, weights(session), rtol=1e-9, atol=1e-12)
     session.close()
     kernel = RankRLS(0.5, kernel="rbf", basis=20, random_state=0).fit(DATA.X, DATA.y, qid=DATA.qid)
     session = open_session(DATA, kernel)
     session.do({"do": "grade", "row": 3, "grade": 4})
     session.do({"do": "prefer", "above": 7, "below": 2})
-    made, shown = run_script(session, kernel).predict(DATA.X), session.scores(session.state, np.arange(len(DATA.y)))
+    made, scores = run_script(session, kernel).predict(DATA.X), shown(session, np.arange(len(DATA.y)))
     for rows in (DATA.qid == q for q in np.unique(DATA.qid)):
-        assert_allclose(made[rows] - made[rows].mean(), shown[rows] - shown[rows].mean(), atol=1e-9)
+        assert_allclose(made[rows] - made[rows].mean(), scores[rows] - scores[rows].mean(), atol=1e-9)
     session.close()
 
 
@@ -651,7 +709,7 @@ def test_the_script_runs_as_a_program(tmp_path):
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
         loaded = rankrls.load(tmp_path / "model.rankrls")
-        assert_allclose(loaded.coef_, session.coef(session.state), rtol=1e-9, atol=1e-12)
+        assert_allclose(loaded.coef_, weights(session), rtol=1e-9, atol=1e-12)
         session.close()
 
 
@@ -671,17 +729,40 @@ def test_judgments_go_out_and_come_back():
     for what in ("judgments", "qrels"):
         _, _, text = OUTPUTS[what](session)
         fresh = open_session(replace(demo(), y=np.full(len(demo().y), np.nan)))
-        if what == "judgments":
-            got = json.loads(Api(fresh).answer("POST", "judgments", {}, text).content)
-            assert got["unknown"] == 0
-            assert_array_equal(fresh.labels(fresh.state), session.labels(session.state))
+        got = json.loads(Api(fresh).answer("POST", "judgments", {}, text).content)
+        assert got["unknown"] == 0
+        assert_array_equal(fresh.models.labels(fresh.state), session.models.labels(session.state))
         fresh.close()
+    session.close()
+
+
+def test_the_tutorial_tells_what_one_will_see():
+    text = (Path(__file__).parents[1] / "docs" / "workbench-tutorial.md").read_text()
+    session = open_session(demo())
+    first = lambda of: (float(found[0]) for found in of)
+    ndcg = lambda: "{:.4f} ± {:.3f}".format(*first((point().mean("ndcg@10"), point().error("ndcg@10"))))
+    point = lambda: session.quality.point(session.state)
+    assert f"NDCG@10 {ndcg()}, is held out" in text
+    rows = session.documents.queries.rows(0)
+    order = rows[np.argsort(-shown(session, rows))]
+    assert np.isnan(session.documents.y[order[3]]) and session.documents.y[order[6]] == 4
+    session.do({"do": "prefer", "above": int(order[6]), "below": int(order[3])})
+    assert f"falls to {ndcg()[:6]}:" in text
+    session.do({"do": "undo"})
+    session.do({"do": "features", "off": [session.documents.feature_names.index("pagerank")]})
+    assert f"*pagerank* off: {ndcg()[:6]}." in text
+    session.do({"do": "snapshot", "name": "Without pagerank"})
+    session.do({"do": "set", "name": "tied_pairs", "value": True})
+    best = best_alpha(session.quality.grid(session.state), "ndcg@10")
+    session.do({"do": "set", "name": "alpha", "value": best})
+    assert f"alpha goes to {best:.2f} and NDCG@10 to {ndcg()[:6]}." in text
+    assert f"p = {compare(session, [1, 2, 0])['pairs'][1]['p']:.3f}:" in text
     session.close()
 
 
 def test_comparison_counts_what_differs(session):
     session.do({"do": "snapshot", "name": "before"})
-    session.do({"do": "features", "off": [int(np.argmax(np.abs(session.coef(session.state))))]})
+    session.do({"do": "features", "off": [int(np.argmax(np.abs(weights(session))))]})
     found = compare(session, [3 - 1, 0])
     pair = found["pairs"][0]
     assert pair["losses"] > pair["wins"] and 0 < pair["rbo"] < 1 and pair["movers"]
@@ -747,6 +828,9 @@ def test_other_hosts_and_pages_are_refused(client):
         assert client.get("/api/state", headers={**TOKEN, **headers}).status_code == 403
         assert client.get("/", headers=headers).status_code == 403
     assert client.get("/api/state", headers={**TOKEN, "Origin": "http://localhost:8000"}).status_code == 200
+    asked = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+    answer = client.options("/api/do", headers=asked)
+    assert answer.status_code == 403 and not any(name.startswith("access-control") for name in answer.headers)
 
 
 def test_every_answer_is_guarded(client):
@@ -761,8 +845,12 @@ def test_every_answer_is_guarded(client):
 
 
 def test_requests_are_bounded(client):
-    answer = client.post("/api/do", headers=TOKEN, content=b"x" * (5 << 20))
-    assert answer.status_code == 413
+    stream = lambda size: (b"x" * (1 << 20) for _ in range(size))
+    for path, most in (("do", 4), ("judgments", 32)):
+        for content in (b"x" * ((most + 1) << 20), stream(most + 1)):  # with a length, and without one
+            answer = client.post(f"/api/{path}", headers=TOKEN, content=content)
+            assert answer.status_code == 413 and "at most" in answer.json()["error"]
+    assert client.post("/api/nowhere", headers=TOKEN, content=b"x" * 70_000).status_code == 413
     assert client.post("/api/do", headers=TOKEN, content=b"[1]").status_code == 400
     assert client.post("/api/do", headers=TOKEN, content=b"{").status_code == 400
     assert client.post("/api/do", headers=TOKEN, json={"do": "start", "alpha": 1}).status_code == 400
@@ -771,26 +859,48 @@ def test_requests_are_bounded(client):
 def test_the_page_gets_what_it_draws(client, session):
     state = client.get("/api/state", headers=TOKEN).json()
     assert state["queries"] == 24 and state["features"] == 6
-    before = session.point(session.state)
+    before = session.quality.point(session.state)
     columns = unbundled(client.get("/api/queries?names=1", headers=TOKEN).content)
     assert len(columns["ids"]) == 24
     assert_allclose(columns["score"], before.values[session.state.metrics[0]][:, 0], rtol=1e-6)
     query = unbundled(client.get("/api/query?query=2", headers=TOKEN).content)
     rows = [doc["row"] for doc in query["documents"]]
-    scores = session.scores(session.state, np.array(rows))
+    scores = shown(session, np.array(rows))
     assert_allclose(np.diff(query["score"]), np.diff(scores), rtol=1e-9, atol=1e-12)
     assert np.all(np.diff(query["score"]) <= 0)
     B, alpha = query["B"].reshape(len(rows), -1), 3.3
-    other = session.scores(replace(session.state, alpha=alpha), np.array(rows))
+    other = session.models.scores(replace(session.state, alpha=alpha), np.array(rows))
     followed = B @ (query["z"] / (query["d"] + alpha))
     assert_allclose(followed - followed.mean(), other - other.mean(), rtol=1e-9, atol=1e-12)
-    weights = unbundled(client.get("/api/model", headers=TOKEN).content)
-    assert_allclose(weights["coef"], session.coef(session.state))
+    model = unbundled(client.get("/api/model", headers=TOKEN).content)
+    assert_allclose(model["coef"], weights(session))
     why = client.get(f"/api/why?a={rows[0]}&b={rows[1]}", headers=TOKEN).json()
     assert sum(bar["adds"] for bar in why["bars"]) + why["rest"] == pytest.approx(why["total"])
     assert why["total"] == pytest.approx(scores[0] - scores[1])
     assert client.get("/api/query?query=99", headers=TOKEN).status_code == 400
     assert client.get("/api/compare?of=1", headers=TOKEN).status_code == 400
+
+
+def test_a_view_keeps_the_step_it_was_made_of(session):
+    view = PageView.of(session)
+    coef, version = weights(session), view.version
+    session.do({"do": "features", "off": [0]})
+    assert_array_equal(view.weights().arrays["coef"], coef)
+    assert view.summary()["off"] == [] and view.documents(0).header["version"] == version
+    assert PageView.of(session).summary()["off"] == [0]
+
+
+def test_work_in_the_background_gives_way_to_answers():
+    begun, done = threading.Event(), []
+    made = Background(lambda: (begun.set(), made.give_way(), done.append(time.monotonic())), done.append)
+    with made.answering():
+        made.start()
+        assert begun.wait(20)
+        start = time.monotonic()
+    while not done:
+        time.sleep(0.01)
+    assert done[0] >= start
+    made.close()
 
 
 def test_read_only_over_http(tmp_path):
@@ -823,6 +933,19 @@ def test_the_workbench_from_python(tmp_path, monkeypatch):
         workbench(RankRLS())
 
 
+def test_the_server_is_on_this_machine_only():
+    pytest.importorskip("uvicorn")
+    import socket
+
+    bench = workbench(DATA, browser=False)
+    server = bench.serve()
+    assert server.socket.getsockname()[0] == "127.0.0.1"
+    assert server.socket.proto == socket.IPPROTO_TCP  # what makes asyncio send small answers at once, not after 40 ms
+    with pytest.raises(ValueError, match=f"port {server.port} cannot be used"):
+        type(server)(bench.session, server.port)
+    bench.close()
+
+
 def test_the_widget_answers_messages():
     pytest.importorskip("anywidget")
     from rankrls.app.widget import widget
@@ -850,7 +973,7 @@ def test_the_command_prints_its_address(tmp_path):
             assert (tmp_path / "demo.workbench.jsonl").exists()
         finally:
             process.terminate()
-            process.wait(30)
+            assert process.wait(30) == 0  # to end it is no error
 
 
 def test_oracles_are_independent():
@@ -860,7 +983,7 @@ def test_oracles_are_independent():
 def test_a_session_follows_with_its_quality():
     session = open_session(documents(DATA))
     end = time.monotonic() + 60
-    while session.known(session.state)[1] is None or session.known(session.state)[1].done < 1:
+    while session.quality.known(session.state)[1] is None or session.quality.known(session.state)[1].done < 1:
         assert time.monotonic() < end
         time.sleep(0.02)
     heard = []
@@ -879,5 +1002,5 @@ def test_the_scale_is_that_of_the_estimator(options):
     data = make_search(30, random_state=0)  # with columns that do not vary within queries
     model = RankRLS(2.0, **options).fit(data.X, data.y, qid=data.qid)
     session = open_session(data, model)
-    assert_allclose(session.coef(session.state), model.coef_, rtol=1e-9, atol=1e-12)
+    assert_allclose(weights(session), model.coef_, rtol=1e-9, atol=1e-12)
     session.close()

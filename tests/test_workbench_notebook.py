@@ -1,4 +1,4 @@
-"""The workbench as a widget in real notebooks, JupyterLab and marimo, in a real browser."""
+"""The workbench as a widget in a real browser: by anywidget's contract, and in JupyterLab and marimo themselves."""
 
 import contextlib
 import json
@@ -13,8 +13,12 @@ import pytest
 
 from browser import chromium
 from page import Page
+from rankrls.app import demo, open_session
+from widget_host import hosted
 
 pytest.importorskip("anywidget")
+
+from rankrls.app.widget import widget
 
 SESSION = "window.jupyterapp?.shell?.currentWidget?.context?.sessionContext?.session"
 CELL = "from rankrls import workbench\nfrom rankrls.app import demo\nbench = workbench(demo())\nbench"
@@ -59,10 +63,10 @@ def running(command, folder, address):
         process.wait(60)
 
 
-def worked(page):
+def worked(page, box="document"):
     """Drag a document, rate one, undo: the messages go to the kernel and back."""
-    app = "document.querySelector('.wb').workbench"
-    assert page.app("state.queries") == 120
+    app = f"{box}.querySelector('.wb').workbench"
+    assert page.ask(f"{app}.state.queries") == 120
     page.ask("document.querySelector('.wb').scrollIntoView({block: 'start'})")
     rows = page.rows()
     page.drag(page.centre(f"[data-row='{rows[3]}'] .wb-grip"), page.centre(f"[data-row='{rows[1]}'] .wb-grip"))
@@ -73,6 +77,28 @@ def worked(page):
     page.press("u")
     page.until(f"{app}.state.undo === 'preference added'")
     page.until(f"{app}.curve?.done === 1")
+
+
+def test_the_contract_of_anywidget(browser):
+    """What JupyterLab, marimo, VS Code and Colab have in common; two views of one widget, one of which is closed."""
+    session = open_session(demo())
+    with hosted(widget(session)) as address:
+        page = Page(browser, address, 1440, ready=READY)
+        worked(page)
+        page.ask("void window.show('second')")
+        second = "document.querySelector('#second .wb')?.workbench"
+        page.until(f"{second}?.list")
+        assert page.ask(f"{second}.state.undo") == "preference added"
+        session.do({"do": "grade", "row": 0, "grade": 2})
+        page.until(f"{second}.state.undo === 'graded 2' && document.querySelector('.wb').workbench.state.judged")
+        page.until("document.querySelector('.wb').workbench.state.undo === 'graded 2'")
+        page.ask("void window.end_first()")
+        assert page.ask("document.querySelectorAll('.wb').length") == 1
+        assert page.ask("window.heard.get('msg:custom').length") == 1
+        page.ask(f"void {second}.do({{ do: 'undo' }})")
+        page.until(f"{second}.state.undo === 'preference added'")
+        page.clean()
+    session.close()
 
 
 def test_jupyterlab(browser, tmp_path):

@@ -117,7 +117,7 @@ def test_two_documents_explain_each_other(page):
     page.click(f"[data-row='{b}'] .wb-cell-text")
     page.until("document.querySelectorAll('.wb-why-bars li').length > 3")
     adds = page.app("why.found.bars.reduce((sum, bar) => sum + bar.adds, 0)") + page.app("why.found.rest")
-    scores = page.session.scores(page.session.state, np.array([a, b]))
+    scores = page.session.models.scores(page.session.state, np.array([a, b]))
     assert adds == pytest.approx(scores[0] - scores[1])
     page.click("[title='Prefer the other way round']")
     page.until("document.querySelector('.wb').workbench.state.preferences.length === 1")
@@ -160,6 +160,117 @@ def test_queries_are_found_sorted_and_unlearned(page):
     assert page.session.state.forgotten == {query}
 
 
+APP = "document.querySelector('.wb').workbench"
+NAMES = ("wb-doc-name", "wb-doc-id")
+
+
+def test_digits_that_come_faster_than_answers_grade_one_document_each(page):
+    for key in "3201":
+        page.press(key)
+    page.until(f"{APP}.state.history.length === 4")
+    assert page.app("state.history") == ["graded 3", "graded 2", "graded 0", "graded 1"]
+    assert sorted(page.session.state.grades.values()) == [0, 1, 2, 3]
+    page.until(f"{APP}.documents.focused === {APP}.documents.nextUnjudged(4)")  # the mark has moved on
+    page.click(".wb-doc[tabindex='0'] .wb-chip")
+    page.until("document.activeElement.getAttribute('aria-label') === 'Type a grade'")
+    page.browser.command("Input.insertText", text="2.5")
+    page.press("Enter")
+    page.until(f"{APP}.state.undo === 'graded 2.5'")
+    page.clean()
+
+
+def test_a_hundred_queries_are_unlearned_and_their_worth_is_told(page):
+    page.mouse("mousePressed", *page.centre("[data-query='2']"), clickCount=1, modifiers=2)
+    page.mouse("mouseReleased", *page.centre("[data-query='2']"), clickCount=1, modifiers=2)
+    page.ask("document.querySelector('.wb-query-box').scrollTo(0, 54 * 97)")
+    page.until("document.querySelector('[data-query=\"101\"]')")
+    page.mouse("mousePressed", *page.centre("[data-query='101']"), clickCount=1, modifiers=8)
+    page.mouse("mouseReleased", *page.centre("[data-query='101']"), clickCount=1, modifiers=8)
+    assert page.ask("document.querySelector('.wb-pick').textContent").startswith("100 selected")
+    page.ask("[...document.querySelectorAll('.wb-pick button')].find((b) => b.textContent === 'Un-learn').click()")
+    page.until(f"{APP}.state.forgotten.length === 100")
+    page.until("document.querySelector('.wb-last-worth').textContent.includes('→')")
+    told = page.ask("document.querySelector('.wb-last').textContent")
+    session, first = page.session, page.session.state.metrics[0]
+    before, after = (
+        float(session.quality.point(state).mean(first)[0])
+        for state in (session.history.steps[-2].state, session.history.steps[-1].state)
+    )
+    assert told.startswith("100 queries un-learned") and f"{before:.4f} → {after:.4f}" in told
+    page.clean()
+
+
+def test_queries_are_selected_without_a_mouse_and_without_ctrl(page):
+    page.ask("document.querySelector('.wb-query-box').focus()")
+    for _ in range(3):
+        page.press("ArrowDown", modifiers=8)
+    page.until(f"{APP}.queryList.picked.size === 4")
+    page.press(" ")
+    assert page.app("queryList.picked.size") == 3 and page.app("query") == 3
+    page.ask("[...document.querySelectorAll('.wb-pick button')].find((b) => b.textContent === 'Un-learn').click()")
+    page.until(f"{APP}.state.forgotten.length === 3 && !{APP}.queryList.picked.size")
+    page.click(".wb-sort button")  # a click selects from now on, as on a phone
+    page.click("[data-query='6']")
+    page.click("[data-query='8']")
+    assert page.app("query") == 3 and page.app("queryList.picked.size") == 2
+    page.click(".wb-sort button")
+    page.type_into(".wb-search input", "lamp", "input")
+    page.click(".wb-sort button")
+    page.click(".wb-pick .wb-small")
+    assert page.app("queryList.picked.size") == page.app("queryList.shown.length") > 3
+    page.clean()
+
+
+def test_the_mark_stays_with_its_document(page):
+    """However the list turns, a digit grades the document that the mark and the focus are on."""
+    page.ask(f"{APP}.documents.go(3)")
+    row = page.rows()[3]
+    shuffle = "document.querySelector('[data-view=shuffled]').click()"
+    for act in (shuffle, shuffle, f"void {APP}.follow(1e5)", *[shuffle] * 9):
+        page.ask(act)
+        assert page.ask("document.activeElement.dataset.row") == str(row)
+        assert page.ask("document.querySelector('.wb-doc[tabindex=\"0\"]').dataset.row") == str(row)
+    page.press("1")
+    page.until(f"{APP}.state.undo === 'graded 1'")
+    assert page.session.state.grades == {row: 1.0}
+
+
+def test_metrics_are_chosen_and_all_shown(page):
+    page.click(".wb-choose")
+    page.until("document.querySelector('[data-metric]')")
+    for name in ("disagreement_error", "err", "precision@5"):
+        page.ask(f"document.querySelector('[data-metric=\"{name}\"]').click()")
+    page.ask("[...document.querySelectorAll('.wb-metric-order button')].at(-1).click()")
+    page.ask("document.querySelector('dialog .wb-primary').click()")
+    page.until(f"{APP}.state.settings.metrics.length === 6 && !document.querySelector('dialog')")
+    assert page.session.state.metrics[0] == "precision@5"
+    page.until(f"{APP}.curve.metric === 'precision@5' && {APP}.curve.done === 1 && {APP}.state.headline.done === 1")
+    rows = page.ask("[...document.querySelectorAll('.wb-metrics tbody tr')].map((e) => e.innerText)")
+    assert len(rows) == 6 and rows[0].startswith("Precision@5") and all("±" in row for row in rows)
+    page.press("c")
+    page.until("document.querySelectorAll('.wb-table thead th').length === 8")
+    page.clean()
+
+
+def test_a_page_that_is_read_only_offers_no_change(browser, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with served(demo(), read_only=True) as server:
+        page = Page(browser, server.url)
+        assert page.ask("document.querySelector('.wb-title .wb-tag').checkVisibility()")
+        rows = page.rows()
+        page.drag(page.centre(f"[data-row='{rows[4]}'] .wb-rank"), page.centre(f"[data-row='{rows[1]}'] .wb-rank"))
+        page.press("3")
+        page.until("document.querySelector('.wb-toast')")
+        enabled = ".wb-model :is(input, button):not(:disabled), .wb-doc-tools .wb-small:not(:disabled)"
+        names = page.ask(
+            f"[...document.querySelectorAll({json.dumps(enabled)})].filter((e) => e.checkVisibility())"
+            ".map((e) => e.textContent || e.name || e.placeholder)"
+        )
+        assert {name.split("-")[-1] for name in names} == {"Choose metrics", "Compare", "baseline"}
+        assert page.rows() == rows and not server.session.history.undoes
+        page.clean()
+
+
 def test_two_tabs_follow_each_other(page, browser):
     undo = "document.querySelector('.wb').workbench.state.undo"
     first = browser.tab()
@@ -174,6 +285,25 @@ def test_two_tabs_follow_each_other(page, browser):
     other.until(f"{undo} === null")
     browser._call("/window", method="DELETE")
     browser._call("/window", {"handle": first})
+
+
+def test_documents_are_called_by_title_or_id_and_notes_come_second(browser, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    titles = ["A title = more", "inc = 1 prob = 0.5", "", "a=" * 400, "x = y"]
+    data = RankingData(-np.arange(5.0)[:, None], np.arange(5.0), np.zeros(5, dtype=int))
+    with served(documents(data, doc_ids=["GX1", "GX2", "3", "GX4", "GX5"], titles=titles)) as server:
+        page = Page(browser, server.url)
+        shown = "(name) => [...document.querySelectorAll('.wb-doc')].sort((a, b) => a.dataset.row - b.dataset.row)"
+        names, notes = (page.ask(f"({shown}.map((e) => e.querySelector(name).textContent))('.{n}')") for n in NAMES)
+        assert names == ["A title = more", "GX2", "Document 3", titles[3], "GX5"]
+        assert notes == ["GX1", titles[1], "", "GX4", "x = y"]
+        page.clean()
+
+
+def test_a_page_without_its_token_says_so(page, browser):
+    bare = Page(browser, page.url.split("?")[0], ready="document.querySelector('.wb-refused')")
+    assert "token" in bare.ask("document.querySelector('.wb').innerText")
+    browser.console()  # requests that were refused
 
 
 def test_odd_names_are_text(browser, tmp_path, monkeypatch):
@@ -200,14 +330,39 @@ def test_odd_names_are_text(browser, tmp_path, monkeypatch):
         page.clean()
 
 
-@pytest.mark.parametrize("width", [375, 768, 1280, 2560])
+BEYOND = """[...document.querySelectorAll(".wb-panel *, .wb-header *, dialog *")].filter((e) => {
+  const box = e.getBoundingClientRect();
+  const panel = e.closest(".wb-panel, .wb-header, dialog").getBoundingClientRect();
+  const clipped = e.closest("svg, .wb-axis, .wb-weight, .wb-table-box, .wb-headline, .u-wrap, .wb-live");
+  return e.checkVisibility() && !clipped && box.width && (box.right > panel.right + 1 || box.left < panel.left - 1);
+}).map((e) => e.className + " " + e.textContent.slice(0, 30))"""
+
+
+@pytest.mark.parametrize("width", [375, 768, 1024, 1280, 2560])
 def test_every_width_fits(browser, tmp_path, monkeypatch, width):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with served(demo()) as server:
         page = Page(browser, server.url, width)
+        a, b = page.rows()[:2]
+        server.session.do({"do": "prefer", "above": b, "below": a, "weight": 1234.5, "margin": 1.25})
+        server.session.do({"do": "forget", "queries": [1]})
+        page.until(f"{APP}.state.forgotten.length === 1")
         for tab in ("queries", "documents", "model"):
             page.ask(f"document.querySelector('.wb').workbench.showTab('{tab}')")
+            page.ask("document.querySelector('.wb-model').scrollTo(0, 5000)")
             assert page.ask("document.documentElement.scrollWidth") <= width
+            assert page.ask(BEYOND) == []
+        page.ask("document.querySelector('.wb').workbench.showTab('documents')")
+        page.click(".wb-doc .wb-chip")
+        page.until("document.querySelector('.wb-grades')")
+        assert page.ask(BEYOND) == []
+        page.press("Escape")
+        for key in "sce?":
+            page.press(key)
+            page.until("document.querySelector('dialog[open]')")
+            assert page.ask(BEYOND) == []
+            page.press("Escape")
+            page.until("!document.querySelector('dialog[open]')")
         page.clean()
 
 
@@ -264,7 +419,8 @@ def test_judging_from_nothing(browser, tmp_path, monkeypatch):
         rows = page.rows()
         page.drag(page.centre(f"[data-row='{rows[3]}'] .wb-grip"), page.centre(f"[data-row='{rows[0]}'] .wb-grip"))
         page.until("document.querySelector('.wb').workbench.state.preferences.length === 1")
-        assert len(server.session.state.grades) == 6 and np.abs(server.session.coef(server.session.state)).max() > 0
+        session = server.session
+        assert len(session.state.grades) == 6 and np.abs(session.models.coef(session.state)).max() > 0
         page.until("document.querySelector('.wb').workbench.state.headline.metrics[0].mean !== null")
         page.clean()
 
@@ -340,12 +496,12 @@ def test_text_has_contrast_and_controls_have_names(page, browser, scheme):
         "combobox",
         "searchbox",
         "spinbutton",
-        "row",
         "option",
     }
     nodes = browser.command("Accessibility.getFullAXTree")["nodes"]
     seen = [(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n["ignored"] and "role" in n]
     assert [role for role, name in seen if role in controls and not name.strip()] == []
+    assert page.ask("[...document.querySelectorAll('[role=row]')].every((e) => e.ariaLabel)")
     assert {"main", "grid", "listbox", "radiogroup", "slider", "switch"} <= {role for role, _ in seen}
     browser.command("Emulation.setEmulatedMedia", features=[])
 
@@ -374,8 +530,23 @@ def test_the_keyboard_alone_is_enough(page):
     page.press("ArrowRight")
     page.until("document.querySelector('.wb').workbench.state.settings.gain === 'exp2'")
     assert page.ask("document.activeElement.dataset.setting") == "gain:exp2"
+    label = "document.activeElement.getAttribute('aria-label')"
+    page.ask("document.querySelector('.wb-feature .wb-switch').focus()")
+    name = page.ask(label)
+    page.press(" ")
+    page.until("document.querySelector('.wb').workbench.state.off.length === 1")
+    assert page.ask(label) == name  # the focus stays, though the feature has moved
+    a, b = page.rows()[:2]
+    page.session.do({"do": "prefer", "above": b, "below": a})
+    page.until("document.querySelector('.wb').workbench.state.preferences.length === 1")
+    page.ask("document.querySelector('.wb-preference .wb-number').select()")
+    page.browser.command("Input.insertText", text="7")
+    page.press("Tab")
+    page.until("document.querySelector('.wb').workbench.state.preferences[0].weight === 7")
+    assert page.ask(label) == "margin of the preference"
+    page.ask("document.querySelector('.wb-feature .wb-switch').focus()")
     page.press("/")
-    assert page.ask("document.activeElement.getAttribute('aria-label')") == "Find a query"
+    assert page.ask(label) == "Find a query"
     page.press("Tab")
     assert page.ask("document.activeElement.getAttribute('aria-label')") == "Sort queries"
 
@@ -438,12 +609,12 @@ def test_what_is_exported_opens_again(page, tmp_path, browser):
     rows = np.arange(50)
     model.__dict__.pop("feature_names_in_", None)
     np.testing.assert_allclose(
-        model.predict(session.documents.X[rows]), session.scores(session.state, rows), rtol=1e-10
+        model.predict(session.documents.X[rows]), session.models.scores(session.state, rows), rtol=1e-10
     )
     fresh = Session(demo(), model)
     from rankrls.app.api import Api
 
     got = json.loads(Api(fresh).answer("POST", "judgments", {}, (folder / "judgments.csv").read_bytes()).content)
     assert got["unknown"] == 0
-    np.testing.assert_array_equal(fresh.labels(fresh.state), session.labels(session.state))
+    np.testing.assert_array_equal(fresh.models.labels(fresh.state), session.models.labels(session.state))
     fresh.close()

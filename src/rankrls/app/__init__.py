@@ -1,8 +1,9 @@
-"""The workbench: a local page on which a ranking is judged, dragged about and refitted exactly.
+"""The workbench: a local page for judging, dragging and exactly refitting rankings.
 
-`documents` and `inputs` hold the rows, `state` what has been decided and `journal` how that is stored; `sums`, `fit`
-and `holdout` turn it into a model and its held-out quality; `session` puts these together. `api` answers a page,
-`server` carries it over HTTP and `widget` into notebooks; `page` is the page itself. `script` says it all in Python.
+`documents` and `inputs` hold the rows, `state` and `history` the user's decisions, and `journal` stores them. `models`
+(with `sums` and `fit`) and `quality` (with `holdout`) compute what follows from them; `session` combines these, with a
+`background` thread for slow work. A `view` is what a page shows at one moment, `api` answers a page, `server` does so
+over HTTP and `widget` in notebooks; `page` is the page itself. `script` writes a session as a Python program.
 """
 
 from ..estimators.pipelines import scaled

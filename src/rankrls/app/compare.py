@@ -1,4 +1,4 @@
-"""Snapshots side by side: who wins on which query, what moves, what turns round, and how alike the rankings are."""
+"""Compare snapshots: wins by query, documents that move, pairs that are reversed, and the overlap of rankings."""
 
 from __future__ import annotations
 
@@ -14,41 +14,36 @@ from ..system.types import Matrix
 from .session import Session
 from .state import Snapshot
 
-TOP = 10  # places that are compared
-PERSISTENCE = 0.9  # of rank-biased overlap
-SHOWN = 12  # queries and documents that are listed
+TOP = 10  # places compared
+PERSISTENCE = 0.9  # p of rank-biased overlap
+SHOWN = 12  # queries and documents listed
 FLIPS = 2000
 
 
 def values_of(session: Session, kept: Snapshot, metric: str) -> np.ndarray:
-    """(q,) a metric of every query: held out, or as the scores are for a model from outside."""
+    """(q,) a metric of every query, held out; from the plain scores for an external model."""
     if kept.state is not None:
-        return session.point(replace(kept.state, metrics=(metric,))).values[metric][:, 0]
-    labels = session.labels(session.state)
-    rows = np.flatnonzero(~np.isnan(labels))
-    values = np.full(session.limits.queries, np.nan)
-    if len(rows):
-        queries = Queries.of(session.documents.queries.codes[rows])
-        values[queries.labels] = get_metric(metric).per_query(labels[rows], session.scores(kept, rows), queries)
-    return values
+        return session.quality.point(replace(kept.state, metrics=(metric,))).values[metric][:, 0]
+    return session.quality.given(session.state, metric)
 
 
 def compare(session: Session, numbers: Sequence[int]) -> dict[str, Any]:
-    """All that is to be said of two or more snapshots; the first is the one the others are compared with."""
+    """A comparison of two or more snapshots with the first."""
     kept = [session.snapshot(number) for number in numbers]
     metrics = session.state.metrics
     rows = np.arange(session.limits.rows)
-    ranks = [session.documents.queries.ranks(session.scores(one, rows)) for one in kept]
+    ranks = [session.documents.queries.ranks(session.models.scores(one, rows)) for one in kept]
     values = [{metric: values_of(session, one, metric) for metric in metrics} for one in kept]
-    unjudged = np.isnan(session.labels(session.state))
+    unjudged = np.isnan(session.models.labels(session.state))
     return {
         "metrics": list(metrics),
+        "greater_is_better": {metric: get_metric(metric).greater_is_better for metric in metrics},
         "snapshots": [
             {
                 "id": one.id,
                 "name": one.name,
                 "outside": one.state is None,
-                "means": {metric: _mean(of[metric]) for metric in metrics},
+                "means": {metric: known_mean(of[metric]) for metric in metrics},
                 "errors": {metric: float(standard_error(of[metric])) for metric in metrics},
                 "unjudged": _unjudged(session.documents.queries, rank, unjudged),
             }
@@ -61,7 +56,8 @@ def compare(session: Session, numbers: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _mean(values: np.ndarray) -> float | None:
+def known_mean(values: np.ndarray) -> float | None:
+    """The mean over the queries where a metric is defined; None if there are none."""
     return float(np.nanmean(values)) if (~np.isnan(values)).any() else None
 
 
@@ -93,10 +89,10 @@ def _pair(session: Session, metric: str, ranks: Any, values: Matrix) -> dict[str
 
 
 def _movers(session: Session, before: np.ndarray, after: np.ndarray) -> list[dict[str, Any]]:
-    """The documents that move furthest into, out of or within the first places."""
+    """The documents that move most into, out of or within the first places."""
     moved = np.where(np.minimum(before, after) <= TOP, np.abs(before - after), 0)
     rows = np.argsort(-moved, kind="stable")[:SHOWN]
-    labels, data = session.labels(session.state), session.documents
+    labels, data = session.models.labels(session.state), session.documents
     return [
         {
             "row": int(row),
@@ -113,7 +109,7 @@ def _movers(session: Session, before: np.ndarray, after: np.ndarray) -> list[dic
 
 
 def similarity(queries: Queries, before: np.ndarray, after: np.ndarray, top: int = TOP) -> dict[str, np.ndarray]:
-    """Of each query: Jaccard and rank-biased overlap of the first places, and how many of their pairs turn round.
+    """For each query, Jaccard and rank-biased overlap of the first places, and how many of their pairs are reversed.
 
     Examples
     --------

@@ -58,7 +58,7 @@ def demo() -> DocumentTable:
 
 
 def _title(query: tuple[str, str, str], grade: float, rng: np.random.Generator) -> str:
-    """A product that fits its query as well as its grade says."""
+    """A product title that fits its query as well as its grade."""
     _, subject, word = query
     other = str(rng.choice([w for w in _KINDS[subject] if w != word]))
     model = f"{rng.choice(['No.', 'Series', 'Model', 'Type'])} {rng.integers(2, 99)}"

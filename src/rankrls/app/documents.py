@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,14 +17,16 @@ from ..datasets import RankingData
 from ..system import memory
 from ..tables import TableEncoder
 
+_ID = re.compile(r"^\s*docid\s*=\s*\S+\s*")  # the start of a LETOR comment, not part of a title
+
 
 class MissingValuesError(ValueError):
-    """Features with values that are missing or not finite."""
+    """Some features have missing or infinite values."""
 
 
 @dataclass(frozen=True)
 class DocumentTable:
-    """Features, labels (NaN where nothing is judged), queries, and what to call them."""
+    """Features, labels (NaN where not judged), queries, and their names."""
 
     X: np.ndarray  # (m, n)
     y: np.ndarray  # (m,)
@@ -32,7 +35,7 @@ class DocumentTable:
     titles: np.ndarray | None  # (m,) of str
     feature_names: list[str]
     name: str = "data"
-    encoder: TableEncoder | None = None  # what made X of the columns of a table, if they were not all numbers
+    encoder: TableEncoder | None = None  # the encoder of a table whose columns are not all numbers
 
     def doc_id(self, row: int) -> str:
         """The document of a row."""
@@ -40,7 +43,7 @@ class DocumentTable:
         return found or str(row + 1)
 
     def title(self, row: int) -> str:
-        """What there is to say of a row beside its id."""
+        """The title of a row, or an empty string."""
         return "" if self.titles is None else str(self.titles[row])
 
     @property
@@ -50,7 +53,7 @@ class DocumentTable:
 
     @cached_property
     def query_ids(self) -> list[str]:
-        """The queries as text."""
+        """The query ids as text."""
         return [str(label) for label in self.queries.labels.tolist()]
 
     @cached_property
@@ -84,7 +87,7 @@ def documents(data: RankingData, *, doc_ids: Any = None, titles: Any = None, nam
         j = int(np.argmax(bad))
         raise MissingValuesError(
             f"{int(bad.sum())} features have values that are missing or not finite, the first is {names[j]!r}: "
-            "fill them in before (on the command line: --missing 0, another number, or minimum)"
+            "fill them in first (on the command line: --missing 0, another number, or minimum)"
         )
     y = np.full(len(X), np.nan) if data.y is None else np.asarray(data.y, dtype=np.float64)
     if np.isinf(y).any():
@@ -94,9 +97,14 @@ def documents(data: RankingData, *, doc_ids: Any = None, titles: Any = None, nam
         queries = Queries(np.array(["all documents"], dtype=object), queries.codes)
     if doc_ids is None:
         doc_ids = data.doc_ids
-    return DocumentTable(
-        X, y, queries, _texts(doc_ids), _texts(data.comments if titles is None else titles), names, name
-    )
+    if titles is None and data.comments is not None:
+        titles = [_ID.sub("", comment or "").strip() for comment in data.comments]
+    return DocumentTable(X, y, queries, _texts(doc_ids), _texts(titles), names, name)
+
+
+def trec_word(text: str) -> str:
+    """A name for TREC files, without spaces."""
+    return "_".join(text.split()) or "_"
 
 
 def _texts(values: Sequence[Any] | None) -> np.ndarray | None:

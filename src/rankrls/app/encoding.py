@@ -1,7 +1,7 @@
-"""Tables with text, dates and missing values as numbers: by the encoder of a model, or by one of the session's own.
+"""Encode tables with text, dates and missing values, by the encoder of a model or by one of the session.
 
-An encoder of the session never looks at labels, because labels change while one works. So text counts only if it has
-few levels, a column for each; other text is left aside.
+The encoder of a session never uses labels, because labels change during the session. So text is used only if it has few
+levels, with a column for each; other text is ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_LEVELS = 20
 
 
 def is_encodable(values: np.ndarray) -> bool:
-    """Whether a column that is not numbers can become some: dates, truth values, or text of few levels."""
+    """True if a column that does not hold numbers can be encoded: dates, booleans, or text with few levels."""
     column = read_column(PlainTable({"": values}), 0)
     if column.kind != TEXT:
         return True
@@ -32,22 +32,24 @@ def is_encodable(values: np.ndarray) -> bool:
 def encoded(
     columns: Mapping[str, np.ndarray], qid: Ids, encoder: TableEncoder | None = None
 ) -> tuple[np.ndarray, TableEncoder]:
-    """The columns as numbers, and what encodes them: the encoder given, or a new one."""
+    """The columns as numbers, and their encoder: the one given, or a new one."""
     table = PlainTable(dict(columns))
     if encoder is None:
         encoder = TableEncoder(max_categories=MOST_LEVELS)
         return np.asarray(encoder.fit_transform(table)), encoder
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")  # it has: those of the encoder
+        warnings.filterwarnings(
+            "ignore", message="X does not have valid feature names"
+        )  # they are those of the encoder
         return np.asarray(encoder.transform(table, qid=qid if encoder.needs_queries else None)), encoder
 
 
 def without_encoder(model: BaseEstimator | None) -> tuple[TableEncoder | None, BaseEstimator | None]:
-    """The encoder at the start of a pipeline, if there is one, and the model of encoded columns."""
+    """The encoder at the start of a pipeline, if there is one, and the model on encoded columns."""
     if getattr(ranker_of(model), "encoder_", None) is not None:
         raise ValueError(
             f"this {type(ranker_of(model)).__name__} was trained on a table with text, which only it can encode: open "
-            "the data without it, or a model of `rankrls train`"
+            "the data without it, or with a model of `rankrls train`"
         )
     steps = scalers_of(model)
     if not steps or not isinstance(steps[0], TableEncoder):

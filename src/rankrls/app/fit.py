@@ -1,8 +1,9 @@
 """The model of a session at every alpha, from its sums.
 
-With columns S left on and scales s, the model solves min ||A w - z||^2 + alpha ||s w||^2 over w_S. In the coordinates
-of `path` the score of a document is phi' basis (z / (d + alpha)) for every alpha, so a page that has phi' basis of the
-documents it shows follows a slider by itself. Weights of given signs come from the same sums, by pivoting.
+With columns S switched on and scales s, the model solves min ||A w - z||^2 + alpha ||s w||^2 over w_S. In the
+coordinates of `path` the score of a document is phi' basis (z / (d + alpha)) for every alpha, so a page that has
+phi' basis of its documents can follow the alpha slider without the server. Sign-constrained weights come from the same
+sums, by pivoting.
 """
 
 from __future__ import annotations
@@ -20,26 +21,30 @@ from ..core.signs import signed_solution
 from ..core.statistics import Statistics
 from ..core.symmetric import cutoff, eigh
 from ..problems.choice import default_alphas
+from .state import State
 
-MOST_KNOWN = 200  # solutions that are kept
-DIRECT = 1200  # columns up to which the path is computed at once; above, one alpha at a time until it is there
+MOST_KNOWN = 200  # solutions kept
+DIRECT = 1200  # with up to this many columns the path is computed at once; with more, one alpha at a time until then
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Sums in full columns, the columns that are on, their scales, and constraints."""
+    """Sums over all columns, the columns switched on, their scales, and sign constraints."""
 
     sums: Statistics
     on: np.ndarray  # (k,) columns
     scale: np.ndarray  # (k,)
+    spread: np.ndarray  # (n,) of each column within queries
     W: np.ndarray | None  # whitening of a kernel's penalty
     signs: np.ndarray | None  # (k,) -1, 0, 1, or None if all are free
-    rows: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None  # of A and z, if they are few
+    rows: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = (
+        None  # reads A and z, if rows are few
+    )
     known: dict[float, np.ndarray] = field(default_factory=dict)  # solutions found so far
 
     @cached_property
     def reduced(self) -> Statistics:
-        """The sums in the coordinates that carry the penalty ||v||^2."""
+        """The sums in coordinates with the penalty ||v||^2."""
         gram, cross = self.sums.gram, self.sums.cross
         if self.W is not None:
             return replace(self.sums, gram=self.W.T @ gram @ self.W, cross=self.W.T @ cross)
@@ -63,7 +68,7 @@ class Fit:
 
     @property
     def has_path(self) -> bool:
-        """Whether every alpha costs next to nothing."""
+        """True if every alpha costs next to nothing."""
         return "path" in self.__dict__ or self.rows is not None or len(self.on) <= DIRECT
 
     def coef(self, alpha: float) -> np.ndarray:
@@ -90,11 +95,11 @@ class Fit:
 
     @property
     def nbytes(self) -> int:
-        """Memory, about: the sums, the sums reduced, and the path."""
+        """Approximate memory: the sums, the reduced sums, and the path."""
         return 4 * self.sums.gram.nbytes
 
     def intercept(self, coef: np.ndarray) -> float:
-        """The unpenalised intercept; zero where the loss only ranks."""
+        """The unpenalised intercept; zero for a pure ranking loss."""
         return float(self.sums.target_mean[0] - self.sums.mean @ coef) if self.sums.beta > 0 else 0.0
 
     def alphas(self) -> np.ndarray:
@@ -121,6 +126,10 @@ class Fit:
         free = self.sums.n_rows - self.sums.n_queries - float(np.sum(d * shrunk))
         return float(np.sqrt(rss / free)) if free > 0 else 0.0
 
+    def deviation(self, B: np.ndarray, alpha: float) -> np.ndarray:
+        """Standard deviations of scores about the mean of their query; B (m, r) has their coordinates in the path."""
+        return self.noise(alpha) * np.sqrt(B**2 @ (1 / (self.path.d + alpha)))
+
 
 def from_rows(A: np.ndarray, z: np.ndarray) -> RidgePath:
     """The path of ||A w - z||^2 + alpha ||w||^2 for few rows: A A' = U diag(d) U', V = A'U / sqrt(d)."""
@@ -130,24 +139,18 @@ def from_rows(A: np.ndarray, z: np.ndarray) -> RidgePath:
     return RidgePath((A.T @ U) / root, d[keep], root[:, None] * (U.T @ z))
 
 
-def scales(sums: Statistics, kind: str) -> np.ndarray:
-    """(n,) the unit of each column: its spread within queries, as `RankRLS(scale="auto")` has it.
+def fitted(sums: Statistics, W: np.ndarray | None, state: State, spread: np.ndarray, rows: Any = None) -> Fit:
+    """The fit of sums under the settings of a state; `spread` is how much each column varies within queries.
 
-    A column that does not vary within queries has none: an infinite unit keeps its weight at zero.
+    The unit of a column is its spread, as `RankRLS(scale="auto")` has it, or one. A column that does not vary has none:
+    an infinite unit keeps its weight at zero.
     """
-    if kind == "none":
-        return np.ones(len(sums.gram))
-    deviation = sums.deviation
-    return np.where(deviation > 0, deviation, np.inf) if sums.n_rows else np.ones(len(deviation))
-
-
-def fitted(sums: Statistics, W: np.ndarray | None, off: Any, signs: Any, units: np.ndarray, rows: Any = None) -> Fit:
-    """The fit of sums under the settings of a state."""
     n = len(sums.gram)
-    on = np.setdiff1d(np.arange(n), sorted(off)) if off and W is None else np.arange(n)
-    bound = np.zeros(n, dtype=int)
+    on = np.setdiff1d(np.arange(n), sorted(state.off)) if state.off and W is None else np.arange(n)
+    signs = np.zeros(n, dtype=int)
     if W is None:
-        for j, sign in signs.items():
-            bound[j] = sign
+        signs[list(state.signs)] = list(state.signs.values())
+    plain = state.scale == "none" or not sums.n_rows
+    units = np.ones(n) if plain else np.where(spread > 0, spread, np.inf)
     wide = len(on) > DIRECT and W is None
-    return Fit(sums, on, units[on], W, bound[on] if bound[on].any() else None, rows if wide else None)
+    return Fit(sums, on, units[on], spread, W, signs[on] if signs[on].any() else None, rows if wide else None)

@@ -1,8 +1,8 @@
-"""Judgments as an immutable map from rows to grades: a changed copy shares all but a few small tuples with the old one.
+"""Judgments as an immutable map from rows to grades; a changed copy shares nearly everything with the old one.
 
 A history of ten thousand judgments is ten thousand maps. As dicts they would hold fifty million entries; here a step
-adds one path of a tree with 16 branches a node. A map also carries a fingerprint of its content, changed with each
-judgment, so that states can be told apart without looking at all of their judgments.
+adds one path of a tree with 16 branches per node. A map also has a fingerprint of its content, updated with each
+judgment, so that states can be compared without looking at all their judgments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BITS = 4
 ABSENT = object()
 EMPTY: tuple[Any, ...] = (ABSENT,) * (1 << BITS)
 
-Grade = float | None  # None takes a judgment away
+Grade = float | None  # None removes a judgment
 
 
 class Grades(Mapping[int, Grade]):
@@ -39,10 +39,10 @@ class Grades(Mapping[int, Grade]):
         self._root: tuple[Any, ...] = EMPTY
         self._height = 0  # of the tree: leaves hold 16 rows
         self._length = 0
-        self.mark = 0  # 128 bits that tell contents apart
+        self.mark = 0  # 128-bit fingerprint of the content
 
     def changed(self, pairs: Iterable[tuple[int, Grade]]) -> Grades:
-        """A map with these judgments in it."""
+        """A map with these judgments added."""
         wanted = dict(pairs)
         made = Grades()
         made._root, made._height, made._length, made.mark = self._root, self._height, self._length, self.mark
@@ -99,7 +99,7 @@ def _mark(row: int, grade: Grade) -> int:
 
 
 def _put(node: Any, level: int, pairs: list[tuple[int, Grade]]) -> tuple[Any, ...]:
-    """The node with pairs, sorted by row, in it."""
+    """The node with pairs, sorted by row, added."""
     children = list(EMPTY if node is ABSENT else node)
     if level == 0:
         for row, grade in pairs:

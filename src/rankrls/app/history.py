@@ -1,7 +1,7 @@
-"""The steps of a session, of which the nearest are kept: undo goes back as far as the journal does.
+"""The steps of a session. Only recent ones are in memory, but undo goes back as far as the journal.
 
-A window of steps around the present is in memory. Where undo or redo leaves it, the journal is replayed, which takes no
-more than changing states again: no model is fitted on the way.
+A window of steps around the current one is in memory. If undo or redo leaves it, the journal is replayed, which is
+cheap because no model is fitted on the way.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 
 from .state import Action, ActionError, SessionLimits, Step, change, describe
 
-KEPT = 300  # steps before and after the present that are in memory
+KEPT = 300  # steps before and after the current one that are in memory
 
 
 class EditHistory:
-    """Steps that can be undone and done again."""
+    """Steps that can be undone and redone."""
 
     def __init__(self, first: Step, limits: SessionLimits, start: Callable[[Action], Step]):
         self.limits, self._start, self.kept = limits, start, KEPT
@@ -24,23 +24,23 @@ class EditHistory:
 
     @property
     def step(self) -> Step:
-        """The present."""
+        """The current step."""
         return self.steps[self.position]
 
     @property
     def undoes(self) -> str | None:
-        """What undo would take back."""
+        """The label of the action that undo would revert."""
         return self.labels[self.position - 1] if self.position else "an earlier action" if self.below else None
 
     @property
     def redoes(self) -> str | None:
-        """What redo would do again."""
+        """The label of the action that redo would repeat."""
         if self.position < len(self.labels):
             return self.labels[self.position]
         return "a later action" if self.above else None
 
     def beyond(self, action: Action) -> bool:
-        """Whether an action leaves what is in memory: `recover` first."""
+        """True if an action leaves the window in memory, so that `recover` is needed first."""
         kind = action.get("do")
         at_end = self.position + 1 == len(self.steps)
         return (kind == "undo" and not self.position and self.below > 0) or (
@@ -48,7 +48,7 @@ class EditHistory:
         )
 
     def following(self, action: Action) -> Step:
-        """The step an action leads to; nothing changes yet."""
+        """The step after an action; nothing changes yet."""
         kind = action.get("do")
         if kind == "undo":
             if not self.position:
@@ -58,7 +58,7 @@ class EditHistory:
             if self.position + 1 == len(self.steps):
                 raise ActionError("there is nothing to redo")
             return self.steps[self.position + 1]
-        if kind == "start":  # the first alpha, once it has been chosen
+        if kind == "start":  # the first chosen alpha
             return self._start(action)
         return change(self.step, action, self.limits)
 
@@ -82,7 +82,7 @@ class EditHistory:
             self.position, self.above = self.position + 1, 0
 
     def recover(self, first: Step, actions: Iterable[Action]) -> None:
-        """All steps again, from the first one and the journal; the window moves to the present."""
+        """Replay all steps from the first one and the journal; the window moves to the current step."""
         whole = EditHistory(first, self.limits, self._start)
         for action in actions:
             whole._take(action, whole.following(action))

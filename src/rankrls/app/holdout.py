@@ -1,8 +1,8 @@
-"""The held-out quality of a session's model: each query judged by the model that never saw it, exactly.
+"""The held-out quality of a session's model: each query is judged, exactly, by the model that never saw it.
 
-Queries are taken in batches, so a curve over alpha is there, roughly, after the first batches and gets sharper; a newer
-state of the session stops the work on an older one. Preferences of a query are held out with it. A query that has been
-un-learned, or that is not labelled for training, is judged by the model as it is: that model never saw it either.
+Queries are processed in batches, so a rough curve over alpha appears after the first batches and gets sharper; a newer
+state of the session stops the work on an older one. Preferences of a query are held out with it. A query that was
+forgotten, or has no labels, is judged by the full model, which never saw it.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 
 from ..core.features import Features
 from ..core.preferences import QueryPreferences
 from ..core.queries import Batch, Queries
 from ..core.ridge import held_out
+from ..core.signs import signed_solution
 from ..metrics import get_metric, standard_error
+from ..problems.signed import SameZeros
 from .fit import Fit
-from .signed import SignedProblem
 from .state import GAINS, Preference, State
 from .sums import gains
 
-MOST_ROWS = 2048  # of a batch that is held out at once
+MOST_ROWS = 2048  # rows of a batch
 Weights = Callable[[np.ndarray, np.ndarray], np.ndarray]  # loss rows (g, l, r) and targets (g, l, 1) -> (g, r, k)
 
 
@@ -32,7 +34,7 @@ class Quality:
     """Values of metrics by query and alpha, as far as they are known."""
 
     alphas: np.ndarray  # (k,)
-    values: dict[str, np.ndarray]  # metric -> (q, k), NaN where a query does not define it or is not judged yet
+    values: dict[str, np.ndarray]  # metric -> (q, k), NaN where it is not defined or not computed yet
     gap: np.ndarray  # (q,) the largest difference of grades in the wrong order, at the last alpha
     done: float = 0.0  # share of the queries
 
@@ -42,7 +44,7 @@ class Quality:
         return self.gap.nbytes + sum(values.nbytes for values in self.values.values())
 
     def mean(self, metric: str) -> np.ndarray:
-        """(k,) over the queries known so far."""
+        """(k,) means over the queries computed so far."""
         values = self.values[metric]
         defined = ~np.isnan(values).any(axis=1)
         return values[defined].mean(axis=0) if defined.any() else np.full(values.shape[1], np.nan)
@@ -54,7 +56,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class HoldOutJudge:
-    """All that hold-out needs, of one state: nothing here changes afterwards."""
+    """Everything that hold-out needs for one state; it never changes."""
 
     X: Any
     features: Features
@@ -62,9 +64,9 @@ class HoldOutJudge:
     fit: Fit
     state: State
     labels: np.ndarray  # (m,) grades of all queries, NaN where there is none
-    y: np.ndarray  # (m,) those that are learned from
+    y: np.ndarray  # (m,) the grades used for training
     pairs: dict[int, list[Preference]] = field(default_factory=dict)  # by query
-    problems: dict[float, SignedProblem] = field(default_factory=dict)  # with signs, by alpha
+    problems: dict[float, SameZeros] = field(default_factory=dict)  # with signs, by alpha
 
     def quality(
         self,
@@ -72,7 +74,7 @@ class HoldOutJudge:
         metrics: Sequence[str],
         report: Callable[[Quality], bool] | None = None,
     ) -> Quality:
-        """The quality at some alphas; `report` hears of the progress and returns False to stop."""
+        """The quality at some alphas; `report` is called with progress and returns False to stop."""
         q = len(self.queries)
         found = Quality(alphas, {name: np.full((q, len(alphas)), np.nan) for name in metrics}, np.zeros(q))
         parts = self._parts()
@@ -89,7 +91,7 @@ class HoldOutJudge:
         return found
 
     def _parts(self) -> list[tuple[bool, np.ndarray]]:
-        """Rows of whole queries in random order, a batch at a time, and whether they are learned from."""
+        """Batches of rows of whole queries in random order, and whether they are used for training."""
         judged = ~np.isnan(self.labels)
         learned = self.queries.sum(~np.isnan(self.y)) > 0
         some = np.flatnonzero(self.queries.sum(judged) > 0)
@@ -110,7 +112,7 @@ class HoldOutJudge:
         for name, values in found.values.items():
             try:
                 values[queries.labels] = get_metric(name).per_query(labels, scores, queries)
-            except ValueError:  # labels this metric has no gain for
+            except ValueError:  # the metric is not defined for these labels
                 continue
         found.gap[queries.labels] = worst_gaps(labels, scores[:, -1], queries)
 
@@ -127,20 +129,28 @@ class HoldOutJudge:
             return self._along(rows, len(alphas), basis, lambda B, goal: _signed_weights(problems, B, goal))
         path = fit.path
         D, z = path.inverse(alphas), path.z
-        if intercept:  # a direction without penalty
+        if intercept:  # an unpenalised direction
             D, z = np.vstack([D, np.ones_like(D[:1])]), np.vstack([z, np.zeros_like(z[:1])])
-        return self._along(rows, len(alphas), path.basis, lambda B, goal: held_out(B, goal, D, z, complete=False))
 
-    def _signed(self, alpha: float, intercept: bool) -> SignedProblem:
-        """The problem with signs at an alpha, set up once."""
+        def weights(B: np.ndarray, goal: np.ndarray) -> np.ndarray:
+            """Held-out weights, zero where a query alone determines some direction."""
+            return np.nan_to_num(held_out(B, goal, D, z, complete=False))
+
+        return self._along(rows, len(alphas), path.basis, weights)
+
+    def _signed(self, alpha: float, intercept: bool) -> SameZeros:
+        """The sign-constrained problem at an alpha, set up once; an intercept is a direction of unit weight."""
         if alpha not in self.problems:
             gram, c, signs = self.fit.reduced.gram, self.fit.reduced.cross[:, 0], self.fit.signs
             assert signs is not None
-            self.problems[alpha] = SignedProblem.of(gram, c, signs, alpha, intercept)
+            M = gram + alpha * np.eye(len(gram))
+            if intercept:
+                M, c, signs = linalg.block_diag(M, 1.0), np.append(c, 0.0), np.append(signs, 0)
+            self.problems[alpha] = SameZeros(M, c, signed_solution(M, c, signs), signs)
         return self.problems[alpha]
 
     def _along(self, rows: np.ndarray, k: int, basis: np.ndarray, weights: Weights) -> np.ndarray:
-        """Scores in the coordinates of a basis, in which `weights` holds a batch of queries out."""
+        """Held-out scores of a batch of queries, given `weights` in the coordinates of a basis."""
         state, sums = self.state, self.fit.sums
         labels, queries = self.y[rows], Queries.of(self.queries.codes[rows])
         F = QueryPreferences(
@@ -164,7 +174,7 @@ class HoldOutJudge:
         return scores + sums.target_mean[0] if F.beta > 0 else scores
 
     def _with_pairs(self, batch: Batch, queries: Queries) -> list[Batch]:
-        """The batch, with every query that has preferences on its own."""
+        """The batch, with a separate batch for every query that has preferences."""
         special = np.array([int(queries.labels[q]) in self.pairs for q in batch.queries])
         if not special.any():
             return [batch]
@@ -186,7 +196,7 @@ class HoldOutJudge:
         basis: np.ndarray,
         weight: float,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of the loss of a batch in the coordinates of the path, and what they should be."""
+        """The loss rows of a batch in the coordinates of the path, and their targets."""
         B = F.scale(V, batch, mean, out=np.empty_like(V))
         if F.beta > 0:
             B = np.column_stack([B, np.full(len(B), 1 / np.sqrt(weight))])
@@ -214,9 +224,9 @@ class HoldOutJudge:
         return held
 
 
-def _signed_weights(problems: Sequence[SignedProblem], B: np.ndarray, goal: np.ndarray) -> np.ndarray:
+def _signed_weights(problems: Sequence[SameZeros], B: np.ndarray, goal: np.ndarray) -> np.ndarray:
     """(g, r, k) held-out weights at every alpha."""
-    return np.stack([problem.held_out(B, goal[:, :, 0]) for problem in problems], axis=2)
+    return np.stack([problem.without(B, goal[:, :, 0]) for problem in problems], axis=2)
 
 
 def worst_gaps(y: np.ndarray, scores: np.ndarray, queries: Queries) -> np.ndarray:

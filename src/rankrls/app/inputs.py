@@ -1,4 +1,4 @@
-"""What a session can be opened with: data sets, frames, arrays, files and TREC runs."""
+"""Open data sets, frames, arrays, files and TREC runs for a session."""
 
 from __future__ import annotations
 
@@ -17,25 +17,24 @@ from ..system import frames
 from ..system.files import lines, opened
 from ..system.types import Ids
 from ..tables import TableEncoder
-from .documents import DocumentTable, documents
+from .documents import DocumentTable, documents, trec_word
 from .state import ActionError
 from .tables import Chosen, from_csv, from_frame, from_parquet
 
-RANK_CONSTANT = 60  # of reciprocal ranks: 1 / (60 + rank)
+RANK_CONSTANT = 60  # k in the reciprocal rank 1 / (k + rank)
 
 
 def documents_of(data: object, name: str | None = None, *, encoder: TableEncoder | None = None) -> DocumentTable:
-    """Documents from whatever holds them.
+    """Documents from any supported kind of data.
 
     Parameters
     ----------
     data : Documents, RankingData, data frame, tuple (X, y, qid) or path
-        A frame has a column of query ids ("qid" or "query"), perhaps one of labels ("label", "y", "rating"), of
-        document ids ("docid") and of titles ("title"); all other columns are features. Where some hold text of few
-        levels, dates or missing values, a `TableEncoder` makes numbers of them. A path is LETOR text, CSV, Parquet (a
-        file or a folder), or a TREC run.
+        A frame has a column of query ids ("qid" or "query") and optionally labels ("label", "y", "rating"), document
+        ids ("docid") and titles ("title"); all other columns are features. Text with few levels, dates and missing
+        values are encoded by a `TableEncoder`. A path is LETOR text, CSV, Parquet (a file or a folder), or a TREC run.
     name : str, default=None
-        What to call the data.
+        Name of the data.
     encoder : TableEncoder, default=None
         The fitted encoder of a model, for the columns of a table.
     """
@@ -85,7 +84,7 @@ def _from_path(path: Path, name: str | None, chosen: Chosen) -> DocumentTable:
 
 
 def is_run(path: str | os.PathLike) -> bool:
-    """Whether a file is a TREC run: six words a line, the second is Q0."""
+    """True if a file is a TREC run: six words per line, the second is Q0."""
     if not Path(path).is_file():
         return False
     with opened(path) as file:
@@ -94,9 +93,9 @@ def is_run(path: str | os.PathLike) -> bool:
 
 
 def from_runs(runs: Sequence[str | os.PathLike], qrels: Any = None, *, name: str | None = None) -> DocumentTable:
-    """Documents of TREC runs: of each run the score and the reciprocal rank are features; labels come from qrels.
+    """Documents of TREC runs: the score and reciprocal rank of each run are features, and labels come from qrels.
 
-    A document that a run does not list has the least score of the query there, and reciprocal rank 0.
+    A document that a run does not list gets the lowest score of the query in that run, and reciprocal rank 0.
     """
     found: dict[tuple[str, str], dict[int, tuple[float, int]]] = {}
     for number, path in enumerate(runs):
@@ -122,10 +121,11 @@ def from_runs(runs: Sequence[str | os.PathLike], qrels: Any = None, *, name: str
 
 
 def with_qrels(data: DocumentTable, qrels: str | os.PathLike) -> DocumentTable:
-    """The documents with the labels of a qrels file; those it does not judge have none."""
+    """The documents with the labels of a qrels file; unjudged documents have none."""
     judged = dict(_qrel_lines(qrels))
     names = data.query_ids
-    y = [judged.get((names[q], data.doc_id(row)), np.nan) for row, q in enumerate(data.queries.codes.tolist())]
+    key = lambda row, q: (trec_word(names[q]), trec_word(data.doc_id(row)))
+    y = [judged.get(key(row, q), np.nan) for row, q in enumerate(data.queries.codes.tolist())]
     return replace(data, y=np.array(y))
 
 
@@ -164,7 +164,7 @@ def _words(path: str | os.PathLike, count: int) -> Iterable[tuple[int, list[str]
 
 
 def read_judgments(body: bytes, rows: Mapping[tuple[str, str], int]) -> tuple[list[list[Any]], int]:
-    """[row, grade] of each judgment in a file, and how many are of documents that are not here."""
+    """[row, grade] of each judgment in a file, and the number of judgments of other documents."""
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -180,6 +180,7 @@ def read_judgments(body: bytes, rows: Mapping[tuple[str, str], int]) -> tuple[li
         if not all(len(part) == 4 for part in parts):
             raise ActionError("judgments are CSV (query,docid,rating) or qrels (query 0 docid rating)")
         found = [(part[0], part[2], part[3]) for part in parts]
+        rows = {(trec_word(query), trec_word(document)): row for (query, document), row in rows.items()}
     judged, unknown = [], 0
     for query, document, rating in found:
         row = rows.get((query, document))

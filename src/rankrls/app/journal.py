@@ -1,11 +1,14 @@
-"""The journal of a session: one JSON object a line, on disk before an action is answered.
+"""The journal of a session: one JSON object per line, on disk before an action is answered.
 
-The first line says which data the session is about; each further line is an action. A line that a crash cut short is
-dropped when the journal is opened again: its action was never confirmed.
+The first line identifies the data; each further line is an action. A line cut short by a crash is dropped when the
+journal is opened again: its action was never confirmed. Disks are slow to say that they have stored a
+line, so they are asked in a thread while the answer is made, and `settle` waits for them.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import itertools
 import json
@@ -13,6 +16,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -37,14 +41,17 @@ def fingerprint(X: np.ndarray, y: np.ndarray, codes: np.ndarray) -> str:
 
 
 class Journal:
-    """A file of actions; `path` None keeps them in memory only."""
+    """A file of actions; without a `path` they are only in memory."""
 
     def __init__(self, path: str | os.PathLike | None, header: Mapping[str, Any], *, read_only: bool = False):
         self.path = None if path is None else Path(path)
-        self._lines: list[bytes] = []  # of actions that are on no disk
+        self._lines: list[bytes] = []  # actions, if there is no file
         self._count = 0
         self.header: dict[str, Any] = {"rankrls_workbench": VERSION, **header}
-        self._file: Any = None
+        self._file: BinaryIO | None = None
+        self._size = 0  # bytes of whole lines in the file
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix="workbench journal")
+        self._stored: Future[None] | None = None  # what was written last
         self._lock = threading.Lock()
         if self.path is None:
             return
@@ -52,28 +59,36 @@ class Journal:
             if self.path.exists():
                 self._read(self.path)
             return
-        self._file = open(self.path, "ab")  # noqa: SIM115
+        self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115
         try:
             _lock(self._file, self.path)
-            whole = self._read(self.path)
-            self._file.truncate(whole)
-            if not whole:
-                self._write(self.header)
+            self._size = self._read(self.path)
+            self._file.truncate(self._size)
+            if not self._size:
+                self._write(_line(self.header))
+                self.settle()
                 sync_folder(self.path.resolve().parent)
         except BaseException:
             self.close()
             raise
 
-    def append(self, action: Mapping[str, Any]) -> dict[str, Any]:
-        """Store an action; on disk when this returns."""
-        stamped = {**action, "time": round(time.time(), 3)}
+    def append(self, action: Mapping[str, Any]) -> None:
+        """Write an action; a process that is killed from here on has it, a machine that loses power after `settle`."""
+        line = _line({**action, "time": round(time.time(), 3)})
         with self._lock:
             if self._file is not None:
-                self._write(stamped)
+                self._write(line)
             elif self.path is None:
-                self._lines.append(_line(stamped))
+                self._lines.append(line)
             self._count += 1
-        return stamped
+
+    def settle(self) -> None:
+        """Wait until all that was written is on the disk."""
+        try:
+            if self._stored is not None:
+                self._stored.result()
+        except OSError as error:
+            raise JournalError(f"the journal {self.path} was written, but not stored: {error.strerror}") from error
 
     def __len__(self) -> int:
         return self._count
@@ -91,17 +106,26 @@ class Journal:
     def close(self) -> None:
         """Close the file; actions can no longer be stored."""
         with self._lock:
+            self._disk.shutdown()
             if self._file is not None:
                 self._file.close()
                 self._file = None
 
-    def _write(self, record: Mapping[str, Any]) -> None:
-        self._file.write(_line(record))
-        self._file.flush()
-        os.fsync(self._file.fileno())
+    def _write(self, line: bytes) -> None:
+        assert self._file is not None
+        try:
+            written = self._file.write(line)
+            if written != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._size)  # half a line would spoil the next one
+            raise JournalError(f"nothing was changed: {self.path} cannot be written, {error.strerror}") from error
+        self._size += len(line)
+        self._stored = self._disk.submit(os.fsync, self._file.fileno())
 
     def _read(self, path: Path) -> int:
-        """Take over the actions of a file; returns the bytes of its whole lines."""
+        """Count the actions of a file; returns the number of bytes in complete lines."""
         content = path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
         lines = whole.splitlines()
@@ -113,16 +137,41 @@ class Journal:
                 raise ValueError("no journal")
             known = records[0].get("rankrls_workbench") == VERSION
         except ValueError:
-            raise JournalError(f"{path} is not a journal of the workbench: give another --journal") from None
+            raise JournalError(f"{path} is not a journal of the workbench: choose another --journal") from None
         if not known:
-            raise JournalError(f"{path} was written by another version of the workbench: give another --journal")
+            raise JournalError(f"{path} was written by another version of the workbench: choose another --journal")
         if records[0].get("data") != self.header.get("data"):
             raise JournalError(
-                f"{path} is the journal of other data (or the data have changed since): move it away, or give another "
+                f"{path} is the journal of other data (or the data have changed): move it away, or choose another "
                 "--journal"
             )
         self.header, self._count = records[0], len(records) - 1
         return len(whole)
+
+
+def state_folder() -> Path:
+    """Where the workbench keeps what does not belong beside the data."""
+    root = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(root) / "rankrls" / "workbench"
+
+
+def own(path: Path, data: str) -> Path:
+    """The first of NAME.workbench.jsonl, NAME.workbench-2.jsonl, ... that is free, or the journal of this data."""
+    for number in itertools.count(2):
+        if not path.exists() or _about(path) in (None, data):
+            return path
+        path = path.with_name(f"{path.name.rpartition('.workbench')[0]}.workbench-{number}.jsonl")
+    raise AssertionError
+
+
+def _about(path: Path) -> object:
+    """What a journal says that it is about; None if it is empty."""
+    try:
+        with open(path, "rb") as file:
+            line = file.readline()
+        return json.loads(line).get("data", "") if line else None
+    except (OSError, ValueError, AttributeError):
+        return ""
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
@@ -130,7 +179,7 @@ def _line(record: Mapping[str, Any]) -> bytes:
 
 
 def _lock(file: BinaryIO, path: Path) -> None:
-    """Two processes must not write one journal; the lock goes with the process."""
+    """Lock the journal, so that two processes cannot write it; the lock ends with the process."""
     try:
         import fcntl
     except ImportError:  # not on this system
@@ -139,5 +188,5 @@ def _lock(file: BinaryIO, path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise JournalError(
-            f"{path} is open in another workbench: close that one, give another --journal, or look with --read-only"
+            f"{path} is open in another workbench: close that one, choose another --journal, or pass --read-only"
         ) from None

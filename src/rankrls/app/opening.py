@@ -1,4 +1,4 @@
-"""The workbench from Python: on a page of its own, or in a notebook."""
+"""Open the workbench from Python, in a browser or in a notebook."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .state import State
 def open_session(
     data: object, model: BaseEstimator | None = None, *, journal: object = None, read_only: bool = False
 ) -> Session:
-    """A session on data, without a page.
+    """A session without a page.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def open_session(
 
 
 class Workbench:
-    """A workbench that runs: its address, its session, and the model as it is now.
+    """A running workbench: its address, its session, and the current model.
 
     Examples
     --------
@@ -57,26 +57,26 @@ class Workbench:
 
     @property
     def documents(self) -> DocumentTable:
-        """The rows that are ranked."""
+        """The ranked documents."""
         return self.session.documents
 
     @property
     def state(self) -> State:
-        """All that has been decided so far."""
+        """All decisions so far."""
         return self.session.state
 
     @property
     def model(self) -> Any:
-        """The model as it is now: a fitted `RankRLS`, behind the scalers of the model that was given."""
+        """The current model: a fitted `RankRLS`, after the scalers of the given model."""
         return estimator(self.session)
 
     @property
     def url(self) -> str:
-        """The address of the page, token included."""
+        """The address of the page, including the token."""
         return self.serve().url
 
     def serve(self) -> Any:
-        """The server, started if it does not run yet."""
+        """The server, started if necessary."""
         if self._server is None:
             from .server import Server
 
@@ -92,7 +92,7 @@ class Workbench:
         return self._widget
 
     def close(self) -> None:
-        """Stop the server and end the session; the journal, if there is one, keeps everything."""
+        """Stop the server and end the session; a journal keeps everything."""
         if self._server is not None:
             self._server.close()
         self.session.close()
@@ -107,7 +107,7 @@ class Workbench:
             }
 
     def _display_(self) -> Any:
-        """What marimo shows where the workbench is the last expression of a cell."""
+        """What marimo shows if the workbench is the last expression of a cell."""
         import marimo
 
         return marimo.ui.anywidget(self.widget())
@@ -131,24 +131,24 @@ def workbench(
     Parameters
     ----------
     model_or_data : data frame, RankingData, tuple (X, y, qid), path of a file, or a fitted ranker
-        Rows to rank: a frame has a column "qid", perhaps "label", "docid" and "title", and numeric columns as features.
-        Labels may be missing. With a ranker, its data come second.
+        Rows to rank: a frame has a column "qid", optionally "label", "docid" and "title", and numeric columns as
+        features. Labels may be missing. If this is a ranker, pass its data second.
     data : as above, default=None
         The data of a ranker.
     port : int, default=0
-        Where to listen on this machine; 0 takes a free port.
+        Port to listen on; 0 takes a free port.
     browser : bool, default=None
-        Open a browser window; None does so outside of notebooks, where the result shows itself as a widget.
+        Whether to open a browser window; None: only outside notebooks, where the result is shown as a widget.
     read_only : bool, default=False
-        Look, but change nothing.
+        Forbid changes.
     journal : path, default=None
-        A file that keeps every action; opened again with the same data, the session goes on where it was. None keeps
-        them in memory.
+        A file that records every action; opened again with the same data, the session resumes. None: actions are only
+        in memory.
 
     Returns
     -------
     workbench : Workbench
-        With `url`, `session`, `model` (as it is now) and `close()`.
+        With `url`, `session`, `model` (the current model) and `close()`.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def workbench(
     model = model_or_data if isinstance(model_or_data, BaseEstimator) else None
     rows = data if model is not None else model_or_data
     if model is not None and data is None:
-        raise ValueError("a model alone has no documents to show: workbench(model, data)")
+        raise ValueError("a model alone has no documents to show: call workbench(model, data)")
     if model is None and data is not None:
         raise ValueError(f"the model comes first: workbench(model, data), got {type(model_or_data).__name__} first")
     made = Workbench(open_session(rows, model, journal=journal, read_only=read_only), port)

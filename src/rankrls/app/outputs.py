@@ -1,4 +1,4 @@
-"""What leaves a session: judgments, preferences, the model in any form, a report, and the session as a script."""
+"""Exports of a session: judgments, preferences, the model in any format, a report, and a script."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from .. import export, persistence
 from ..datasets import to_qrels, to_trec_run
 from ..estimators import RankRLS
 from ..estimators.pipelines import scalers_of
+from .documents import trec_word
 from .script import plain, python
 from .session import Session
 from .state import State
@@ -27,11 +28,11 @@ Output = tuple[str, str, bytes]  # file name, media type, content
 
 
 def estimator(session: Session, state: State | None = None, *, named: bool = False) -> Any:
-    """The model of a state as a fitted `RankRLS`, behind the encoder and the scalers the session was opened with.
+    """The model of a state as a fitted `RankRLS`, after the encoder and scalers the session was opened with.
 
-    It predicts what the session shows. Where the state is nothing but a fit (all features, no constraints), it keeps
-    the sums, so that `partial_fit`, `forget` and `coef_path` go on from there. `named` gives it the names of the
-    features, as files and exports want them.
+    It predicts the scores of the session. If the state is a plain fit (all features, no constraints), it keeps the
+    sums, so that `partial_fit`, `forget` and `coef_path` work. `named` gives it the names of the features, for files
+    and exports.
     """
     encoder = session.documents.encoder
     model = of_encoded(session, state, named=named and encoder is None)
@@ -42,9 +43,9 @@ def estimator(session: Session, state: State | None = None, *, named: bool = Fal
 
 
 def of_encoded(session: Session, state: State | None = None, *, named: bool = False) -> Any:
-    """The same for the columns that the page shows."""
+    """The same, for the encoded columns that the page shows."""
     state = session.state if state is None else state
-    fit, data = session.fit(state), session.documents
+    fit, data = session.models.fit(state), session.documents
     coef = fit.coef(state.alpha)
     options: dict[str, Any] = {"scale": None} if "scale" in RankRLS().get_params() else {}
     made = RankRLS(
@@ -60,13 +61,13 @@ def of_encoded(session: Session, state: State | None = None, *, named: bool = Fa
     made.n_features_in_ = data.X.shape[1]
     made.intercept_ = fit.intercept(coef)
     made.statistics_ = None
-    if session.features.W is None:
+    if session.models.linear:
         made.coef_ = coef
         if not state.off and not state.signs and state.gain == "linear" and np.all(fit.scale == 1):
             made.statistics_ = fit.sums
     else:
-        made.set_params(kernel=session.features.kernel, basis=session.features.points)  # type: ignore[attr-defined]
-        made.kernel_, made.X_fit_ = session.features.kernel, session.features.points  # type: ignore[attr-defined]
+        made.set_params(kernel=session.models.features.kernel, basis=session.models.features.points)  # type: ignore[attr-defined]
+        made.kernel_, made.X_fit_ = session.models.features.kernel, session.models.features.points  # type: ignore[attr-defined]
         made.dual_coef_ = coef
     if named:
         made.feature_names_in_ = np.array(data.feature_names, dtype=object)
@@ -76,7 +77,7 @@ def of_encoded(session: Session, state: State | None = None, *, named: bool = Fa
 
 
 def _judged(session: Session) -> tuple[np.ndarray, np.ndarray]:
-    labels = session.labels(session.state)
+    labels = session.models.labels(session.state)
     return np.flatnonzero(~np.isnan(labels)), labels
 
 
@@ -84,9 +85,8 @@ def qrels(session: Session) -> Output:
     """All judgments as TREC qrels."""
     rows, labels = _judged(session)
     data = session.documents
-    word = lambda text: "_".join(str(text).split()) or "_"
-    qid = [word(data.query_ids[q]) for q in data.queries.codes[rows]]
-    names = [word(data.doc_id(int(row))) for row in rows]
+    qid = [trec_word(data.query_ids[q]) for q in data.queries.codes[rows]]
+    names = [trec_word(data.doc_id(int(row))) for row in rows]
     text = to_qrels(labels[rows], np.array(qid, dtype=object), np.array(names, dtype=object)) if len(rows) else ""
     return "judgments.qrels", "text/plain", text.encode()
 
@@ -112,10 +112,9 @@ def preferences(session: Session) -> Output:
 def run(session: Session) -> Output:
     """The rankings as a TREC run."""
     data, rows = session.documents, np.arange(session.limits.rows)
-    word = lambda text: "_".join(str(text).split()) or "_"
-    qid = np.array([word(data.query_ids[q]) for q in data.queries.codes], dtype=object)
-    names = np.array([word(data.doc_id(int(row))) for row in rows], dtype=object)
-    return "ranking.run", "text/plain", to_trec_run(session.scores(session.state, rows), qid, names).encode()
+    qid = np.array([trec_word(data.query_ids[q]) for q in data.queries.codes], dtype=object)
+    names = np.array([trec_word(data.doc_id(int(row))) for row in rows], dtype=object)
+    return "ranking.run", "text/plain", to_trec_run(session.models.scores(session.state, rows), qid, names).encode()
 
 
 def model_file(session: Session) -> Output:
@@ -127,14 +126,14 @@ def model_file(session: Session) -> Output:
 
 
 def journal(session: Session) -> Output:
-    """The session as it is stored."""
+    """The journal of the session."""
     lines = [session.journal.header, *session.journal.actions]
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     return "session.workbench.jsonl", "application/x-ndjson", text.encode()
 
 
 def report(session: Session) -> Output:
-    """The page of `rankrls report` on the present model and the one the session was opened with."""
+    """The page of `rankrls report` for the current model and the one the session was opened with."""
     rows, labels = _judged(session)
     if not len(rows):
         raise ValueError("a report needs judgments: grade some documents first")
@@ -163,7 +162,7 @@ def report(session: Session) -> Output:
 
 
 def script(session: Session) -> Output:
-    """A Python program that fits the model again, from the data and what was decided."""
+    """A Python program that fits the model again from the data and the decisions."""
     return "session.py", "text/x-python", python(session).encode()
 
 

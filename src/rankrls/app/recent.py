@@ -1,4 +1,4 @@
-"""What was computed lately, kept within a bound of memory."""
+"""A cache of recent results with bounded memory."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+KEPT_BYTES = 256 << 20  # for each cache: models, curves, labels
 
 
 class Recent(Generic[T]):
-    """Values by key, the least recently used go first; `size` tells the bytes of a value, two are always kept.
+    """Values by key; the least recently used are dropped first. `size` gives the bytes of a value; two are always kept.
 
     Examples
     --------
@@ -28,7 +29,7 @@ class Recent(Generic[T]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> T | None:
-        """The value of a key, if it is still there."""
+        """The value of a key, if it is still cached."""
         with self._lock:
             found = self._kept.get(key)
             if found is not None:
@@ -36,7 +37,7 @@ class Recent(Generic[T]):
             return found
 
     def put(self, key: Hashable, value: T) -> None:
-        """Keep a value."""
+        """Store a value."""
         with self._lock:
             self._kept[key] = value
             self._kept.move_to_end(key)
@@ -45,7 +46,7 @@ class Recent(Generic[T]):
                 total -= self._size(self._kept.popitem(last=False)[1])
 
     def made(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key, made if it is not there."""
+        """The value of a key, computed if it is missing."""
         found = self.get(key)
         if found is None:
             found = make()

@@ -1,7 +1,7 @@
-"""A session as a Python program: what was decided, as data, and the fit that makes a model of it.
+"""A session as a Python program: the decisions as data, and the fit that turns them into a model.
 
-The program needs no workbench: it takes rows, puts the judgments in, and fits a `RankRLS` that has the weights of the
-page. Where an estimator cannot say it (preferences on more features than documents), the program replays the session.
+The program needs no workbench: it takes rows, adds the judgments, and fits a `RankRLS` with the same weights as the
+page. If an estimator cannot do this (preferences with more features than documents), the program replays the session.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ if __name__ == "__main__":
 def python(session: Session) -> str:
     """The program of a session as it is."""
     state = session.state
-    learned = ~np.isnan(session.learned_labels(state))
+    learned = ~np.isnan(session.models.learned_labels(state))
     pairs = [p for p in state.preferences if session.documents.queries.codes[p.above] not in state.forgotten]
     if not learned.any() and not pairs:
         raise ValueError("there is nothing to learn from yet: grade some documents, or drag one above another")
-    if session.features.W is None and session.limits.features > limits.gram_columns and pairs and learned.any():
+    if session.models.linear and session.limits.features > limits.gram_columns and pairs and learned.any():
         return _replay(session)
     started = _goes_on(session)
     demo = session.documents.name == DEMO
@@ -75,8 +75,8 @@ DEMO = "Shop search (example)"
 
 
 def _goes_on(session: Session) -> bool:
-    """Whether the program needs the model that the session was opened with: its encoder, scalers or kernel."""
-    parts = session.documents.encoder is not None or session.features.W is not None
+    """True if the program needs the model that the session was opened with, for its encoder, scalers or kernel."""
+    parts = session.documents.encoder is not None or not session.models.linear
     return session.model is not None and (parts or bool(scalers_of(session.model)))
 
 
@@ -134,7 +134,7 @@ def _options(state: State, kernel: bool, scale: bool) -> str:
 
 
 def _fit(session: Session, learned: np.ndarray) -> str:
-    state, kernel = session.state, session.features.W is not None
+    state, kernel = session.state, not session.models.linear
     lines = ["start_ranker = start[-1] if hasattr(start, 'steps') else start"] if kernel else []
     target = "y[learned]" if state.gain == "linear" else "2 ** np.minimum(y[learned], 60) - 1"
     scale = state.scale == "auto" and not kernel
@@ -144,7 +144,7 @@ def _fit(session: Session, learned: np.ndarray) -> str:
         lines.append("pairs, weights, margins = ([p[i] for p in PREFERENCES] for i in (slice(0, 2), 2, 3))")
     if not learned.any():
         return "".join(f"    {line}\n" for line in [*lines, "return model.fit_pairs(X, pairs, margins, weights)"])
-    few = pairs and int(learned.sum()) <= session.limits.features  # a fit would keep no sums to add pairs to
+    few = pairs and int(learned.sum()) <= session.limits.features  # fit would keep no sums to add pairs to
     lines.append(f"model.{'partial_fit' if few else 'fit'}(X[learned], {target}, qid=qid[learned])")
     if pairs:
         lines.append("model.add_pairs(X, pairs, margins, weights)  # the same loss, and these besides")
@@ -197,5 +197,5 @@ def _replay(session: Session) -> str:
 
 
 def plain(name: str) -> str:
-    """A name without what a program, a path or a terminal would mind."""
+    """A name without characters that are special in a program, a path or a terminal."""
     return "".join(c if c.isalnum() or c in "-_. " else "_" for c in Path(name).name)[:80] or "data"

@@ -1,7 +1,7 @@
-"""The workbench over HTTP on this machine only.
+"""The workbench over HTTP, on this machine only.
 
-Whoever knows the token in the address may work; nobody else, and no other page in the same browser: requests must name
-this host, come from this origin if they name one, and bring the token. Nothing is loaded from anywhere else.
+Access needs the token in the address, which also keeps out other pages in the same browser: requests must name this
+host, come from this origin if they name one, and carry the token. Nothing is loaded from other sites.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .api import Api
+from .journal import state_folder
 from .session import Session
 from .wire import Answer, as_json
 
@@ -36,7 +37,7 @@ except ImportError as error:
 HOST = "127.0.0.1"
 PAGE = Path(__file__).parent / "page"
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-MOST_BYTES = {"/api/do": 4 << 20, "/api/judgments": 32 << 20}  # of a request
+MOST_BYTES = {"/api/do": 4 << 20, "/api/judgments": 32 << 20}  # largest request
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -50,12 +51,12 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 WORKERS = 8  # threads that answer; more would only wait for each other
-HEARTBEAT = 10.0  # seconds between signs of life to a page that waits
-LOOK = 0.2  # seconds after which a stream notices that the server ends
+HEARTBEAT = 10.0  # seconds between signs of life to an idle page
+LOOK = 0.2  # seconds until a stream notices that the server is closing
 
 
 class Guard:
-    """Lets through what this page asks, and nothing else."""
+    """Lets only the requests of this page through."""
 
     def __init__(self, app: Any, token: str, port: int):
         self.app, self.token = app, token
@@ -80,7 +81,7 @@ class Guard:
 
     def _refusal(self, request: Request) -> Response | None:
         if request.headers.get("host", "") not in self.hosts:
-            return PlainTextResponse("this address serves only its own machine", 403)
+            return PlainTextResponse("this address is only for its own machine", 403)
         origin = request.headers.get("origin")
         site = request.headers.get("sec-fetch-site", "same-origin")
         if (origin is not None and origin not in self.origins) or site == "cross-site":
@@ -138,7 +139,7 @@ def _response(answer: Answer) -> Response:
 
 
 async def _events(session: Session, closing: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """Changes and progress as they come; of progress that nobody has read yet, only the latest."""
+    """Changes and progress as they happen; only the latest of unread progress."""
     loop, wake = asyncio.get_running_loop(), asyncio.Event()
     waiting: dict[str, dict[str, Any]] = {}
 
@@ -180,12 +181,11 @@ def _line(event: dict[str, Any]) -> bytes:
 
 
 class Access:
-    """The token and the port of a journal, the same after a restart, so that an open page finds its server again."""
+    """The token and port of a journal, which survive a restart so that an open page finds its server again."""
 
     def __init__(self, journal: Path | None):
-        root = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
         key = hashlib.sha256(str(journal.resolve()).encode()).hexdigest()[:16] if journal is not None else None
-        self.path = None if key is None else root / "rankrls" / "workbench" / f"{key}.json"
+        self.path = None if key is None else state_folder() / f"{key}.json"
         self.token, self.port = secrets.token_urlsafe(24), 0
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             if self.path is not None:
@@ -194,7 +194,7 @@ class Access:
                     self.token, self.port = str(stored["token"]), int(stored["port"])
 
     def store(self, port: int) -> None:
-        """Keep the port, where there is a place to; only the owner may read it."""
+        """Store the port, if there is a place to store it; only the owner may read it."""
         if self.path is None:
             return
         with contextlib.suppress(OSError):
@@ -205,7 +205,7 @@ class Access:
 
 
 class Server:
-    """A session behind an address; `start` serves in a thread, `run` until it is interrupted."""
+    """Serves a session; `start` does so in a thread, `run` until interrupted."""
 
     def __init__(self, session: Session, port: int = 0):
         self.session = session
@@ -234,7 +234,7 @@ class Server:
             self.session.close()
 
     def start(self) -> Server:
-        """Serve in a thread of its own; returns when the address answers."""
+        """Serve in a separate thread; returns when the address answers."""
         self._thread = threading.Thread(target=self._server.run, args=([self.socket],), daemon=True)
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
@@ -251,13 +251,13 @@ class Server:
 
 
 def _bound(port: int, last: int) -> socket.socket:
-    """A socket on this machine: the port asked for, or the last one if it is free, or any."""
+    """A socket on this machine: the requested port, or the last one if it is free, or any."""
     for wanted in [port] if port else [last, 0]:
-        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio looks: no delay
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((HOST, wanted))
-            made.listen(128)  # whoever comes before the server is up waits, and is not turned away
+            made.listen(128)  # requests before the server is up wait instead of being refused
             return made
         except OSError as error:
             made.close()

@@ -1,7 +1,7 @@
-"""What a session has decided, and how each action changes it.
+"""The decisions of a session, and how each action changes them.
 
-A `Step` is immutable: settings, judgments, preferences, queries left out, and snapshots. `change(step, action)` gives
-the next one. So undo goes back in a list, a snapshot is a state kept under a name, and a journal is replayed in a loop.
+A `Step` is immutable: settings, judgments, preferences, queries left out, and snapshots. `change(step, action)` returns
+the next one. So undo goes back in a list, a snapshot is a state with a name, and a journal is replayed in a loop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_METRICS = 8
 
 
 class ActionError(ValueError):
-    """An action that cannot be carried out; nothing has changed."""
+    """An action that cannot be performed; nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class State:
     scale: str = "auto"
     off: frozenset[int] = frozenset()  # features left out
     signs: Mapping[int, int] = field(default_factory=dict)  # feature -> +1 or -1
-    grades: Grades = field(default_factory=Grades)  # row -> judgment made here; None takes it away
+    grades: Grades = field(default_factory=Grades)  # row -> judgment made in the session; None removes it
     preferences: tuple[Preference, ...] = ()
-    forgotten: frozenset[int] = frozenset()  # queries un-learned
+    forgotten: frozenset[int] = frozenset()  # queries left out of training
     metrics: tuple[str, ...] = ("ndcg@10", "pairwise_accuracy", "average_precision")
 
     def settings(self) -> dict[str, Any]:
@@ -60,18 +60,18 @@ class State:
         return {name: getattr(self, name) for name in names} | {"metrics": list(self.metrics)}
 
     def structure(self) -> tuple[Any, ...]:
-        """A key that is equal for states whose models differ by alpha alone."""
+        """A key that is equal for states whose models differ only in alpha."""
         switches = (self.tied_pairs, self.weighting, self.regression, self.gain, self.scale)
         return (*switches, self.off, tuple(sorted(self.signs.items())), *self.evidence())
 
     def evidence(self) -> tuple[Any, ...]:
-        """A key of what is learned from: judgments, preferences, queries left out."""
+        """A key of the training data: judgments, preferences, queries left out."""
         return self.grades, self.preferences, self.forgotten
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A state kept under a name; `state` is None for a model that came from outside."""
+    """A state with a name; `state` is None for an external model."""
 
     id: int
     name: str
@@ -86,7 +86,7 @@ class Step:
     snapshots: tuple[Snapshot, ...] = ()
 
     def snapshot(self, number: object) -> Snapshot:
-        """The snapshot of an id."""
+        """The snapshot with an id."""
         found = [kept for kept in self.snapshots if kept.id == number]
         if not found:
             raise ActionError(f"there is no snapshot {number!r}")
@@ -122,11 +122,27 @@ def change(step: Step, action: Action, limits: SessionLimits) -> Step:
     return _CHANGES[kind](step, action, limits)
 
 
+_SAID = {  # descriptions of some settings
+    ("tied_pairs", "True"): "ties kept together",
+    ("tied_pairs", "False"): "ties ignored",
+    ("weighting", "items"): "weighting by documents",
+    ("weighting", "queries"): "weighting by queries",
+    ("weighting", "pairs"): "weighting by pairs",
+    ("gain", "linear"): "gain is the grade",
+    ("gain", "exp2"): "gain is 2^grade - 1",
+    ("scale", "auto"): "features scaled by spread",
+    ("scale", "none"): "features as given",
+}
+
+
 def describe(action: Action) -> str:
     """An action in a few words, for the history."""
     kind = action.get("do", "")
     if kind == "set":
-        return f"{str(action.get('name')).replace('_', ' ')} = {_short(action.get('value'))}"
+        name, value = str(action.get("name")), action.get("value")
+        if name == "metrics":
+            return "metrics chosen"
+        return _SAID.get((name, str(value))) or f"{name.replace('_', ' ')} {_short(value)}"
     words = {
         "grade": lambda a: "judgment removed" if a.get("grade") is None else f"graded {_short(a['grade'])}",
         "judgments": lambda a: f"{len(a.get('rows', ()))} judgments imported",
@@ -139,7 +155,7 @@ def describe(action: Action) -> str:
         "sign": lambda a: "sign constraint",
         "forget": lambda a: f"{_count(a.get('queries', ()), 'query')} un-learned",
         "recall": lambda a: f"{_count(a.get('queries', ()), 'query')} learned again",
-        "snapshot": lambda a: f"snapshot {_short(a.get('name', ''))}",
+        "snapshot": lambda a: f"snapshot “{_short(a.get('name', ''))}” taken",
         "rename": lambda a: "snapshot renamed",
         "discard": lambda a: "snapshot deleted",
         "restore": lambda a: "snapshot restored",
@@ -185,7 +201,7 @@ def _number(value: Any, name: str, low: float = -math.inf, *, strict: bool = Fal
 def _choice(name: str, choices: tuple[Any, ...]) -> Callable[[Any], Any]:
     def check(value: object) -> Any:
         if value not in choices or isinstance(value, bool) != isinstance(choices[0], bool):
-            raise ActionError(f"{name} is one of {', '.join(map(str, choices))}; got {value!r}")
+            raise ActionError(f"{name} must be one of {', '.join(map(str, choices))}; got {value!r}")
         return value
 
     return check
@@ -262,7 +278,7 @@ def _prefer(step: Step, action: Action, limits: SessionLimits) -> Step:
     weight, margin = _number(action.get("weight"), "weight", 0.0, strict=True), _number(action.get("margin"), "margin")
     state = step.state
     number = 1 + max((kept.id for kept in state.preferences), default=0)
-    kept = tuple(p for p in state.preferences if {p.above, p.below} != {above, below})  # the latest word counts
+    kept = tuple(p for p in state.preferences if {p.above, p.below} != {above, below})  # the latest preference wins
     made = Preference(number, above, below, weight, margin)
     return replace(step, state=replace(state, preferences=(*kept, made)))
 
@@ -300,7 +316,7 @@ def _features(step: Step, action: Action, limits: SessionLimits) -> Step:
 def _sign(step: Step, action: Action, limits: SessionLimits) -> Step:
     feature, sign = _whole(action, "feature", limits.features), action.get("sign")
     if sign not in (-1, 0, 1) or isinstance(sign, bool):
-        raise ActionError(f"sign is 1 (not negative), -1 (not positive) or 0 (free), got {sign!r}")
+        raise ActionError(f"sign must be 1 (not negative), -1 (not positive) or 0 (free), got {sign!r}")
     signs = {j: s for j, s in {**step.state.signs, feature: sign}.items() if s}
     return replace(step, state=replace(step.state, signs=signs))
 
@@ -340,7 +356,7 @@ def _discard(step: Step, action: Action, limits: SessionLimits) -> Step:
 def _restore(step: Step, action: Action, limits: SessionLimits) -> Step:
     found = step.snapshot(action.get("snapshot"))
     if found.state is None:
-        raise ActionError(f"{found.name!r} is a model from outside: it can be compared with, but not edited")
+        raise ActionError(f"{found.name!r} is an external model: it can be compared with, but not edited")
     return replace(step, state=found.state)
 
 

@@ -1,14 +1,14 @@
-"""The sums of a session, kept so that no change touches all rows again.
+"""The sums of a session, updated so that no change needs another pass over all rows.
 
 A model needs A'A and A'z with A = F Phi. F depends on switches, and the sums are linear in nearly all of them:
 
 - the share beta of regression mixes two sums, Lt = beta diag(u) + (1 - beta) L;
-- gains are further targets: A'z has a column for each;
-- a changed judgment, or a query left out, changes the sums of its own query only: subtract, add;
-- a preference is one row more, a feature left out is a row and a column less.
+- gains are additional targets: A'z has a column for each;
+- a changed judgment, or a query left out, only changes the sums of its own query: subtract, add;
+- a preference is one more row, and a feature left out is one row and column less.
 
-So there is one sum for the regression loss and one for each weighting with ties in or out, each made in one pass over
-the rows when it is first needed, and then only corrected query by query.
+So there is one sum for the regression loss and one for each weighting with or without ties, each computed in one pass
+over the rows when first needed, and then only corrected query by query.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def gains(y: np.ndarray) -> np.ndarray:
 
 @dataclass
 class KnownSums:
-    """The sums of some labels; None where nothing is labelled."""
+    """The sums of some labels; None if nothing is labelled."""
 
     y: np.ndarray
     sums: Statistics | None
@@ -56,11 +56,11 @@ class Sums:
         self._locks = {key: threading.Lock() for key in KEYS}
 
     def known(self, key: Key) -> bool:
-        """Whether the sums have been made before."""
+        """True if the sums have been computed before."""
         return key in self._kept
 
     def loss(self, key: Key, y: np.ndarray) -> Statistics | None:
-        """The sums of labels y (NaN where there is none) under one loss."""
+        """The sums of labels y (NaN where missing) for one loss."""
         with self._locks[key]:
             kept = self._kept.get(key)
             changed = self._changed(kept, y)
@@ -73,7 +73,7 @@ class Sums:
             return kept.sums
 
     def of(self, state: State, y: np.ndarray) -> tuple[Statistics, Statistics]:
-        """The sums of a state whose labels are y: losses mixed, one target; and the same with preferences added."""
+        """The sums of a state with labels y, for its mix of losses and one target, without and with preferences."""
         beta = state.regression
         rank = None if beta == 1 else self.loss((state.weighting, state.tied_pairs), y)
         plain = None if beta == 0 else self.loss(REGRESSION, y)
@@ -91,7 +91,8 @@ class Sums:
     def rows(
         self, state: State, y: np.ndarray, mean: np.ndarray, target_mean: np.ndarray, on: np.ndarray, scale: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """A and z themselves, in the columns that are on, divided by their scale: for fewer rows than columns."""
+        """A and z themselves, for the columns switched on divided by their scale, if there are fewer rows than "
+        "columns."""
         labelled = np.flatnonzero(~np.isnan(y))
         parts, goals = [np.empty((0, len(on)))], [np.empty((0, 1))]
         phi = lambda rows: (np.asarray(self.X[np.ix_(rows, on)], dtype=np.float64) - mean[on]) / scale
@@ -123,10 +124,10 @@ class Sums:
         margins = np.array([[p.margin] for p in preferences])
         return Primal(F, self.features, np.asarray(self.X[rows], dtype=np.float64), margins, np.float64).sums
 
-    # ---------------------------------------------------------------- inside
+    # ---------------------------------------------------------------- helpers
 
     def _changed(self, kept: KnownSums | None, y: np.ndarray) -> np.ndarray | None:
-        """The queries whose labels differ; None where summing afresh is cheaper."""
+        """The queries whose labels differ; None if a new sum is cheaper."""
         if kept is None:
             return None
         if kept.y is y:
@@ -168,7 +169,8 @@ class Sums:
 
 
 def _mixed(rank: Statistics | None, plain: Statistics | None, beta: float) -> Statistics:
-    """beta of the regression loss, 1 - beta of the ranking loss; both about the same mean, which L does not see."""
+    """beta of the regression loss plus 1 - beta of the ranking loss, about the same mean, on which L does not "
+    "depend."""
     if plain is None or rank is None:
         found = rank if plain is None else plain
         assert found is not None

@@ -1,8 +1,8 @@
 """Tables of documents, as frames, CSV or Parquet: which column is what, and the rows.
 
-A table names the query of each row, perhaps its label, its document and a title; all other columns are features. Where
-some hold text of few levels, dates or missing values, `encoding` makes numbers of them; text of many levels is left
-aside. Parquet of numbers is read block by block into the one array that a session keeps.
+A table has the query of each row and optionally its label, document and title; all other columns are features. Text
+with few levels, dates and missing values are encoded by `encoding`; text with many levels is ignored. Parquet with
+numbers is read block by block into the one array of a session.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .encoding import encoded, is_encodable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COLUMNS = {  # names that columns of a table may have, in the order they are looked for
+COLUMNS = {  # names of columns, in the order in which they are tried
     "qid": ("qid", "query_id", "query"),
     "label": ("label", "y", "grade", "rating", "relevance"),
     "docid": ("docid", "doc_id", "docno", "document", "id"),
@@ -40,7 +40,7 @@ COLUMNS = {  # names that columns of a table may have, in the order they are loo
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a user says about a table: names of columns (None for the usual ones), and what missing values become."""
+    """The user's options for a table: names of columns (None: the usual ones), and what missing values become."""
 
     label: str | None = None
     qid: str | None = None
@@ -48,7 +48,7 @@ class Chosen:
     missing: str | float = "nan"  # or "minimum", or a number
     docid: str | None = None
     exclude: Sequence[str] = ()  # columns that are not features
-    encoder: TableEncoder | None = None  # of a model: what makes numbers of the columns
+    encoder: TableEncoder | None = None  # the encoder of a model
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class DocumentLayout:
         wrong = [name for name in chosen.features or () if name not in able]
         if wrong and chosen.encoder is None:
             raise ValueError(
-                f"{what}: column {wrong[0]!r} holds no numbers, and not text of a few levels: leave it out of the "
+                f"{what}: column {wrong[0]!r} holds neither numbers nor text with few levels: leave it out of the "
                 "features"
             )
         found = list(chosen.features or (name for name in names if name in able and name not in aside))
@@ -90,14 +90,14 @@ class DocumentLayout:
 
     @property
     def texts(self) -> list[str]:
-        """The columns that are not numbers to rank by."""
+        """The columns that are not features."""
         return [name for name in (self.qid, self.label, self.docid, self.title) if name is not None]
 
 
 def from_frame(
     frame: Any, name: str, chosen: Chosen | None = None, *, y: ArrayLike | None = None, qid: Ids = None
 ) -> DocumentTable:
-    """Documents of a data frame of any library; labels and queries may come beside it."""
+    """Documents of a data frame of any library; labels and queries may be passed separately."""
     columns = {str(column): column for column in frames.names(frame)}
     values = {text: np.asarray(frame[column]) for text, column in columns.items()}
     beside = {key: np.asarray(given) for key, given in (("label", y), ("qid", qid)) if given is not None}
@@ -136,7 +136,7 @@ def from_csv(source: object, name: str, chosen: Chosen | None = None, delimiter:
 
 
 def from_parquet(path: str | os.PathLike, name: str, chosen: Chosen | None = None) -> DocumentTable:
-    """Documents of a Parquet file, or of a folder of them; single precision stays single."""
+    """Documents of a Parquet file or folder; single precision is kept."""
     chosen, where = chosen or Chosen(), Path(path)
     files = sorted(where.rglob("*.parquet")) if where.is_dir() else [where]
     if not files:
@@ -166,7 +166,7 @@ def from_parquet(path: str | os.PathLike, name: str, chosen: Chosen | None = Non
 
 
 def _candidates(names: Sequence[str], numbers: Sequence[str], chosen: Chosen) -> list[str]:
-    """The columns that are not numbers and might be features."""
+    """The columns that do not hold numbers but might be features."""
     if chosen.features:
         return [column for column in chosen.features if column not in numbers and column in names]
     known = {name for wanted in COLUMNS.values() for name in wanted}
@@ -220,7 +220,7 @@ def _documents(X: np.ndarray, layout: DocumentLayout, column: Any, name: str, ch
 def _encoded(
     features: dict[str, np.ndarray], layout: DocumentLayout, column: Any, name: str, chosen: Chosen
 ) -> DocumentTable:
-    """Documents whose columns are made numbers first."""
+    """Documents with encoded columns."""
     X, encoder = encoded(features, column(layout.qid), chosen.encoder)
     return _table(X, layout, column, name, [str(made) for made in encoder.get_feature_names_out()], encoder)
 
@@ -250,7 +250,7 @@ def _numbers(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def _parsed(name: str, cells: Sequence[str], kinds: Mapping[str, str]) -> np.ndarray:
-    """Numbers, empty cells as NaN; or what else the texts say: dates, truth values, or themselves."""
+    """Numbers with NaN for empty cells, or else dates, booleans or text."""
     if name in kinds:
         return PlainTable.of({name: cells}, written=True).read(dict(kinds))[name]
     try:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-NODES = 24  # of the Gauss-Legendre rule along the line
-STEP = 1e-5  # of central differences, in units of the distance
+NODES = 24  # Gauss-Legendre nodes along the line
+STEP = 1e-5  # step of central differences, in units of the distance
 
 
 def line_integral(score: Callable[[np.ndarray], np.ndarray], a: np.ndarray, b: np.ndarray) -> np.ndarray:

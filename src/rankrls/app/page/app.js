@@ -1,18 +1,23 @@
 // The workbench: what is shown, what is chosen, and how one reaches the other.
 
-import { add, button, finite, fixed, h, icon, metricName, replace, setText, short, signed, whole } from "./dom.js";
+import { button, count, finite, h, icon, replace, setText, whole } from "./dom.js";
+import { openCompare } from "./compare.js";
+import { openExport, openHelp, openSnapshot } from "./dialogs.js";
 import { DocumentList } from "./documents.js";
+import { Headline, LastAction } from "./headline.js";
 import { ModelPanel } from "./model.js";
+import { along } from "./path.js";
 import { QueryList } from "./queries.js";
-import { openCompare, openExport, openHelp, openSnapshot } from "./dialogs.js";
 import { WhyPanel } from "./why.js";
 
 const THEMES = ["system", "light", "dark"];
+let known = 0; // workbenches in a document
 
 export class App {
   constructor(root, api) {
     this.root = root;
     this.api = api;
+    this.id = ++known;
     this.state = null;
     this.queries = null; // columns of the list of queries
     this.query = 0;
@@ -22,10 +27,9 @@ export class App {
     this.baseline = 1;
     this.alpha = null; // where the slider is, while it moves
     this.chosen = []; // documents to be explained
-    this.view = { shuffled: false, hidden: false, only: "all" };
+    this.view = { shuffled: false, hidden: false, unranked: false, only: "all" };
     this.timings = { alpha: [], change: [] }; // milliseconds from input to paint
     this.connected = true;
-    this.loading = Promise.resolve();
     this.build();
   }
 
@@ -33,36 +37,40 @@ export class App {
 
   build() {
     this.root.classList.add("wb");
+    this.root.dir = "ltr"; // as its own words are; names of any direction are isolated
     this.applyTheme(readSetting("theme") ?? "system");
     this.live = h("div", { class: "wb-live", role: "status", "aria-live": "polite" });
     this.toastBox = h("div", { class: "wb-toasts" });
-    this.headline = h("div", { class: "wb-headline", "aria-label": "Held-out quality" });
-    this.title = h("span", { class: "wb-title-name" });
-    this.undoButton = button("Undo (u)", { name: "undo", class: "wb-ghost", onclick: () => this.do({ do: "undo" }) });
-    this.redoButton = button("Redo (shift + u)", { name: "redo", class: "wb-ghost", onclick: () => this.do({ do: "redo" }) });
+    this.headline = new Headline(this);
+    this.title = h("bdi", { class: "wb-title-name" });
+    this.badge = h("span", { class: "wb-tag", hidden: true }, "read-only");
+    this.undoButton = button("Undo (u)", { name: "undo", class: "wb-ghost wb-changes", onclick: () => this.do({ do: "undo" }) });
+    this.redoButton = button("Redo (shift + u)", { name: "redo", class: "wb-ghost wb-changes", onclick: () => this.do({ do: "redo" }) });
     this.themeButton = button("Light or dark", { name: "moon", class: "wb-ghost wb-wide-only", onclick: () => this.nextTheme() });
     this.status = h("span", { class: "wb-status", role: "status" });
     const header = h("header", { class: "wb-header" },
       h("div", { class: "wb-title" }, h("span", { class: "wb-mark", "aria-hidden": "true" }, h("i"), h("i"), h("i")),
-        h("div", { class: "wb-title-text" }, h("h1", {}, this.title), this.status)),
-      this.headline,
+        h("div", { class: "wb-title-text" }, h("h1", {}, this.title, this.badge), this.status)),
+      this.headline.element,
       h("div", { class: "wb-tools" }, this.undoButton, this.redoButton,
-        button("Take a snapshot (s)", { name: "camera", class: "wb-ghost", onclick: () => openSnapshot(this) }),
-        button("Compare snapshots (c)", { name: "compare", class: "wb-ghost", onclick: () => openCompare(this) }),
-        button("Import and export (e)", { name: "download", class: "wb-ghost", onclick: () => openExport(this) }),
+        button("Take a snapshot (s)", { name: "camera", text: "Snapshot", class: "wb-ghost wb-changes", onclick: () => openSnapshot(this) }),
+        button("Compare snapshots (c)", { name: "compare", text: "Compare", class: "wb-ghost", onclick: () => openCompare(this) }),
+        button("Import and export (e)", { name: "download", text: "Export", class: "wb-ghost", onclick: () => openExport(this) }),
         this.themeButton,
         button("Keyboard (?)", { name: "help", class: "wb-ghost wb-wide-only", onclick: () => openHelp(this) })));
     this.queryList = new QueryList(this);
     this.documents = new DocumentList(this);
     this.model = new ModelPanel(this);
     this.why = new WhyPanel(this);
-    this.documents.element.append(this.why.element);
+    this.last = new LastAction(this);
+    this.documents.element.append(this.why.element, this.last.element);
     this.panels = h("main", { class: "wb-panels", "data-tab": "documents" },
       this.queryList.element, this.documents.element, this.model.element);
     this.tabs = h("nav", { class: "wb-tabs", "aria-label": "Panels" },
       ...[["queries", "Queries", "list"], ["documents", "Ranking", "rank"], ["model", "Model", "sliders"]].map(([key, text, name]) =>
         h("button", { type: "button", "data-tab": key, onclick: () => this.showTab(key) }, icon(name), text)));
-    replace(this.root, header, this.panels, this.tabs, this.toastBox, this.live);
+    const away = h("div", { class: "wb-away", "aria-hidden": "true" }, "The server is away. Trying again…");
+    replace(this.root, header, this.panels, this.tabs, away, this.toastBox, this.live);
     this.showTab("documents");
     this.root.addEventListener("keydown", (event) => this.key(event));
     if (!this.root.classList.contains("wb-in-notebook")) {
@@ -118,13 +126,19 @@ export class App {
         try {
           await this.load(names, columns);
         } catch (error) {
-          if (error.status) this.toast(error.message, "bad");
-          else this.setConnected(false);
+          this.failed(error);
         }
       }
       this.refreshing = null;
     })();
     return this.refreshing;
+  }
+
+  // An answer that did not come: refused, or nobody there; the page reconnects by itself.
+  failed(error) {
+    if (error.status === 401) this.refused();
+    else if (error.status) this.toast(error.message, "bad");
+    else this.setConnected(false);
   }
 
   async load(names, columns) {
@@ -135,7 +149,7 @@ export class App {
     this.state = state;
     if (query === this.query) this.list = list;
     this.weights = { names: this.weights?.names, ...found.weights };
-    if (this.alpha === null || this.model.moving === false) this.alpha = null;
+    if (!this.model.moving) this.alpha = null;
     if (!state.snapshots.some((kept) => kept.id === this.baseline)) this.baseline = 1;
     this.draw();
     if (columns) await this.loadColumns(names || this.queries === null);
@@ -145,6 +159,16 @@ export class App {
   // Answers may overtake each other; versions count within one run of the server.
   isOld({ run, version }) {
     return this.state !== null && run === this.state.run && version < this.state.version;
+  }
+
+  // The snapshot that everything is compared with.
+  get base() {
+    return this.state?.snapshots.find((kept) => kept.id === this.baseline);
+  }
+
+  compareWith(id) {
+    this.baseline = id;
+    return this.refresh();
   }
 
   shown(query = this.query) {
@@ -165,9 +189,10 @@ export class App {
     const curve = await this.api.get("curve");
     if (this.isOld(curve)) return;
     this.curve = curve;
-    if (this.state) this.state.headline = this.curve.headline;
-    this.drawHeadline();
-    this.model.drawCurve();
+    const { headline, before, snapshots } = curve; // what has become known since the state was sent
+    if (this.state?.version === curve.version) Object.assign(this.state, { headline, before, snapshots });
+    this.drawQuality();
+    this.model.curve.drawCurve();
   }
 
   async show(query, { focus = false } = {}) {
@@ -175,7 +200,12 @@ export class App {
     this.query = query;
     this.chosen = [];
     this.queryList.mark();
-    const list = await this.fetchList(query);
+    let list;
+    try {
+      list = await this.fetchList(query);
+    } catch (error) {
+      return this.failed(error);
+    }
     if (query !== this.query) return;
     this.list = list;
     this.documents.open();
@@ -185,10 +215,7 @@ export class App {
 
   hear(event) {
     if (event.type === "lost") return this.setConnected(false);
-    if (event.type === "refused") {
-      this.setConnected(false);
-      return this.toast("The token is not valid any more: open the address that the server printed.", "bad");
-    }
+    if (event.type === "refused") return this.refused();
     if (event.type === "hello") {
       const back = !this.connected;
       this.setConnected(true);
@@ -199,7 +226,6 @@ export class App {
       else if (event.version > (this.state?.version ?? 0)) this.refresh();
     } else if (event.type === "progress") {
       this.progress = event.done;
-      this.drawStatus();
       this.later();
     } else if (event.type === "quality") {
       this.progress = null;
@@ -215,6 +241,7 @@ export class App {
     this.timer ??= setTimeout(async () => {
       this.timer = null;
       if (this.model.moving) return this.later(); // the hand on the slider goes first
+      this.drawStatus();
       try {
         await this.loadCurve();
         await this.loadColumns();
@@ -222,6 +249,13 @@ export class App {
         if (!error.status) this.setConnected(false);
       }
     }, 350 + (this.state?.queries ?? 0) / 100);
+  }
+
+  // The token is missing or not valid any more: nothing here can be shown or changed.
+  refused() {
+    this.stop?.();
+    replace(this.root, h("div", { class: "wb-refused", role: "alert" }, h("h1", {}, "This address does not open the workbench"),
+      h("p", {}, "It needs the token that was printed when the server started: open that address, http://127.0.0.1:PORT/?token=…, as a whole.")));
   }
 
   setConnected(connected) {
@@ -289,21 +323,19 @@ export class App {
   async follow(alpha) {
     const start = inputTime();
     this.alpha = alpha;
-    if (this.list.B) {
-      const { B, d, z, offset, path } = this.list;
-      const found = along(B, d, z, alpha, path, offset);
-      this.list.score = found.score;
-      this.list.spread = found.spread;
-    } else if (!this.asking) {
+    if (this.list.B) Object.assign(this.list, along(this.list, alpha));
+    else if (!this.asking) {
       this.asking = true;
       try {
         this.list = await this.fetchList(this.query, { alpha });
+      } catch (error) {
+        return this.failed(error);
       } finally {
         this.asking = false;
       }
     }
     this.documents.draw();
-    this.drawHeadline();
+    this.headline.draw();
     this.model.follow(alpha);
     this.time("alpha", start);
   }
@@ -312,6 +344,7 @@ export class App {
 
   draw() {
     setText(this.title, this.state.name);
+    this.badge.hidden = !this.state.read_only;
     this.root.classList.toggle("wb-read-only", this.state.read_only);
     const enable = (element, label, text) => {
       element.disabled = label === null || this.state.read_only;
@@ -320,16 +353,18 @@ export class App {
     enable(this.undoButton, this.state.undo, "Undo (u)");
     enable(this.redoButton, this.state.redo, "Redo (shift + u)");
     this.drawStatus();
-    this.drawHeadline();
+    this.headline.draw();
+    this.last.draw();
     this.documents.draw();
     this.model.draw();
+    this.queryList.drawSort();
     this.why.load();
   }
 
   drawStatus() {
     if (!this.state) return;
     const { rows, queries, features, judged } = this.state;
-    const words = [`${whole(queries)} ${queries === 1 ? "query" : "queries"}`, `${whole(rows)} documents`, `${whole(features)} features`];
+    const words = [count(queries, "query", "queries"), count(rows, "document"), count(features, "feature")];
     if (judged < rows) words.push(`${whole(judged)} judged`);
     let text = words.join(" · ");
     if (!this.connected) text = "Server away, trying again…";
@@ -337,39 +372,12 @@ export class App {
     setText(this.status, text);
   }
 
-  drawHeadline() {
-    const headline = this.state?.headline;
-    if (!headline) return;
-    const base = this.state.snapshots.find((kept) => kept.id === this.baseline);
-    const items = headline.metrics.map((one, number) => {
-      let mean = one.mean;
-      let about = headline.done < 1;
-      if (number === 0 && this.alpha !== null) {
-        mean = this.model.curveAt(this.alpha);
-        about = true;
-      }
-      const change = number === 0 && base && finite(base.mean) && finite(mean) ? mean - base.mean : null;
-      const good = change === null || Math.abs(change) < 5e-5 ? "" : change > 0 === one.greater_is_better ? " wb-good" : " wb-bad";
-      return h("div", { class: `wb-metric${number ? "" : " wb-metric-main"}` },
-        h("span", { class: "wb-metric-name" }, metricName(one.name)),
-        h("span", { class: "wb-metric-value" }, about && finite(mean) ? h("small", {}, "≈") : null, fixed(mean, 4),
-          finite(one.error) && number === 0 && this.alpha === null ? h("small", {}, ` ± ${fixed(one.error, 3)}`) : null),
-        number === 0 ? h("span", { class: `wb-delta${good}`, title: "against the snapshot that is marked on the right" },
-          change === null || Math.abs(change) < 5e-5 ? "" : [signed(change, 4), h("small", {}, ` vs ${base.name.slice(0, 18)}`)]) : null);
-    });
-    replace(this.headline, this.lastChange(headline), items); // a few elements in a box of their own
-  }
-
-  // What the last action was worth: the first metric now less what it was before.
-  lastChange(headline) {
-    const { before } = this.state;
-    const [first] = headline.metrics;
-    if (!before || headline.done < 1 || !finite(first?.mean) || this.alpha !== null) return null;
-    const change = first.mean - before.mean;
-    const good = Math.abs(change) < 5e-5 ? "" : change > 0 === first.greater_is_better ? " wb-good" : " wb-bad";
-    return h("div", { class: "wb-metric wb-last", title: `${metricName(first.name)} before: ${fixed(before.mean, 4)}` },
-      h("span", { class: "wb-metric-name" }, before.action),
-      h("span", { class: `wb-delta${good}` }, Math.abs(change) < 5e-5 ? "no change" : signed(change, 4)));
+  // What becomes known in the background.
+  drawQuality() {
+    if (!this.state) return;
+    this.headline.draw();
+    this.last.draw();
+    this.model.drawQuality();
   }
 
   // ---------------------------------------------------------------- telling
@@ -389,7 +397,7 @@ export class App {
   key(event) {
     if (event.defaultPrevented || !this.state) return;
     const target = event.target;
-    const typing = target.closest?.("input:not([type=checkbox]):not([type=range]), textarea, select, [contenteditable]");
+    const typing = target.closest?.("input:not([type=checkbox], [type=range], [type=radio]), textarea, select, [contenteditable]");
     if (typing || target.closest?.("dialog") || event.ctrlKey || event.metaKey) return;
     const keys = {
       j: () => this.queryList.move(1),
@@ -401,6 +409,7 @@ export class App {
       e: () => openExport(this),
       x: () => this.documents.toggleForgotten(),
       h: () => this.documents.toggle("hidden"),
+      r: () => this.documents.toggle("unranked"),
       "/": () => this.queryList.search.focus(),
       "?": () => openHelp(this),
     };
@@ -414,36 +423,6 @@ export class App {
 
 // When the user acted: the time of the event that is being handled.
 const inputTime = () => globalThis.event?.timeStamp ?? performance.now();
-
-// Scores and their standard deviations along the path: B (z / (d + alpha)).
-export function along(B, d, z, alpha, path, offset = 0) {
-  const r = d.length;
-  const count = B.length / Math.max(1, r);
-  const weight = new Float64Array(r);
-  const shrink = new Float64Array(r);
-  let rss = path.square;
-  let free = path.free;
-  for (let j = 0; j < r; j++) {
-    shrink[j] = 1 / (d[j] + alpha);
-    weight[j] = z[j] * shrink[j];
-    rss -= z[j] * weight[j] * (2 - d[j] * shrink[j]);
-    free -= d[j] * shrink[j];
-  }
-  const noise = free > 0 ? Math.sqrt(Math.max(0, rss) / free) : 0;
-  const score = new Float64Array(count);
-  const spread = new Float64Array(count);
-  for (let i = 0; i < count; i++) {
-    let total = 0;
-    let square = 0;
-    for (let j = 0, k = i * r; j < r; j++, k++) {
-      total += B[k] * weight[j];
-      square += B[k] * B[k] * shrink[j];
-    }
-    score[i] = total + offset;
-    spread[i] = noise * Math.sqrt(square);
-  }
-  return { score, spread };
-}
 
 export function readSetting(name) {
   try {
@@ -467,5 +446,3 @@ export async function mount(root, api) {
   await app.start();
   return () => app.stop?.();
 }
-
-export { add, short };

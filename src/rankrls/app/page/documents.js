@@ -1,55 +1,80 @@
 // The ranked list in the middle: rows slide to their places, and can be dragged to others.
 
-import { button, finite, fixed, h, icon, setText, short, whole } from "./dom.js";
+import { button, count, digitsFor, docName, docNote, finite, fixed, h, icon, named, setText, short, whole } from "./dom.js";
+import { Dragging } from "./dragging.js";
 
 const LEVEL = 1.6449; // of an interval of 90 %
 const BEYOND = 3; // rows above and below what is in sight that are drawn as well
-const FAR = 6; // pixels before a press becomes a drag
 
 export class DocumentList {
   constructor(app) {
     this.app = app;
     this.rows = new Map(); // row number -> element
-    this.order = [];
-    this.focused = 0;
+    this.order = []; // indices of the documents, from the first place on
+    this.places = new Map(); // row number -> place
+    this.focused = 0; // the place of the document that keys act on
+    this.marked = undefined; // its row
     this.name = h("bdi", { class: "wb-doc-query" });
     this.info = h("span", { class: "wb-doc-info" });
     this.forgetButton = button("Un-learn this query (x)", { name: "forget", text: "Un-learn", class: "wb-small", onclick: () => this.toggleForgotten() });
     const toggle = (key, label, name) => button(label, { name, class: "wb-ghost", "aria-pressed": "false", "data-view": key, onclick: () => this.toggle(key) });
-    this.toggles = [toggle("shuffled", "Shuffle while judging", "shuffle"), toggle("hidden", "Hide scores while judging (h)", "eye")];
+    this.toggles = [toggle("shuffled", "Shuffle while judging", "shuffle"), toggle("hidden", "Hide scores while judging (h)", "eye"), toggle("unranked", "Hide ranks while judging (r)", "number")];
     this.only = h("select", { "aria-label": "Documents to show", onchange: () => {
       app.view.only = this.only.value;
       this.open();
-    } }, [["all", "All documents"], ["judged", "Only judged"], ["unjudged", "Only unjudged"]].map(([value, text]) => h("option", { value }, text)));
+    } }, [["all", "all"], ["judged", "judged"], ["unjudged", "unjudged"]].map(([value, text]) => h("option", { value }, text)));
     this.scale = h("div", { class: "wb-doc-scale", "aria-hidden": "true" });
     this.box = h("div", { class: "wb-scroll wb-doc-box", role: "grid", "aria-label": "Ranked documents", tabindex: -1 });
     this.space = h("div", { class: "wb-space", role: "rowgroup" });
     this.box.append(this.space);
     this.top = 0; // of what is in sight; with its size kept, because asking for them while drawing costs a layout
-    this.size = { width: 0, height: 0, axis: 0 };
+    this.size = { narrow: false, height: 0, axis: 0 };
     this.box.addEventListener("scroll", () => {
       this.top = this.box.scrollTop;
       this.place();
     }, { passive: true });
     new ResizeObserver(() => this.resize()).observe(this.box);
     this.empty = h("p", { class: "wb-empty", hidden: true });
+    this.hint = h("div", { class: "wb-start", hidden: true }, h("b", {}, "Nothing to learn from yet"),
+      h("p", {}, "Press a digit to grade the marked document, or drag one above another. The model is refitted after every judgment."));
+    this.ratings = Promise.resolve(); // one after the other, however fast the keys
     this.element = h("section", { class: "wb-panel wb-documents", "aria-label": "Ranked documents" },
       h("div", { class: "wb-panel-head wb-doc-head" },
         h("div", { class: "wb-doc-title" }, h("h2", {}, this.name), this.info),
-        h("div", { class: "wb-doc-tools" }, this.only, ...this.toggles, this.forgetButton)),
-      h("div", { class: "wb-doc-columns", "aria-hidden": "true" }, h("span", {}, "rank"), h("span", {}, "grade"), h("span", {}, "document"), h("span", { class: "wb-col-score" }, "score, 90 % interval")),
+        h("div", { class: "wb-doc-tools" }, h("label", { class: "wb-only" }, "Show", this.only), ...this.toggles, this.forgetButton)),
+      this.hint,
+      h("div", { class: "wb-doc-columns", "aria-hidden": "true" }, h("span", { class: "wb-col-rank" }, "rank"), h("span", {}, "grade"), h("span", {}, "document"), h("span", { class: "wb-col-score" }, "score", h("span", {}, ", 90 % interval"))),
       this.box, this.empty);
-    this.box.addEventListener("pointerdown", (event) => this.press(event));
+    this.dragging = new Dragging(this);
   }
 
   get rowHeight() {
-    return this.size.width < 520 ? 72 : 60;
+    return this.size.narrow ? 72 : 60;
+  }
+
+  get hasFocus() {
+    return this.box.contains(this.element.getRootNode().activeElement);
+  }
+
+  // Pixels of the whole list.
+  get length() {
+    return this.order.length * this.rowHeight + 8;
   }
 
   resize() {
     const axis = this.space.querySelector(".wb-axis")?.clientWidth ?? 0;
-    this.size = { width: this.box.clientWidth, height: this.box.clientHeight, axis };
-    if (this.app.list) this.place(true);
+    this.size = { narrow: this.app.root.clientWidth <= 520, height: this.box.clientHeight, axis }; // as in style.css
+    if (!this.app.list) return;
+    const room = this.size.height > 2 * this.rowHeight; // not while a window is folded up
+    if (room && this.hasFocus) this.reveal(this.focused);
+    this.place(true);
+  }
+
+  reveal(place) {
+    const height = this.rowHeight;
+    const top = place * height;
+    if (top < this.top) this.scroll(top);
+    else if (top + height > this.top + this.size.height) this.scroll(top + height - this.size.height);
   }
 
   toggle(key) {
@@ -65,7 +90,9 @@ export class DocumentList {
   }
 
   open() {
+    this.dragging.cancel();
     this.focused = 0;
+    this.marked = undefined;
     this.scroll(0);
     for (const element of this.rows.values()) element.remove();
     this.rows.clear();
@@ -100,20 +127,25 @@ export class DocumentList {
     if (!list || !state) return;
     this.order = this.sorted();
     const byScore = list.documents.map((_, index) => index).sort((a, b) => list.score[b] - list.score[a] || a - b);
+    this.places = new Map(this.order.map((index, place) => [list.documents[index].row, place]));
     this.rank = new Int32Array(byScore.length);
     byScore.forEach((index, place) => { this.rank[index] = place + 1; });
-    setText(this.name, list.id);
+    this.mark(this.places.get(this.marked) ?? this.focused); // the mark stays with its document
+    setText(this.name, named(list.id, "Query"));
     this.name.title = list.id;
     const judged = list.documents.filter((doc) => doc.grade !== null).length;
     const left = list.total - list.documents.length;
-    setText(this.info, `${whole(list.total)} ${list.total === 1 ? "document" : "documents"} · ${whole(judged)} judged${left ? ` · first ${whole(list.documents.length)} shown` : ""}`);
+    setText(this.info, `${count(list.total, "document")} · ${whole(judged)} judged${left ? ` · first ${whole(list.documents.length)} shown` : ""}`);
     for (const element of this.toggles) element.setAttribute("aria-pressed", String(view[element.dataset.view]));
-    this.element.classList.toggle("wb-hide-scores", view.hidden);
+    this.element.classList.toggle("wb-hide-scores", view.hidden || !state.learned);
+    this.element.classList.toggle("wb-hide-ranks", view.unranked);
+    this.hint.hidden = state.learned || state.read_only;
+    this.forgetButton.disabled = state.read_only;
     setText(this.forgetButton.lastChild, list.forgotten ? "Learn again" : "Un-learn");
     this.forgetButton.title = list.forgotten ? "Learn this query again (x)" : "Un-learn this query (x)";
     this.element.classList.toggle("wb-is-forgotten", list.forgotten);
     this.limits();
-    for (const [row, element] of this.rows) element.fresh = false;
+    for (const element of this.rows.values()) element.fresh = false;
     this.empty.hidden = this.order.length > 0;
     this.empty.textContent = view.only === "all" ? "This query has no documents." : `No document of this query is ${view.only}.`;
     this.box.classList.toggle("wb-following", this.app.alpha !== null);
@@ -131,17 +163,23 @@ export class DocumentList {
       high = Math.max(high, score[i] + half);
     }
     this.range = high > low ? [low, high] : [low - 1, low + 1];
+    const digits = digitsFor(this.range[1] - this.range[0]); // so that neighbours can be told apart
+    if (digits !== this.digits) this.box.style.setProperty("--wb-score", `${Math.max(4.2, 2.9 + 0.65 * digits)}em`);
+    this.digits = digits;
   }
 
   place(all = false) {
     const { list } = this.app;
     if (!list) return;
     const height = this.rowHeight;
-    this.space.style.height = `${this.order.length * height + 8}px`;
+    this.space.style.height = `${this.length}px`;
     const first = Math.max(0, Math.floor(this.top / height) - BEYOND);
     const last = Math.min(this.order.length, Math.ceil((this.top + this.size.height) / height) + BEYOND);
     const wanted = new Set();
-    for (let place = first; place < last; place++) {
+    const places = Array.from({ length: Math.max(0, last - first) }, (_, i) => first + i);
+    const away = this.focused < this.order.length && (this.focused < first || this.focused >= last);
+    if (away && this.hasFocus) places.push(this.focused); // out of sight, it keeps the focus
+    for (const place of places) {
       const index = this.order[place];
       const doc = list.documents[index];
       wanted.add(doc.row);
@@ -157,11 +195,12 @@ export class DocumentList {
       element.style.height = `${height}px`;
     }
     for (const [row, element] of this.rows) {
-      if (!wanted.has(row) && element !== this.dragged?.element) {
+      if (!wanted.has(row) && element !== this.dragging.element) {
         element.remove();
         this.rows.delete(row);
       }
     }
+    if (this.dragging.held) this.dragging.follow();
   }
 
   make(row) {
@@ -170,7 +209,7 @@ export class DocumentList {
       rank: h("span", { class: "wb-rank" }), move: h("span", { class: "wb-move" }),
       chip: h("button", { type: "button", class: "wb-chip", tabindex: -1, onclick: (event) => {
         event.stopPropagation();
-        this.rate(null, row);
+        this.menu(row, event.pointerType === "touch");
       } }),
       id: h("bdi", { class: "wb-doc-id" }), title: h("bdi", { class: "wb-doc-name" }), mark: h("span", { class: "wb-doc-mark" }),
       value: h("span"), half: h("small"), whisker: h("i", { class: "wb-whisker" }), dot: h("i", { class: "wb-point" }),
@@ -197,35 +236,35 @@ export class DocumentList {
     setText(parts.chip, doc.grade === null ? "·" : short(doc.grade));
     parts.chip.className = `wb-chip ${chipClass(doc.grade, state.grade_range)}`;
     parts.chip.setAttribute("aria-label", doc.grade === null ? "not judged" : `grade ${doc.grade}`);
-    setText(parts.title, doc.title || doc.id);
-    parts.title.title = doc.title || doc.id;
-    setText(parts.id, doc.title ? doc.id : "");
+    setText(parts.title, docName(doc));
+    parts.title.title = docName(doc);
+    setText(parts.id, docNote(doc));
     const preferred = state.preferences.filter((p) => p.above.row === doc.row || p.below.row === doc.row).length;
-    setText(parts.mark, [doc.changed ? (doc.given === null ? "judged here" : `was ${short(doc.given)}`) : "", preferred ? `${preferred} preference${preferred > 1 ? "s" : ""}` : ""].filter(Boolean).join(" · "));
+    setText(parts.mark, [doc.changed ? (doc.given === null ? "judged here" : `was ${short(doc.given)}`) : "", preferred ? count(preferred, "preference") : ""].filter(Boolean).join(" · "));
     const score = list.score[index];
     const spread = list.spread?.[index];
     const [low, high] = this.range;
     const at = (value) => (this.size.axis * (value - low)) / (high - low); // pixels; moved by transforms, which need no layout
-    setText(parts.value, view.hidden ? "" : fixed(score, 2));
-    setText(parts.half, finite(spread) && !view.hidden ? `± ${fixed(LEVEL * spread, 2)}` : "");
+    setText(parts.value, view.hidden ? "" : fixed(score, this.digits));
+    setText(parts.half, finite(spread) && !view.hidden ? `± ${fixed(LEVEL * spread, this.digits)}` : "");
     parts.dot.style.transform = `translateX(${at(score)}px)`;
     parts.whisker.style.visibility = finite(spread) ? "" : "hidden";
     if (finite(spread)) {
       const left = at(score - LEVEL * spread);
       parts.whisker.style.transform = `translateX(${left}px) scaleX(${Math.max(0, at(score + LEVEL * spread) - left) / 100})`;
-      parts.whisker.parentElement.title = `${fixed(score - LEVEL * spread, 3)} to ${fixed(score + LEVEL * spread, 3)} with 90 %`;
+      parts.whisker.parentElement.title = `${fixed(score - LEVEL * spread, this.digits + 1)} to ${fixed(score + LEVEL * spread, this.digits + 1)} with 90 %`;
     }
     const letter = { [chosen[0]]: "a", [chosen[1]]: "b" }[doc.row];
-    element.className = `wb-doc${letter ? ` wb-chosen wb-chosen-${letter}` : ""}${element === this.dragged?.element ? " wb-dragging" : ""}`;
+    element.className = `wb-doc${letter ? ` wb-chosen wb-chosen-${letter}` : ""}${element === this.dragging.element ? " wb-dragging" : ""}`;
     element.tabIndex = place === this.focused ? 0 : -1;
     element.setAttribute("aria-selected", letter ? "true" : "false");
     element.setAttribute("aria-rowindex", place + 1);
-    element.setAttribute("aria-label", `${rank}. ${doc.title || doc.id}, ${doc.grade === null ? "not judged" : `grade ${doc.grade}`}`);
+    element.setAttribute("aria-label", `${rank}. ${docName(doc)}, ${doc.grade === null ? "not judged" : `grade ${doc.grade}`}`);
     element.fresh = true;
   }
 
   placeOf(row) {
-    return this.order.findIndex((index) => this.app.list.documents[index].row === row);
+    return this.places.get(row) ?? -1;
   }
 
   focusOn(row) {
@@ -233,16 +272,18 @@ export class DocumentList {
     if (place < 0 || place === this.focused) return;
     const old = this.rows.get(this.at(this.focused));
     if (old) old.tabIndex = -1;
-    this.focused = place;
+    this.mark(place);
     this.rows.get(row).tabIndex = 0;
   }
 
-  go(place) {
+  mark(place) {
     this.focused = Math.max(0, Math.min(this.order.length - 1, place));
-    const height = this.rowHeight;
-    const top = this.focused * height;
-    if (top < this.top) this.scroll(top);
-    else if (top + height > this.top + this.size.height) this.scroll(top + height - this.size.height);
+    this.marked = this.at(this.focused);
+  }
+
+  go(place) {
+    this.mark(place);
+    this.reveal(this.focused);
     this.place(true);
     this.focus();
   }
@@ -268,15 +309,21 @@ export class DocumentList {
     return true;
   }
 
-  async rate(grade, row = this.at(this.focused)) {
+  // Digits that come faster than answers wait for their turn: each grades the document that is marked by then.
+  rate(grade) {
+    this.ratings = this.ratings.then(() => this.rateNow(grade));
+    return this.ratings;
+  }
+
+  async rateNow(grade) {
+    const row = this.at(this.focused);
     if (row === undefined) return;
-    if (grade === null) return this.menu(row);
     const place = this.placeOf(row);
     const fresh = this.app.list.documents.find((doc) => doc.row === row)?.grade === null;
     const { activeElement } = this.element.getRootNode(); // also inside of a shadow tree, as in marimo
     const inList = !activeElement || activeElement === document.body || this.box.contains(activeElement);
     if (await this.app.grade(row, grade)) {
-      if (inList) this.go(fresh ? this.nextUnjudged(place) : Math.min(place + 1, this.order.length - 1));
+      if (inList && !this.closeMenu) this.go(fresh ? this.nextUnjudged(place) : Math.min(place + 1, this.order.length - 1));
     }
   }
 
@@ -286,8 +333,9 @@ export class DocumentList {
     return open.find((at) => at >= place) ?? open[0] ?? Math.min(place + 1, this.order.length - 1);
   }
 
-  menu(row) {
+  menu(row, touch) {
     this.closeMenu?.();
+    if (this.app.state.read_only) return;
     const element = this.rows.get(row);
     const [low, high] = this.app.state.grade_range;
     const top = Math.max(4, Math.min(9, Math.ceil(high)));
@@ -302,6 +350,7 @@ export class DocumentList {
       grades.map((grade) => h("button", { type: "button", class: `wb-chip ${chipClass(grade, this.app.state.grade_range)}`, onclick: pick(grade) }, String(grade))),
       button("Remove the judgment", { name: "close", class: "wb-ghost wb-tiny", onclick: pick(null) }));
     const close = () => {
+      this.closeMenu = null;
       menu.remove();
       document.removeEventListener("pointerdown", outside, true);
     };
@@ -318,7 +367,7 @@ export class DocumentList {
     document.addEventListener("pointerdown", outside, true);
     this.closeMenu = close;
     element.append(menu);
-    menu.querySelector("button").focus({ preventScroll: true });
+    menu.querySelector(touch ? "button" : "input").focus({ preventScroll: true }); // a phone's keyboard would cover the list
   }
 
   choose(row) {
@@ -333,89 +382,6 @@ export class DocumentList {
   toggleForgotten() {
     const { list, query } = this.app;
     this.app.do({ do: list.forgotten ? "recall" : "forget", queries: [query] }, { say: list.forgotten ? "Learned again" : "Un-learned" });
-  }
-
-  // ---------------------------------------------------------------- dragging
-
-  press(event) {
-    const element = event.target.closest(".wb-doc");
-    if (!element || event.button > 0 || event.target.closest("button, .wb-grades")) return;
-    const touch = event.pointerType === "touch";
-    const row = Number(element.dataset.row);
-    const start = { x: event.clientX, y: event.clientY, scroll: this.box.scrollTop };
-    const canDrag = !this.app.view.shuffled && !this.app.state.read_only && (!touch || event.target.closest(".wb-grip"));
-    const move = (now) => {
-      if (now.pointerId !== event.pointerId) return;
-      if (!this.dragged && canDrag && Math.hypot(now.clientX - start.x, now.clientY - start.y) > FAR) this.lift(element, row, start);
-      if (this.dragged) {
-        now.preventDefault();
-        this.drag(now.clientY);
-      }
-    };
-    const end = (now) => {
-      if (now.pointerId !== event.pointerId) return;
-      release();
-      if (this.dragged) this.drop(now.type === "pointerup");
-      else if (now.type === "pointerup" && Math.hypot(now.clientX - start.x, now.clientY - start.y) <= FAR) {
-        this.focusOn(row);
-        element.focus({ preventScroll: true });
-        this.choose(row);
-      }
-    };
-    const escape = (key) => {
-      if (key.key !== "Escape" || !this.dragged) return;
-      key.stopPropagation();
-      release();
-      this.drop(false);
-    };
-    const release = () => {
-      document.removeEventListener("pointermove", move);
-      document.removeEventListener("pointerup", end);
-      document.removeEventListener("pointercancel", end);
-      document.removeEventListener("keydown", escape, true);
-    };
-    document.addEventListener("pointermove", move, { passive: false });
-    document.addEventListener("pointerup", end);
-    document.addEventListener("pointercancel", end);
-    document.addEventListener("keydown", escape, true);
-  }
-
-  lift(element, row, start) {
-    const from = this.placeOf(row);
-    this.dragged = { element, row, from, to: from, start };
-    element.classList.add("wb-dragging");
-    this.box.classList.add("wb-drag-on");
-  }
-
-  drag(y) {
-    const { element, from, start } = this.dragged;
-    const height = this.rowHeight;
-    const box = this.box.getBoundingClientRect();
-    if (y < box.top + 36) this.box.scrollTop -= 12;
-    if (y > box.bottom - 36) this.box.scrollTop += 12;
-    const shift = y - start.y + this.box.scrollTop - start.scroll;
-    const to = Math.max(0, Math.min(this.order.length - 1, Math.round(from + shift / height)));
-    this.dragged.to = to;
-    element.style.transform = `translateY(${from * height + shift}px)`;
-    this.order.forEach((index, place) => {
-      const other = this.rows.get(this.app.list.documents[index].row);
-      if (!other || other === element) return;
-      const moved = place > from && place <= to ? -1 : place < from && place >= to ? 1 : 0;
-      other.style.transform = `translateY(${(place + moved) * height}px)`;
-    });
-  }
-
-  // A document put higher is preferred to the one it was put above; put lower, the one above it is preferred.
-  async drop(done) {
-    const { element, row, from, to } = this.dragged;
-    this.dragged = null;
-    element.classList.remove("wb-dragging");
-    this.box.classList.remove("wb-drag-on");
-    if (!done || to === from) return this.place(true);
-    const other = this.at(to);
-    const changed = await (to < from ? this.app.prefer(row, other) : this.app.prefer(other, row));
-    if (!changed) this.place(true);
-    else this.focusOn(row);
   }
 }
 

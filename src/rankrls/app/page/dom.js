@@ -27,9 +27,22 @@ export function replace(element, ...children) {
   return add(element, children);
 }
 
-// Text is set only where it differs: a new text node costs a layout even if it reads the same.
+// The same for what can have the focus: it stays with the element of the same data-key.
+export function redraw(element, ...children) {
+  const active = element.getRootNode().activeElement;
+  const key = element.contains(active) ? active.dataset.key : undefined;
+  replace(element, ...children);
+  if (key !== undefined) element.querySelector(`[data-key="${key}"]`)?.focus({ preventScroll: true });
+}
+
+// Text is set only where it differs, in the node that is there: a new node costs a layout even if it reads the same.
 export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const node = element.firstChild;
+  if (node === null) {
+    if (text !== "") element.append(text);
+  } else if (node.nodeType === Node.TEXT_NODE && node === element.lastChild) {
+    if (node.data !== text) node.data = text;
+  } else element.textContent = text;
 }
 
 const SHAPES = {
@@ -51,9 +64,11 @@ const SHAPES = {
   upload: "M12 15V4M7.5 8.5 12 4l4.5 4.5M5 20h14",
   list: "M8 6h12M8 12h12M8 18h12M4 6v.1M4 12v.1M4 18v.1",
   rank: "M5 6h14M5 12h10M5 18h6",
+  number: "M9 4 7 20M17 4l-2 16M4 9h16M3.5 15h16",
   sliders: "M4 7h9M17 7h3M15 5v4M4 17h3M11 17h9M9 15v4",
   pencil: "M5 19l1-4L16 5l3 3L9 18zM14 7l3 3",
   check: "M5 12.5 10 17l9-10",
+  select: "M4 5h16v14H4zM8 12l3 3 5-6",
 };
 
 export function icon(name) {
@@ -76,15 +91,20 @@ export function button(label, { name, text, ...props } = {}) {
 // ------------------------------------------------------------------ numbers
 
 export const finite = (value) => typeof value === "number" && Number.isFinite(value);
-export const fixed = (value, digits = 3) => (finite(value) ? value.toFixed(digits) : "–");
+const minus = (text) => (Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−"));
+
+// Decimals that show a number of this size to about three digits.
+export const digitsFor = (size, least = 2) => (size > 0 && Number.isFinite(size) ? Math.max(least, Math.min(9, 2 - Math.floor(Math.log10(size)))) : least);
+export const fixed = (value, digits = 3) => (finite(value) ? minus(value.toFixed(digits)) : "–");
 const thousands = new Intl.NumberFormat("en");
+export const count = (number, one, many = `${one}s`) => `${whole(number)} ${number === 1 ? one : many}`;
 export const whole = (value) => (finite(value) ? thousands.format(value) : "–");
 
-const NAMES = { ndcg: "NDCG", dcg: "DCG", mrr: "MRR", rbo: "RBO", err: "ERR", average_precision: "Average precision" };
+const NAMES = { ndcg: "NDCG", dcg: "DCG", mrr: "MRR", rbo: "RBO", err: "ERR", auc: "AUC", kendall_tau_b: "Kendall tau-b" };
 
 export function metricName(name) {
   const [base, cutoff] = name.split("@");
-  const text = NAMES[base] ?? base.charAt(0).toUpperCase() + base.slice(1).replaceAll("_", " ");
+  const text = NAMES[base] ?? capital(base.replaceAll("_", " "));
   return cutoff ? `${text}@${cutoff}` : text;
 }
 
@@ -92,18 +112,36 @@ export function short(value) {
   if (!finite(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e5 || size < 1e-3) return value.toExponential(1).replace("e+", "e");
-  return String(Number(value.toPrecision(3)));
+  if (size >= 1e5 || size < 1e-3) return value.toExponential(1).replace("e+", "e").replaceAll("-", "−");
+  return minus(String(Number(value.toPrecision(3))));
+}
+
+// Ids that are nothing but a number say what they are the number of.
+export const named = (text, noun) => (/^\d+$/.test(text) ? `${noun} ${text}` : text);
+
+// What a document is called: its title, or its id where there is none, or only a note as LETOR has it ("inc = 1 prob = 0.2").
+const NOTE = /^[^\s=]+ ?= ?[^\s=]+(\s+[^\s=]+ ?= ?[^\s=]+)*$/;
+const hasTitle = ({ title }) => Boolean(title) && !NOTE.test(title);
+export const docName = (doc) => (hasTitle(doc) ? doc.title : named(doc.id, "Document"));
+export const docNote = (doc) => (hasTitle(doc) ? doc.id : doc.title); // what else there is to say
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+// Whether a change of a metric is good, as a class; what would be rounded away is neither.
+export function verdict(change, greaterIsBetter = true) {
+  if (!finite(change) || Math.abs(change) < 5e-5) return "";
+  return change > 0 === greaterIsBetter ? "wb-good" : "wb-bad";
 }
 
 export function signed(value, digits = 3) {
   if (!finite(value)) return "–";
   const text = Math.abs(value).toFixed(digits);
-  if (Number(text) === 0) return `±${text}`;
+  if (Number(text) === 0) return text;
   return (value > 0 ? "+" : "−") + text;
 }
 
 // ------------------------------------------------------------------ lists of any length
+
+const BEYOND = 4; // rows above and below what is in sight that are drawn as well
 
 export class VirtualList {
   // Draws the rows in sight only; `draw(index)` makes an element for a row.
@@ -137,19 +175,20 @@ export class VirtualList {
     });
   }
 
-  update(count, { keep = false } = {}) {
+  // Every row may have changed. `draw` may give an element that is here already: then it only moves.
+  update(count) {
     this.count = count;
     this.space.style.height = `${count * this.rowHeight}px`;
-    if (!keep) {
-      for (const element of this.rows.values()) element.remove();
-      this.rows.clear();
-    }
+    const old = this.rows;
+    this.rows = new Map();
     this.paint();
+    const kept = new Set(this.rows.values());
+    for (const element of old.values()) if (!kept.has(element)) element.remove();
   }
 
   paint() {
-    const first = Math.max(0, Math.floor(this.top / this.rowHeight) - 6);
-    const last = Math.min(this.count, Math.ceil((this.top + this.height) / this.rowHeight) + 6);
+    const first = Math.max(0, Math.floor(this.top / this.rowHeight) - BEYOND);
+    const last = Math.min(this.count, Math.ceil((this.top + this.height) / this.rowHeight) + BEYOND);
     for (const [index, element] of this.rows) {
       if (index < first || index >= last) {
         element.remove();
@@ -161,7 +200,7 @@ export class VirtualList {
       const element = this.draw(index);
       element.style.transform = `translateY(${index * this.rowHeight}px)`;
       this.rows.set(index, element);
-      this.space.append(element);
+      if (element.parentNode !== this.space) this.space.append(element);
     }
   }
 

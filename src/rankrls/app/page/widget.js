@@ -15,6 +15,8 @@ function link(sources) {
   return address;
 }
 
+const PATIENCE = 60000; // milliseconds until a kernel that does not answer counts as gone
+
 class MessageApi {
   constructor(model, opened) {
     this.model = model;
@@ -22,7 +24,13 @@ class MessageApi {
     this.waiting = new Map();
     this.listeners = new Set();
     this.count = 0;
-    model.on("msg:custom", (message, buffers) => this.#hear(message, buffers));
+    this.name = Math.random().toString(36).slice(2); // answers go to every view of a model: each knows its own
+    this.hear = (message, buffers) => this.#hear(message, buffers);
+    model.on("msg:custom", this.hear);
+  }
+
+  close() {
+    this.model.off("msg:custom", this.hear);
   }
 
   get(path, params = {}) {
@@ -47,9 +55,16 @@ class MessageApi {
   }
 
   #ask({ buffers, ...message }) {
-    const id = ++this.count;
-    return new Promise((done) => {
-      this.waiting.set(id, done);
+    const id = `${this.name}.${++this.count}`;
+    return new Promise((done, fail) => {
+      const late = setTimeout(() => {
+        this.waiting.delete(id);
+        fail(new Error("the kernel does not answer"));
+      }, PATIENCE);
+      this.waiting.set(id, (answer) => {
+        clearTimeout(late);
+        done(answer);
+      });
       this.model.send({ id, ...message }, undefined, buffers);
     });
   }
@@ -59,9 +74,10 @@ class MessageApi {
       for (const listener of this.listeners) listener(message.event);
       return;
     }
+    if (!this.waiting.has(message.id)) return;
     const view = buffers[0];
     const content = view.buffer ? view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength) : view;
-    this.waiting.get(message.id)?.({ ...message, content });
+    this.waiting.get(message.id)({ ...message, content });
     this.waiting.delete(message.id);
   }
 }
@@ -72,7 +88,13 @@ async function render({ model, el }) {
   const root = document.createElement("div");
   root.classList.add("wb-in-notebook");
   el.append(root);
-  return mount(root, new MessageApi(model, opened));
+  const api = new MessageApi(model, opened);
+  const stop = await mount(root, api);
+  return () => {
+    stop();
+    api.close();
+    root.remove();
+  };
 }
 
 export default { render };
