@@ -1,8 +1,8 @@
 """What is learned from clicks, from runs of retrievers, and how sure a model is: on public data, test queries only.
 
-    python benchmarks/feedback.py ../shared/data [clicks] [fusion] [confidence] [constraints]
+    python benchmarks/feedback.py ../shared/data [clicks] [fusion] [confidence] [questions] [constraints]
 
-Prints the tables of docs/clicks.md, docs/fusion.md, docs/rankrls.md and docs/decisions/0016-tables.md.
+Prints the tables of docs/clicks.md, docs/fusion.md, docs/confidence.md, docs/signs.md and docs/objectives.md.
 """
 
 import sys
@@ -16,6 +16,7 @@ import numpy as np
 from rankrls import RankRLS, clicks, datasets, fusion, metrics
 from rankrls.clicks import ClickRanker, Judgments
 
+MQ2008 = "letor4-mq2008"
 METHODS = ("naive", "propensities", "expected", "positions")
 RETRIEVERS = {  # columns of MQ2008, from 0
     "BM25 title": 22,
@@ -43,7 +44,7 @@ def folds(mq2008: Path):
 
 def from_clicks(archives: Path, folder: str) -> None:
     """NDCG@10 of models that learned from simulated clicks, by what was shown and how readers read."""
-    mq2008 = unpacked(archives, "letor4-mq2008", folder)
+    mq2008 = unpacked(archives, MQ2008, folder)
     ways = {
         "feature 46 upside down": {"column": 45},
         "feature 40 upside down": {"column": 39},
@@ -69,7 +70,7 @@ def from_clicks(archives: Path, folder: str) -> None:
 
 def from_runs(archives: Path, folder: str) -> None:
     """NDCG@10 on test queries of learned weights and of what needs no judgments, for runs made of seven features."""
-    mq2008 = unpacked(archives, "letor4-mq2008", folder)
+    mq2008 = unpacked(archives, MQ2008, folder)
     values: dict[str, list[np.ndarray]] = {}
     weights = []
     for _, train, test in folds(mq2008):
@@ -107,7 +108,7 @@ def _runs(data: datasets.RankingData, top: int = 20) -> tuple[fusion.Runs, Judgm
 
 def sets(archives: Path, folder: str):
     """Training and test rows of four sets."""
-    mq2008 = unpacked(archives, "letor4-mq2008", folder) / "MQ2008" / "Fold1"
+    mq2008 = unpacked(archives, MQ2008, folder) / "MQ2008" / "Fold1"
     yield "MQ2008", *(datasets.load_letor(mq2008 / f"{part}.txt") for part in ("train", "test"))
     ohsumed = unpacked(archives, "letor2-ohsumed", folder) / "OHSUMED" / "Data" / "All" / "OHSUMED.txt"
     yield "OHSUMED 2", *_halves(datasets.load_letor(ohsumed, missing="minimum"))
@@ -133,26 +134,31 @@ def _with_sizes(root: Path, part: str) -> datasets.RankingData:
 
 
 def confidence(archives: Path, folder: str) -> None:
-    """Of pairs of new queries said to be so sure, how many are in the right order."""
+    """Of pairs of new queries said to be so sure, how many are in the right order; every query is new once."""
     print("| data | " + " | ".join(f"{a:.0%} to {b:.0%}" for a, b in pairwise(LEVELS)) + " |")
     print("|---|" + "---|" * (len(LEVELS) - 1))
-    for name, train, test in sets(archives, folder):
-        model = RankRLS().fit(train.X, train.y, qid=train.qid)
-        sure, right = [], []
-        for q in np.unique(test.qid):
-            rows = np.flatnonzero(test.qid == q)
-            i, j = (rows[k] for k in np.triu_indices(len(rows), 1))
-            differ = test.y[i] != test.y[j]
-            if differ.any():
-                p = model.probability_above(test.X[i[differ]], test.X[j[differ]])
-                sure.append(np.maximum(p, 1 - p))
-                right.append((p > 0.5) == (test.y[i[differ]] > test.y[j[differ]]))
-        p, ok = np.concatenate(sure), np.concatenate(right)
+    parts = {"MQ2008, five folds": [(train, test) for _, train, test in folds(unpacked(archives, MQ2008, folder))]}
+    parts |= {f"{name}, each half": [(a, b), (b, a)] for name, a, b in sets(archives, folder) if name != "MQ2008"}
+    for name, splits in parts.items():
+        found = [pair for train, test in splits for pair in _sure_and_right(train, test)]
+        p, ok = (np.concatenate(values) for values in zip(*found, strict=True))
         cells = []
         for low, high in pairwise(LEVELS):
             there = (p >= low) & (p < high)
-            cells.append(f"{ok[there].mean():.0%} of {there.sum():,}" if there.any() else "none")
+            cells.append(f"{ok[there].mean():.1%} of {there.sum():,} (said {p[there].mean():.1%})")
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+
+
+def _sure_and_right(train: datasets.RankingData, test: datasets.RankingData):
+    """For each query, how sure a model of training rows is of its pairs, and whether they are in the right order."""
+    model = RankRLS().fit(train.X, train.y, qid=train.qid)
+    for q in np.unique(test.qid):
+        rows = np.flatnonzero(test.qid == q)
+        i, j = (rows[k] for k in np.triu_indices(len(rows), 1))
+        i, j = i[test.y[i] != test.y[j]], j[test.y[i] != test.y[j]]
+        if len(i):
+            p = model.probability_above(test.X[i], test.X[j])
+            yield np.maximum(p, 1 - p), (p > 0.5) == (test.y[i] > test.y[j])
 
 
 def constraints(archives: Path, folder: str) -> None:
@@ -170,7 +176,57 @@ def constraints(archives: Path, folder: str) -> None:
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 
-PARTS = {"clicks": from_clicks, "fusion": from_runs, "confidence": confidence, "constraints": constraints}
+def questions(archives: Path, folder: str) -> None:
+    """Ten judged queries of MQ2008, and pairs of the others judged one by one: those `next_pairs` names, or any."""
+    mq2008 = unpacked(archives, MQ2008, folder)
+    found: dict[str, list[list[float]]] = {"next_pairs": [], "at random": []}
+    for fold, train, test in folds(mq2008):
+        for start in range(3):
+            judged = np.random.default_rng(start).choice(np.unique(train.qid), 10, replace=False)
+            first = np.isin(train.qid, judged)
+            for way, curves in found.items():
+                model = RankRLS().fit(train.X[first], train.y[first], qid=train.qid[first])
+                rest = datasets.RankingData(train.X[~first], train.y[~first], train.qid[~first])
+                curves.append(_asked(model, rest, test, way, seed=10 * fold + start))
+    print(
+        "| pairs asked | " + " | ".join(str(ROUND * i) for i in range(ROUNDS + 1)) + " |\n|---|" + "---|" * (ROUNDS + 1)
+    )
+    for way, curves in found.items():
+        print(f"| {way} | " + " | ".join(f"{value:.3f}" for value in np.mean(curves, axis=0)) + " |", flush=True)
+
+
+ROUNDS, ROUND = 5, 40
+
+
+def _asked(model: RankRLS, rest: datasets.RankingData, test: datasets.RankingData, way: str, seed: int) -> list[float]:
+    """Pairwise accuracy on test queries after each round of questions; a pair of equal labels has no answer."""
+    judge = lambda: metrics.pairwise_accuracy(test.y, model.predict(test.X), test.qid)
+    rng, left, curve = np.random.default_rng(seed), np.arange(len(rest.y)), [judge()]
+    for _ in range(ROUNDS):
+        if way == "next_pairs":
+            pairs = left[model.next_pairs(rest.X[left], rest.qid[left], ROUND)]
+        else:
+            first = rng.permutation(left)
+            second = [rng.choice(left[rest.qid[left] == rest.qid[i]]) for i in first[: 2 * ROUND]]
+            pairs = np.column_stack([first[: 2 * ROUND], second])
+            pairs = pairs[pairs[:, 0] != pairs[:, 1]][:ROUND]
+        left = np.setdiff1d(left, pairs)
+        difference = rest.y[pairs[:, 0]] - rest.y[pairs[:, 1]]
+        pairs, difference = pairs[difference != 0], difference[difference != 0]
+        better = np.where((difference > 0)[:, None], pairs, pairs[:, ::-1])
+        clear = ~np.all(rest.X[better[:, 0]] == rest.X[better[:, 1]], axis=1)
+        model.add_pairs(rest.X, better[clear], margins=np.abs(difference[clear]))
+        curve.append(judge())
+    return curve
+
+
+PARTS = {
+    "clicks": from_clicks,
+    "fusion": from_runs,
+    "confidence": confidence,
+    "questions": questions,
+    "constraints": constraints,
+}
 
 
 def main(archives: str = "../shared/data", *wanted: str) -> None:

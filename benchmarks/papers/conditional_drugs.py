@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measure import machine
+from benchmarks.papers.figures import mean
 from rankrls import ConditionalRankRLS
 from rankrls.metrics import pairwise_accuracy
 from rankrls.relations.folds import Part, RelationKFold
@@ -135,16 +136,13 @@ def learned(known: Known, setting: int, seed: int, loss: str, relation: str | No
 
 
 def line(cells: list[str], results: list[np.ndarray | None]) -> None:
-    figures = ["" if found is None else f"{np.nanmean(found):.3f}" for found in results]
+    figures = ["" if found is None else mean(found, 3) for found in results]
     print("| " + " | ".join([*cells, *figures]) + " |", flush=True)
 
 
 def difference(cells: list[str], pairs: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Of two losses over the same folds, with its standard error."""
-    figures = []
-    for a, b in pairs:
-        gap = (a - b)[~np.isnan(a - b)]
-        figures.append(f"{gap.mean():+.3f} ± {gap.std(ddof=1) / np.sqrt(len(gap)):.3f}")
+    """Of two losses over the same folds."""
+    figures = [mean(a - b, 3) for a, b in pairs]
     print("| " + " | ".join([*cells, *figures]) + " |", flush=True)
 
 
@@ -183,7 +181,8 @@ def main() -> None:
     arguments = parser.parse_args()
     print(machine())
     seeds = range(arguments.repeats)
-    print("\n### Drugs and targets: pairwise accuracy\n\n| set | ranked | model | 1 | 2 | 3 | 4 |\n" + "|---" * 7 + "|")
+    print("\nDrugs and targets: pairwise accuracy, ± 95 % interval over folds:\n")
+    print("| set | ranked | model | 1 | 2 | 3 | 4 |\n" + "|---" * 7 + "|")
     for name in arguments.sets:
         if name != "yeast":
             folder = arguments.data / ("davis-drug-target" if name == "davis" else "yamanishi-drug-target")
@@ -191,7 +190,7 @@ def main() -> None:
             drug_target(known, "targets", seeds)
             drug_target(known.T, "drugs", seeds)
     if "yeast" in arguments.sets:
-        print("\n### Yeast proteins: pairwise accuracy\n\n| model | 1 | 4 |\n|---|---|---|")
+        print("\nYeast proteins: pairwise accuracy, ± 95 % interval over folds:\n\n| model | 1 | 4 |\n|---|---|---|")
         proteins(read_yeast(arguments.data / "yeast-protein-network"), range(2 * arguments.repeats))
 
 

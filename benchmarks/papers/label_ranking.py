@@ -21,6 +21,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.measure import machine
+from benchmarks.papers.figures import mean
 from rankrls import ConditionalRankRLS
 from rankrls.kernels import Gaussian
 from rankrls.metrics import kendall_tau_b
@@ -110,11 +111,11 @@ def main() -> None:
     for name in args.sets:
         X, Y = read(args.data / "label-ranking" / f"{name}.txt.xz")
         found = judged(name, X, Y, args.folds)
-        cells = [f"{found[key].mean():.3f}" for key in ("gaussian", "linear", "neighbours")]
+        cells = [mean(found[key], 3) for key in ("gaussian", "linear", "neighbours")]
         means.append([found[key].mean() for key in ("gaussian", "linear", "neighbours")])
         print(f"| {name} | {len(X):,} | {Y.shape[1]} | {' | '.join(cells)} | {found['cpu'].mean():.1f} |", flush=True)
-    mean = [f"{value:.3f}" for value in np.mean(means, axis=0)]
-    print(f"| mean | | | {' | '.join(mean)} | |")
+    overall = [f"{value:.3f}" for value in np.mean(means, axis=0)]
+    print(f"| mean | | | {' | '.join(overall)} | |")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.measure import machine
+from benchmarks.papers.figures import half_width, table
 from benchmarks.papers.letor_models import ALPHAS, OURS, PAPERS, TREES, Ranker, by_validation, ridge_without_intercept
 from benchmarks.papers.letor_sets import (
     MEASURES,
@@ -71,6 +72,10 @@ class Runs:
     def mean(self, measure: str) -> float:
         return float(np.mean(self.folds(measure)))
 
+    def shown(self, measure: str, digits: int = 4) -> str:
+        """The mean over folds, with the 95 % interval over all queries."""
+        return f"{self.mean(measure):.{digits}f} ± {half_width(self.queries(measure)):.{digits}f}"
+
     def refitted(self, measure: str) -> float:
         return float(np.mean([now.refitted[measure].mean() for now in self.each]))
 
@@ -120,12 +125,6 @@ def run_fold(fold: Fold, ranker: Ranker, *, letor4: bool) -> Run:
 # ---------------------------------------------------------------- tables
 
 
-def table(head: list[str], rows: list[list[str]]) -> None:
-    for row in [head, ["---"] * len(head), *rows]:
-        print("| " + " | ".join(row) + " |")
-    print(flush=True)
-
-
 def numbers(values: list[float]) -> list[str]:
     return ["" if np.isnan(value) else f"{value:.4f}" for value in values]
 
@@ -134,14 +133,14 @@ def report(name: str, place: Path, runs: dict[str, Runs], others: Results) -> No
     print("MAP of each test fold; last column: validation set added to the training set, same parameters.\n")
     rows = []
     for model, now in runs.items():
-        rows.append([model, *numbers([*now.folds("MAP"), now.mean("MAP"), now.refitted("MAP")])])
+        rows.append([model, *numbers(now.folds("MAP")), now.shown("MAP"), *numbers([now.refitted("MAP")])])
     for model, published in others.items():
         if "MAP" in published:
             rows.append([model, *numbers([*published["MAP"], float(np.mean(published["MAP"]))]), ""])
     table(["model", *(f"fold {k}" for k in range(1, 6)), "mean", "refitted"], rows)
 
-    print("Means over folds:\n")
-    rows = [[model, *numbers([now.mean(m) for m in SHOWN])] for model, now in runs.items()]
+    print("Means over folds, ± 95 % interval over queries:\n")
+    rows = [[model, *(now.shown(m) for m in SHOWN)] for model, now in runs.items()]
     for model, published in others.items():
         rows.append([model, *numbers([float(np.mean(published.get(m, np.nan))) for m in SHOWN])])
     table(["model", *SHOWN], rows)
@@ -160,12 +159,11 @@ def report(name: str, place: Path, runs: dict[str, Runs], others: Results) -> No
 
 
 def beside_the_paper(runs: dict[str, Runs], published: dict[str, dict[str, float]]) -> None:
-    print("The paper's tables, paper / ours:\n")
+    print("The paper's tables, paper / ours, ± 95 % interval over queries:\n")
     head = ["", *(f"{a}, paper / ours" for a in PAPERS), *(f"{a}, paper" for a in published if a not in PAPERS)]
     rows = []
     for measure in MEASURES:
-        ours = {a: runs[a].mean(measure) for a in PAPERS}
-        both = [f"{published[a][measure]:.3f} / {ours[a]:.3f}" for a in PAPERS]
+        both = [f"{published[a][measure]:.3f} / {runs[a].shown(measure, 3)}" for a in PAPERS]
         rows.append([measure, *both, *(f"{v[measure]:.3f}" for a, v in published.items() if a not in PAPERS)])
     table(head, rows)
     for algorithm in PAPERS:
@@ -181,16 +179,16 @@ def beside_the_paper(runs: dict[str, Runs], published: dict[str, dict[str, float
 def grids(place: Path) -> None:
     """The paper does not give its grid: how much depends on it, and on the intercept of RLS?"""
     powers = {"2^k": ALPHAS, "4^k": ALPHAS[1::2], "10^k": 10.0 ** np.arange(-4, 9), "default": None}
-    pairs = {"weighting": "pairs", "tied_pairs": "auto"}
+    pairs = {"weighting": "pairs", "tied_pairs": "auto", "scale": None}
     models = {f"RankRLS, alpha {n}": {**pairs, "alphas": a} for n, a in powers.items()}
     models["RankRLS, alpha 2^k, ties always in"] = {**pairs, "tied_pairs": True, "alphas": ALPHAS}
     models["RankRLS, alpha 2^k, ties always out"] = {**pairs, "tied_pairs": False, "alphas": ALPHAS}
-    models |= {f"RLS, alpha {n}": {"regression": 1.0, "alphas": a} for n, a in powers.items()}
+    models |= {f"RLS, alpha {n}": {"regression": 1.0, "alphas": a, "scale": None} for n, a in powers.items()}
     rankers = {name: by_validation(**options) for name, options in models.items()}
     rankers["RLS without intercept, alpha 2^k"] = ridge_without_intercept
     runs = run(place, rankers, letor4=False)
-    print("Other grids of alpha, means over folds:\n")
-    table(["", *SHOWN], [[name, *numbers([now.mean(m) for m in SHOWN])] for name, now in runs.items()])
+    print("Other grids of alpha, means over folds, ± 95 % interval over queries:\n")
+    table(["", *SHOWN], [[name, *(now.shown(m) for m in SHOWN)] for name, now in runs.items()])
 
 
 def tests(runs: dict[str, Runs]) -> None:
@@ -232,7 +230,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         for name in arguments.sets:
             place = find(name, arguments.data, Path(temporary))
-            print(f"\n## {place.name if Path(name).is_dir() else name}\n")
+            print(f"\n{place.name if Path(name).is_dir() else name}:\n")
             if name == "letor2-ohsumed":
                 print(f"{check_measures(place)}\n")
             print(f"{order_of_files(place)}\n")

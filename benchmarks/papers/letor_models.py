@@ -153,8 +153,8 @@ def _sizes(part: RankingData) -> np.ndarray:
 
 
 PAPERS: dict[str, Ranker] = {
-    "RankRLS": by_validation(weighting="pairs", tied_pairs="auto", alphas=ALPHAS),
-    "RLS": by_validation(regression=1.0, alphas=ALPHAS),
+    "RankRLS": by_validation(weighting="pairs", tied_pairs="auto", alphas=ALPHAS, scale=None),
+    "RLS": by_validation(regression=1.0, alphas=ALPHAS, scale=None),
 }
 OURS: dict[str, Ranker] = {
     "RankRLS, defaults": by_validation(),

@@ -1,7 +1,8 @@
 """Parse ranking, RLS against RankRLS, after table 8 of [Pahikkala07b], printed as Markdown.
 
-DIR of --data DIR holds the folders parse-ranking-genia and, if there, parse-ranking-bioinfer-excerpt;
-docs/reproductions/letor.md has what followed.
+Penalties are the paper's, sums of squared weights; "defaults" is RankRLS() but for the metric. DIR of --data DIR holds
+the folders parse-ranking-genia and, if there, parse-ranking-bioinfer-excerpt; docs/reproductions/letor.md has what
+followed.
 """
 
 from __future__ import annotations
@@ -15,14 +16,19 @@ import numpy as np
 from scipy import sparse, stats
 
 from benchmarks.measure import machine
-from benchmarks.papers.corankrls_genia import Parses, read, splits
+from benchmarks.papers.figures import mean, table, wilcoxon
+from benchmarks.papers.genia import Parses, read, read_walks, splits
 from rankrls import RankRLS
 from rankrls.bases import RandomRows
-from rankrls.kernels import Gaussian
+from rankrls.kernels import Gaussian, Walks
 from rankrls.metrics import per_query
 
 FOLDS = 10  # of sentences, to choose alpha and the width of a kernel
-PAPER = {"RLS": {"regression": 1.0}, "RankRLS": {"weighting": "pairs", "tied_pairs": "auto"}}
+PAPER = {
+    "RLS": {"regression": 1.0, "scale": None},
+    "RankRLS": {"weighting": "pairs", "tied_pairs": "auto", "scale": None},
+}
+THEIRS = {"RLS": "0.444", "RankRLS": "0.500"}
 
 
 def between(data: Parses) -> float:
@@ -47,15 +53,18 @@ def compare(title: str, data: Parses, rows: dict[str, dict]) -> None:
             model = RankRLS(**{"scoring": "kendall_tau_b", "cv": FOLDS, "random_state": 0, **options})
             taus[name].append(correlations(model, train, test))
             seconds[name] += time.process_time() - start
-    print(f"\n### {title}\n\n| model | draws | mean | minus RLS | p | CPU seconds |\n" + "|---" * 6 + "|")
     means = {name: np.mean(values, axis=0) for name, values in taus.items()}
-    reference = means["RLS"]
+    lines = []
     for name, values in taus.items():
-        gain = (means[name] - reference)[~np.isnan(reference)]
-        p = f"{stats.wilcoxon(gain).pvalue:.1g}" if gain.any() else ""
-        draws = np.nanmean(values, axis=1)
-        texts = (", ".join(f"{v:.3f}" for v in draws), f"{draws.mean():.4f}", f"{gain.mean():+.4f}", p)
-        print(f"| {name} | {' | '.join(texts)} | {seconds[name] / len(draws):.1f} |", flush=True)
+        gain = np.nanmean(values, axis=1) - np.nanmean(taus["RLS"], axis=1)
+        texts = [
+            mean(np.nanmean(values, axis=1)),
+            mean(gain) if name != "RLS" else "",
+            wilcoxon(means[name], means["RLS"]),
+        ]
+        lines.append([name, THEIRS.get(name, ""), *texts, f"{seconds[name] / len(values):.1f}"])
+    head = ["model", "paper", "ours", "minus RLS", "p", "CPU seconds"]
+    table(head, lines, f"{title}, Kendall's tau-b, ± 95 % interval over five draws of the training sentences:")
 
 
 def bioinfer(folder: Path) -> None:
@@ -71,18 +80,21 @@ def bioinfer(folder: Path) -> None:
         return Parses(X, np.array(labels.split(), float), np.array(qids.split()))
 
     train, test = part("train"), part("test")
-    print(f"\n### BioInfer excerpt: {len(train.y)} parses to learn from, {len(test.y)} to judge\n")
-    print("| model | mean tau-b | standard error | sentences |\n|---|---|---|---|")
+    rows = []
     for name, options in {**PAPER, "RankRLS, defaults": {}}.items():
         tau = correlations(RankRLS(scoring="kendall_tau_b", **options), train, test)
         tau = tau[~np.isnan(tau)]
-        print(f"| {name} | {tau.mean():.3f} | {stats.sem(tau):.3f} | {len(tau)} |")
+        rows.append(
+            [name, f"{tau.mean():.3f} ± {stats.t.ppf(0.975, len(tau) - 1) * stats.sem(tau):.3f}", str(len(tau))]
+        )
+    title = f"BioInfer excerpt: {len(train.y)} parses to learn from, {len(test.y)} to judge:"
+    table(["model", "mean tau-b, ± 95 % interval over sentences", "sentences"], rows, title)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder that holds parse-ranking-genia")
-    parser.add_argument("--parts", nargs="+", default=["linear", "wide", "gaussian", "bioinfer"])
+    parser.add_argument("--parts", nargs="+", default=["linear", "wide", "gaussian", "walks", "bioinfer"])
     arguments = parser.parse_args()
     print(machine())
     genia, excerpt = (arguments.data / f"parse-ranking-{name}" for name in ("genia", "bioinfer-excerpt"))
@@ -101,6 +113,12 @@ def main() -> None:
         data = read(genia, 500)
         wide = {name: {**options, **leave_out} for name, options in rows.items()}
         compare(f"Linear, {data.X.shape[1]} features, alpha by leave-query-out", data, wide)
+    if "walks" in arguments.parts:
+        data = read_walks(genia, Walks())
+        kernel = {"kernel": "linear", "basis": RandomRows(500)}
+        compare(
+            "Walk kernel of parse graphs, 500 random basis parses", data, {n: {**o, **kernel} for n, o in PAPER.items()}
+        )
     if "bioinfer" in arguments.parts and excerpt.is_dir():
         bioinfer(excerpt)
 

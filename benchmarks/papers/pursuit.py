@@ -3,38 +3,24 @@
 For every group of reference users: 300 of them, drawn at random, rate the items a test user has rated (their median
 where they did not); half of the test user's items train, half test. Kernel widths, regularisation, sizes and nu are
 those of the best mean error over hold-out users drawn and split in the same way, one choice for all users of a group.
-
-Every learner below is a function (K, y, K_test, parameters, rng) -> (test items, parameters) scores: thousands of small
-fits, so kernels and targets go to the layer below the estimators, which checks nothing.
+Errors are equation 1 of the paper, which counts pairs of equal ratings as half an error.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import time
-import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import LinearSVC
 
 from benchmarks.measure import machine
-from rankrls.core.preferences import QueryPreferences
-from rankrls.core.queries import Queries
-from rankrls.core.symmetric import whitening
+from benchmarks.papers.figures import mean, table, wilcoxon
+from benchmarks.papers.pursuit_learners import Models, agreeing, pursuit, rank_rls, rank_svm, rls, sparse_rank_rls
 from rankrls.metrics import disagreement_error
-from rankrls.problems.coregularised import default_nus
-from rankrls.problems.dictionary import Whitened
-from rankrls.problems.dual import Dual
-from rankrls.problems.joint_pursuit import Agreeing
-from rankrls.problems.pursuit import pursue
 
 REFERENCES, USERS, HOLD_OUT = 300, 300, 40
 RATED = (50, 300)  # items a test user has rated
@@ -42,8 +28,9 @@ WIDTHS = 2.0 ** np.arange(-15, 16)
 ALPHAS = np.logspace(-9, 3, 13)
 SHARES = np.arange(1, 21) / 20  # sizes as shares of the training items
 COSTS = np.logspace(-2, 4, 4)
-PAIRS = 500  # at most, of those a RankSVM is trained on
 NUS = np.array([0, 1, 3, 5, 7])  # zero, and four of the seven values of the default grid, by number
+GROUPS = {"20-40": (20, 40), "40-60": (40, 60), "60-80": (60, 80)}
+Published = dict[str, tuple[float, float, float]]  # the paper's number of each method, by group
 
 
 @dataclass(frozen=True)
@@ -80,99 +67,7 @@ def tasks(ratings: np.ndarray, group: tuple[int, int], n: int, seed: int, semi: 
         yield Task(distance, ratings[user, items], train, unscored, test, int(rng.integers(2**31)))
 
 
-# ---------------------------------------------------------------- learners
-
-
-def rls(K: Any, y: Any, K_test: Any, alphas: Any, rng: Any) -> np.ndarray:
-    """Kernel ridge regression, without an intercept."""
-    d, V = np.linalg.eigh(K)
-    return K_test @ (V @ ((V.T @ y)[:, None] / (np.maximum(d, 0)[:, None] + alphas)))
-
-
-def rank_rls(K: Any, y: Any, K_test: Any, alphas: Any, rng: Any) -> np.ndarray:
-    problem = Dual(ranking(len(y)), K, y[:, None])
-    problem.path  # noqa: B018  (one factorisation for all)
-    return K_test @ np.hstack([problem.model(alpha).coef for alpha in alphas])
-
-
-def sparse_rank_rls(share: float) -> Callable:
-    """Random basis items, as many as a share of the training items."""
-
-    def learner(K: Any, y: Any, K_test: Any, alphas: Any, rng: Any) -> np.ndarray:
-        R = rng.permutation(len(y))[: size(share, len(y))]
-        F, W = ranking(len(y)), whitening(K[np.ix_(R, R)], 1e-12)
-        A = F @ (K[:, R] @ W)
-        d, V = np.linalg.eigh(A.T @ A)
-        return K_test[:, R] @ (W @ (V @ ((V.T @ (A.T @ (F @ y)))[:, None] / (np.maximum(d, 0)[:, None] + alphas))))
-
-    return learner
-
-
-def rank_svm(K: Any, y: Any, K_test: Any, costs: Any, rng: Any) -> np.ndarray:
-    """A linear SVM on differences of the items' kernel features."""
-    W = whitening(K, 1e-12)
-    Z, Z_test = K @ W, K_test @ W
-    i, j = np.nonzero(y[:, None] > y)
-    pick = rng.permutation(len(i))[:PAIRS]
-    sign = rng.choice([-1, 1], len(pick))
-    D = sign[:, None] * (Z[i[pick]] - Z[j[pick]])
-    if len(np.unique(sign)) < 2:
-        return np.zeros((len(K_test), len(costs)))
-    # a cost too large to converge at is not the one that is chosen
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    svm = [LinearSVC(C=c, fit_intercept=False, dual=False, tol=1e-3).fit(D, sign) for c in costs]
-    return np.column_stack([Z_test @ one.coef_[0] for one in svm])
-
-
-def pursuit(beta: float | None, backfit: bool) -> Callable:
-    """Ranking pursuit (beta = 0), the combination of ranking and regression, or matching pursuit (None), as printed."""
-
-    def learner(K: Any, y: Any, K_test: Any, shares: Any, rng: Any) -> np.ndarray:
-        F = None if beta is None else ranking(len(y), beta)
-        A, z = (K, y) if F is None else (F @ K, F @ y)  # no intercept, unlike the estimator
-        sizes = [size(share, len(y)) for share in shares]
-        path = pursue(Whitened.columns(A), z, max(sizes), backfit=backfit)
-        if not len(path):
-            return np.zeros((len(K_test), len(shares)))
-        at = np.minimum(sizes, len(path)) - 1
-        return K_test[:, path.indices[:, 0]] @ path.coefs[at, 0].T
-
-    return learner
-
-
-def size(share: float, m: int) -> int:
-    return max(1, int(np.ceil(share * m - 1e-9)))
-
-
-def ranking(m: int, beta: float = 0.0) -> QueryPreferences:
-    """All pairs of one query, each counting the same."""
-    weighting = "pairs" if beta else "items"
-    return QueryPreferences(Queries.single(m), weighting=weighting, regression=beta)
-
-
-def agreeing(task: Task, K: np.ndarray, nus: Any, shares: Any, backfit: bool) -> np.ndarray:
-    """(test items, nus x shares) two views, each with half of the scored and half of the unscored items as atoms."""
-    rng = np.random.default_rng(task.seed)
-    halves = [np.array_split(rng.permutation(rows), 2) for rows in (task.train, task.unscored)]
-    atoms = [np.concatenate(parts) for parts in zip(*halves, strict=True)]
-    stack, n = np.concatenate(atoms), len(atoms[0])
-    blocks = [slice(0, n), slice(n, len(stack))]
-    B = ranking(len(task.unscored)) @ K[np.ix_(task.unscored, stack)]
-    y = task.y[task.train][:, None]
-    problem = Agreeing(ranking(len(y)), K[np.ix_(task.train, stack)], blocks, y, B.T @ B, 0.0, backfit)
-    values = default_nus(*problem.traces())
-    K_test, sizes, columns = K[np.ix_(task.test, stack)], [size(share, len(y)) for share in shares], []
-    for nu in nus:
-        path = replace(problem, nu=float(values[min(nu, len(values) - 1)])).path(max(sizes))
-        at = np.minimum(sizes, len(path)) - 1
-        scores = np.zeros((len(K_test), len(shares)))
-        for v, block in enumerate(blocks if len(path) else []):
-            scores += K_test[:, block][:, path.indices[:, v]] @ path.coefs[at, v].T / 2
-        columns.append(scores)
-    return np.hstack(columns)
-
-
-LEARNERS: dict[str, tuple[Callable, np.ndarray]] = {
+LEARNERS: dict[str, tuple[Any, Any]] = {
     "RLS": (rls, ALPHAS),
     "Matching pursuit": (pursuit(None, False), SHARES),
     "RankSVM": (rank_svm, COSTS),
@@ -187,24 +82,33 @@ SEMI = {
     "SS ranking pursuit": (False, NUS),
     "SS ranking pursuit, back-fitted": (True, NUS),
 }
+ORDER = [
+    *("RLS", "Matching pursuit", "RankSVM", "RankRLS", "Sparse RankRLS", "Ranking pursuit"),
+    *("Ranking pursuit, back-fitted", *COMBINED, *SEMI),
+]
+
 
 # ---------------------------------------------------------------- protocol
 
 
-def scores_of(name: str, learner: Any, task: Task, K: np.ndarray, parameters: Any) -> np.ndarray:
+def models_of(name: str, learner: Any, task: Task, K: np.ndarray, parameters: Any) -> Models:
+    """Models of one user; `parameters` None tries every nu and size of two views."""
+    y = task.y[task.train]
     if name in SEMI:
-        nus = SEMI[name][1] if parameters is None else [parameters[0]]
-        return agreeing(task, K, nus, SHARES if parameters is None else [parameters[1]], SEMI[name][0])
-    rng = np.random.default_rng(task.seed)
-    train = K[np.ix_(task.train, task.train)], task.y[task.train], K[np.ix_(task.test, task.train)]
-    return learner(*train, parameters, rng)
+        backfit, nus = SEMI[name]
+        nus, shares = (nus, SHARES) if parameters is None else ([parameters[0]], [parameters[1]])
+        both = np.concatenate([task.train, task.unscored])
+        kernels = K[np.ix_(both, both)], y, K[np.ix_(task.test, both)]
+        return agreeing(*kernels, len(y), nus, shares, backfit, task.seed)
+    kernels = K[np.ix_(task.train, task.train)], y, K[np.ix_(task.test, task.train)]
+    return learner(*kernels, parameters, np.random.default_rng(task.seed))
 
 
-def measures(task: Task, scores: np.ndarray) -> np.ndarray:
-    """(2, parameters) disagreement error and mean squared error."""
-    y = task.y[task.test]
-    error = disagreement_error(y, scores) if np.ptp(y) else np.full(scores.shape[1], np.nan)
-    return np.stack([error, np.mean((scores - y[:, None]) ** 2, axis=0)])
+def measures(task: Task, models: Models) -> np.ndarray:
+    """(3, parameters) disagreement error, mean squared error, and size as a share of the scored training items."""
+    y, scores = task.y[task.test], models.scores
+    error = disagreement_error(y, scores, convention="papers") if np.ptp(y) else np.full(scores.shape[1], np.nan)
+    return np.stack([error, np.mean((scores - y[:, None]) ** 2, axis=0), models.sizes / len(task.train)])
 
 
 def choose(name: str, learner: Any, grid: Any, held: list[Task]) -> list[tuple[float, Any]]:
@@ -212,112 +116,114 @@ def choose(name: str, learner: Any, grid: Any, held: list[Task]) -> list[tuple[f
     if name in SEMI:
         grid = [(nu, share) for nu in SEMI[name][1] for share in SHARES]
     few = held[::2] if name in SEMI or name == "RankSVM" else held  # the slow ones
-    table = np.full((len(WIDTHS), 2, len(grid)), np.nan)
+    found = np.full((len(WIDTHS), 2, len(grid)), np.nan)
     for i, width in enumerate(WIDTHS):
         if np.median([task.distance[task.distance > 0].min() / (2 * width**2) for task in few]) > 30:
             continue  # no item is like any other: nothing to learn from
-        found = [measures(t, scores_of(name, learner, t, t.kernel(width), None if name in SEMI else grid)) for t in few]
-        table[i] = np.nanmean(found, axis=0)
-    best = [np.unravel_index(np.nanargmin(table[:, k]), table[:, k].shape) for k in range(2)]
+        each = [models_of(name, learner, t, t.kernel(width), None if name in SEMI else grid) for t in few]
+        found[i] = np.nanmean([measures(t, one)[:2] for t, one in zip(few, each, strict=True)], axis=0)
+    best = [np.unravel_index(np.nanargmin(found[:, k]), found[:, k].shape) for k in range(2)]
     return [(WIDTHS[i], grid[j]) for i, j in best]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Errors (2, users of all repetitions) and the choices of every learner in one group."""
+    """(3, repetitions, users) measures and the choices of every learner in one group."""
 
-    errors: dict[str, np.ndarray]
+    found: dict[str, np.ndarray]
     chosen: dict[str, list]
     seconds: float
 
 
 def experiment(ratings: np.ndarray, group: tuple[int, int], semi: bool, sizes: tuple[int, int, int]) -> Outcome:
-    start, (repetitions, users, hold_out) = time.perf_counter(), sizes
+    start, (repetitions, users, hold_out) = time.process_time(), sizes
     held = list(tasks(ratings, group, hold_out, 1_000_000, semi))
     learners = dict(LEARNERS) | (dict.fromkeys(SEMI, (None, None)) if semi else COMBINED)
     chosen = {name: choose(name, *what, held) for name, what in learners.items()}
     sparse = sparse_rank_rls(chosen["Ranking pursuit"][0][1])
     learners["Sparse RankRLS"] = sparse, ALPHAS
     chosen["Sparse RankRLS"] = choose("Sparse RankRLS", sparse, ALPHAS, held)
-    errors: dict[str, list] = {name: [] for name in learners}
+    found: dict[str, list] = {name: [] for name in learners}
     for repetition in range(repetitions):
         for task in tasks(ratings, group, users, repetition, semi):
             for name, (learner, _) in learners.items():
-                errors[name].append(judged(name, learner, task, chosen[name], semi))
-    return Outcome({n: np.array(e).T for n, e in errors.items()}, chosen, time.perf_counter() - start)
+                found[name].append(judged(name, learner, task, chosen[name], semi))
+    shape = (repetitions, users, 3)
+    return Outcome(
+        {name: np.moveaxis(np.reshape(rows, shape), 2, 0) for name, rows in found.items()},
+        chosen,
+        time.process_time() - start,
+    )
 
 
 def judged(name: str, learner: Any, task: Task, chosen: list[tuple[float, Any]], semi: bool) -> list[float]:
-    """Disagreement error and mean squared error; what knows of regression has parameters chosen for each."""
-    row = []
+    """The three measures; what knows of regression has parameters chosen for mean squared error too."""
+    rows = []
     for width, parameter in chosen if name in REGRESSION and not semi else chosen[:1]:
         given = parameter if name in SEMI else np.array([parameter])
-        row.append(measures(task, scores_of(name, learner, task, task.kernel(width), given))[:, 0])
-    return [row[0][0], row[-1][1]]
+        rows.append(measures(task, models_of(name, learner, task, task.kernel(width), given))[:, 0])
+    return [rows[0][0], rows[-1][1], rows[0][2]]
 
 
 # ---------------------------------------------------------------- tables
 
-ORDER = [
-    *("RLS", "Matching pursuit", "RankSVM", "RankRLS", "Sparse RankRLS", "Ranking pursuit"),
-    *("Ranking pursuit, back-fitted", *COMBINED, *SEMI),
-]
 
-
-def table(title: str, outcomes: dict[str, Outcome], measure: int, reference: str) -> None:
-    groups = list(outcomes)
-    print(
-        f"\n### {title}\n\n| | {' | '.join(groups)} | p against {reference}, by group |\n"
-        + "|---" * (len(groups) + 2)
-        + "|"
-    )
+def beside_paper(title: str, outcomes: dict[str, Outcome], measure: int, reference: str, paper: Published) -> None:
+    """Paper / ours ± 95 % interval over repetitions, and p over all users against one method."""
+    digits, rows = (3, []) if measure == 0 else (1, [])
     for name in ORDER:
-        if name not in outcomes[groups[0]].errors:
+        if name not in next(iter(outcomes.values())).found:
             continue
         cells, p = [], []
-        for outcome in outcomes.values():
-            e, r = outcome.errors[name][measure], outcome.errors[reference][measure]
-            cells.append(f"{np.nanmean(e):.3f}" if measure == 0 else f"{np.nanmean(e):.1f}")
-            both = ~np.isnan(e) & ~np.isnan(r)
-            same = np.array_equal(e[both], r[both])
-            p.append(
-                ("" if name == reference else "same") if same else f"{stats.wilcoxon(e[both], r[both]).pvalue:.1g}"
-            )
-        print(f"| {name} | {' | '.join(cells)} | {', '.join(p)} |")
+        for k, outcome in enumerate(outcomes.values()):
+            own, other = outcome.found[name][measure], outcome.found[reference][measure]
+            theirs = f"{paper[name][k]:.{digits}f}" if name in paper else ""
+            cells.append(f"{theirs} / {mean(np.nanmean(own, axis=1), digits)}")
+            p.append("" if name == reference else wilcoxon(own.ravel(), other.ravel()) or "same")
+        rows.append([name, *cells, ", ".join(p).strip(", ")])
+    table(["", *outcomes, f"p against {reference}, by group"], rows, title)
+
+
+def model_sizes(outcomes: dict[str, Outcome]) -> None:
+    names = [name for name in ORDER if name in next(iter(outcomes.values())).found]
+    rows = [[name, *(mean(np.mean(o.found[name][2], axis=1), 2) for o in outcomes.values())] for name in names]
+    table(["", *outcomes], rows, "Items with a function in the model, as a share of the scored training items:")
 
 
 def choices(outcomes: dict[str, Outcome]) -> None:
-    print("\nchosen on hold-out users for ranking, (width, alpha | C | share of the training items | (nu, share)):\n")
+    print("Chosen on hold-out users for ranking: width; alpha, C, steps as a share of the items, or (nu, steps):\n")
     for group, outcome in outcomes.items():
         said = [f"{n} {c[0][0]:g}, {_short(c[0][1])}" for n, c in outcome.chosen.items()]
-        print(f"* {group} ({outcome.seconds:.0f} s): {'; '.join(said)}")
+        print(f"* {group} ({outcome.seconds:.0f} CPU seconds): {'; '.join(said)}")
+    print()
 
 
 def _short(parameter: Any) -> str:
     return f"(nu {parameter[0]}, {parameter[1]:.2f})" if isinstance(parameter, tuple) else f"{parameter:.3g}"
 
 
-def run(description: str, folder: str, read: Callable[[Path], np.ndarray], groups: dict[str, tuple[int, int]]) -> None:
-    """Both experiments on one data set."""
+def run(description: str, read: Callable[[Path], np.ndarray], folder: str, papers: dict[str, Published]) -> None:
+    """The experiments on one data set; `papers` has the paper's numbers for supervised, semi and mse."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", type=Path, required=True, help=f"folder that holds {folder}")
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--users", type=int, default=USERS)
     parser.add_argument("--hold-out", type=int, default=HOLD_OUT, help="users the parameters are chosen on")
     parser.add_argument("--parts", nargs="*", default=["supervised", "semi"])
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     print(machine())
     ratings = read(arguments.data / folder)
+    sizes = (arguments.repetitions, arguments.users, arguments.hold_out)
+    print(
+        f"\n{len(ratings):,} users, {arguments.repetitions} repetitions of {arguments.users} test users; paper / ours."
+    )
     for part in arguments.parts:
-        semi, sizes = part == "semi", (arguments.repetitions, arguments.users, arguments.hold_out)
-        with ProcessPoolExecutor(arguments.jobs) as pool:
-            found = [pool.submit(experiment, ratings, group, semi, sizes) for group in groups.values()]
-            outcomes = {name: future.result() for name, future in zip(groups, found, strict=True)}
+        semi = part == "semi"
+        outcomes = {name: experiment(ratings, group, semi, sizes) for name, group in GROUPS.items()}
         reference = "SS ranking pursuit" if semi else "Ranking pursuit"
         scored = "half of the training items scored" if semi else "all training items scored"
-        table(f"Disagreement error, {scored}", outcomes, 0, reference)
-        if not semi:
-            table("Mean squared error", outcomes, 1, next(iter(COMBINED)))
+        beside_paper(f"Disagreement error, {scored}:", outcomes, 0, reference, papers[part])
+        if not semi and "mse" in papers:
+            beside_paper("Mean squared error:", outcomes, 1, next(iter(COMBINED)), papers["mse"])
+        model_sizes(outcomes)
         choices(outcomes)
-        print(flush=True)
