@@ -11,7 +11,7 @@ LOWEST_TESTS ?= $(filter-out $(addprefix tests/test_,accuracy.py attack.py distr
 # Tests that read files beside them, run from the unpacked source distribution.
 SDIST_TESTS ?= tests/test_docs.py tests/test_cli.py tests/test_persistence.py tests/test_architecture.py tests/test_habits.py
 
-.PHONY: demo test test-lowest test-sdist lint attack bench papers docs clean
+.PHONY: demo test test-lowest test-notebooks test-sdist lint attack bench papers docs clean
 
 .venv/.base: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -32,7 +32,7 @@ SDIST_TESTS ?= tests/test_docs.py tests/test_cli.py tests/test_persistence.py te
 	@touch $@
 
 .venv/.bench: .venv/.base
-	$(BIN)/python $(INSTALL) -e . --group bench
+	$(BIN)/python $(INSTALL) -e ".[fast,arrow,onnx,workbench]" --group bench
 	@touch $@
 
 .venv/.build: .venv/.base
@@ -62,6 +62,10 @@ attack: .venv/.test  ## 100,000 random problems against independent oracles; pri
 
 test-lowest: $(LOWEST)/.done  ## the main part of the tests, with the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/python -m pytest -W default -W ignore::DeprecationWarning $(LOWEST_TESTS)
+
+test-notebooks: .venv/.test  ## the workbench in JupyterLab and marimo (200 MB more), in a headless Chromium
+	$(BIN)/python $(INSTALL) --group notebook-test
+	$(BIN)/python -m pytest tests/test_workbench_notebook.py
 
 test-sdist: .venv/.test .venv/.build  ## build wheel and sdist, install the wheel, run tests from the unpacked sdist
 	rm -rf dist $(SDIST)
