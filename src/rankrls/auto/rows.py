@@ -15,7 +15,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from ..core.levels import Levels
+from ..core.means import Levels
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..core.statistics import Statistics, statistics

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from ..core.gains import LINEAR, Gain, recoded
-from ..core.levels import grades
+from ..core.means import grades
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..core.weighting import Weighting

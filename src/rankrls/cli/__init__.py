@@ -52,12 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["train", "nowhere.txt", "-o", "model.rankrls"])
     2
     """
-    known = parser()
-    if not (sys.argv[1:] if argv is None else argv):
-        known.print_help()
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv:
+        parser().print_help()
         return 0
     try:
-        args = known.parse_args(argv)
+        args = parser(argv[0]).parse_args(argv)
     except SystemExit as exit:
         return int(exit.code or 0)
     try:

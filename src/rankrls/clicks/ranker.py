@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
-from ..core.penalty import per_deviation
+from ..core.symmetric import per_deviation
 from ..estimators import RankRLS
 from ..estimators.pipelines import predicted, ranker_of, scaled, scalers_of
 from ..system import frames

@@ -27,8 +27,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from ..system.parallel import share
-from .levels import Levels, Ties
-from .means import GroupMeans, Piece, Read, Rows
+from .means import GroupMeans, Levels, Piece, Read, Rows, Ties
 from .queries import Batch, Queries
 from .rounding import Rounding
 from .weighting import Weighting, others_of

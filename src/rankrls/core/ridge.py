@@ -24,9 +24,8 @@ import numpy as np
 
 from ..system.types import DTypeLike
 from .krylov import fold_residuals
-from .penalty import unwhitened, whitened
 from .statistics import Statistics
-from .symmetric import UNCLEAR, above_rounding, cutoff, eigh, solve_each
+from .symmetric import UNCLEAR, above_rounding, cutoff, eigh, solve_each, unwhitened
 
 Look = Callable[[np.ndarray], Statistics]  # V (n, k) -> the sums of A V and z
 VISIBLE = 1e-20  # below this share of the largest eigenvalue a direction is rounding even in the rows themselves
@@ -61,7 +60,7 @@ def primal(
     Rounding of A'A hides directions with d below eps times the largest. `look(V)`, the sums of the rows projected
     on some directions, reveals them: there ||A v||^2 is accurate to eps^2.
     """
-    gram, cross = whitened(sums, W)
+    gram, cross = sums.whitened(W)
     d, V = eigh(gram)
     top = max(d[-1], 0) if len(d) else 0.0
     z, share = V.T @ cross, cutoff(len(d), dtype)

@@ -28,7 +28,7 @@ from .queries import BATCH_ROWS
 
 Preferences = QueryPreferences | PairPreferences
 
-SPREAD_COLUMNS = 256
+DEVIATION_COLUMNS = 256
 CANCELLED = 100.0  # terms this many times larger than their sum have ten times the rounding of differences of rows
 SINGLE = (1e-12, 1e15)  # the range of values whose squares, and sums of them, fit in single precision
 FAINT = 1e-9  # single precision holds rows whose weight has at least this share of the root of the largest sum
@@ -64,6 +64,14 @@ class Statistics:
     def faint(self) -> np.ndarray:
         """The numbers of the columns whose squares are too small for floating point, or zero."""
         return np.flatnonzero(np.diag(self.gram) < FAINTEST)
+
+    def whitened(self, W: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """A'A and A'z in the coordinates v of w = W v; a vector W is a diagonal matrix, None the identity."""
+        if W is None:
+            return self.gram, self.cross
+        if W.ndim == 1:
+            return self.gram * W[:, None] * W, self.cross * W[:, None]
+        return W.T @ self.gram @ W, W.T @ self.cross
 
     def emptied(self) -> Statistics:
         """Sums over no rows, of the same shape."""
@@ -209,8 +217,8 @@ def column_deviation(F: QueryPreferences, X: Any) -> np.ndarray:
     """(n,) the spread of each column, as in `Statistics`, a few columns at a time and without their products."""
     u = np.ones(F.shape[0]) if F.u is None else F.u
     heaviest, eps, parts = np.argmax(u), np.finfo(X.dtype).eps, []
-    for i in range(0, X.shape[1], SPREAD_COLUMNS):
-        V = X[:, i : i + SPREAD_COLUMNS]
+    for i in range(0, X.shape[1], DEVIATION_COLUMNS):
+        V = X[:, i : i + DEVIATION_COLUMNS]
         V = np.array(V.toarray() if sparse.issparse(V) else V, dtype=np.float64)
         V /= (unit := _largest_or_one(V))  # squares of very large or very small values are no numbers
         rounding = eps * np.abs(V)

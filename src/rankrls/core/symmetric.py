@@ -1,4 +1,8 @@
-"""Symmetric positive semi-definite matrices: factorisations, and what counts as rounding."""
+"""Symmetric positive semi-definite matrices: factorisations, what counts as rounding, and penalties made of them.
+
+A penalty ||W^-1 w||^2 becomes ||v||^2 with w = W v, so one factorisation serves every penalty. W is a matrix for
+kernels to basis points, and a diagonal, kept as a vector, for columns in units of how much they vary.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from scipy.linalg import lapack
 from ..system.types import DTypeLike
 
 UNCLEAR = 1e-8  # below this share of the largest eigenvalue of A'A, an eigenvalue has lost half of its digits
+RAW = 1e-6  # raw sums are accurate down to this share of the largest eigenvalue of a kernel matrix
 INDEFINITE = (
     "the kernel matrix is not positive semi-definite (smallest eigenvalue {:.3g}, largest {:.3g}): "
     "use a valid kernel, or add a multiple of the identity"
@@ -92,3 +97,24 @@ def whitening(K: np.ndarray, tolerance: float) -> np.ndarray:
     if not keep.any():  # all kernel values are zero: keep one direction, in which nothing is learned
         return 0 * V[:, -1:]
     return V[:, keep] / np.sqrt(d[keep])
+
+
+def unwhitened(W: np.ndarray | None, V: np.ndarray) -> np.ndarray:
+    """W V."""
+    return V if W is None else W[:, None] * V if W.ndim == 1 else W @ V
+
+
+def steep(W: np.ndarray | None) -> bool:
+    """True if W is so ill-conditioned that A'A of raw kernel values, whitened afterwards, would be mostly rounding."""
+    return W is not None and W.ndim == 2 and len(gentle(W).T) < W.shape[1]
+
+
+def gentle(W: np.ndarray) -> np.ndarray:
+    """The columns of W (n, r) that do not magnify the rounding of raw sums beyond the inverse of RAW."""
+    squares = np.sum(W**2, axis=0)
+    return W[:, squares * RAW <= np.min(squares, initial=np.inf)]
+
+
+def per_deviation(deviation: np.ndarray) -> np.ndarray:
+    """(n,) the W of a penalty on weights per spread of their column; a column that does not vary has no weight."""
+    return np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)

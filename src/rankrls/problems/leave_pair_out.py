@@ -26,7 +26,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..core.levels import grades
+from ..core.means import grades
 from ..core.symmetric import cutoff, eigh
 from ..core.weighting import Weighting
 from ..system.parallel import share

@@ -15,7 +15,6 @@ from ..core import fused_folds
 from ..core.features import Features, Identity, Projected
 from ..core.means import Read, Rows
 from ..core.pairs import PairPreferences
-from ..core.penalty import per_deviation, steep
 from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Batch
 from ..core.ridge import RidgePath, held_out
@@ -29,6 +28,7 @@ from ..core.statistics import (
     statistics,
     targets,
 )
+from ..core.symmetric import per_deviation, steep
 from ..system.parallel import Scratch, share
 from ..system.progress import numbered
 from ..system.types import ArrayLike, DTypeLike, MatrixLike

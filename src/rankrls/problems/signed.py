@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import linalg
 
-from ..core.penalty import per_deviation
 from ..core.preferences import QueryPreferences
 from ..core.queries import Batch
 from ..core.signs import signed_solution
 from ..core.statistics import Statistics
+from ..core.symmetric import per_deviation
 from ..system.parallel import share, threads_for
 from .base import HeldOutFold, Model, tied_where_equal
 from .primal import Primal

@@ -9,10 +9,9 @@ import numpy as np
 from scipy import linalg
 
 from .. import checks
-from ..core.penalty import gentle, steep, unwhitened, whitened
 from ..core.ridge import RidgePath, primal
 from ..core.statistics import Statistics
-from ..core.symmetric import UNCLEAR, ill_conditioned, solve_shifted
+from ..core.symmetric import UNCLEAR, gentle, ill_conditioned, solve_shifted, steep, unwhitened
 from ..system.types import DTypeLike
 from .base import Model
 
@@ -66,7 +65,7 @@ class Solved:
 
 def needs_rows(sums: Statistics, W: np.ndarray | None, alphas: Any) -> bool:
     """True if the smallest alpha depends on digits that the rows have but their sums have lost."""
-    return steep(W) or (_by_columns(W) and ill_conditioned(whitened(sums, W)[0], float(np.min(alphas))))
+    return steep(W) or (_by_columns(W) and ill_conditioned(sums.whitened(W)[0], float(np.min(alphas))))
 
 
 def model_at(
@@ -85,7 +84,7 @@ def cholesky_solution(sums: Statistics, alpha: float, W: np.ndarray | None = Non
     """(n, t) the solution at one alpha; None if a Cholesky factor may lose half of the digits."""
     if steep(W):
         return None
-    gram, cross = whitened(sums, W)
+    gram, cross = sums.whitened(W)
     if ill_conditioned(gram, alpha):
         return None
     try:
@@ -115,7 +114,7 @@ def _sizes(sums: Statistics) -> np.ndarray:
 
 def mean_eigenvalue(sums: Statistics, W: np.ndarray | None) -> float:
     """The mean eigenvalue of the loss, the natural unit of alpha."""
-    gram = whitened(sums, W)[0]
+    gram = sums.whitened(W)[0]
     rank = len(gram) if W is None or W.ndim == 2 else np.count_nonzero(W)
     return float(np.trace(gram)) / max(1, rank)
 

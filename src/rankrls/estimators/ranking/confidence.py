@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ... import checks
 from ...core.features import Nystroem
-from ...core.penalty import per_deviation
+from ...core.symmetric import per_deviation
 from ...kernels import Precomputed
 from ...problems.dual import Dual
 from ...system.parallel import threads_for

@@ -10,7 +10,6 @@ from scipy import linalg
 
 from ...core.features import Projected
 from ...core.noise import noise_of
-from ...core.penalty import whitened
 from ...core.preferences import QueryPreferences
 from ...core.statistics import Statistics
 from ...metrics import get_metric
@@ -104,6 +103,6 @@ def _within(problem: Primal, exact: Preferred) -> tuple[Primal, np.ndarray]:
 
 def _moved(sums: Statistics, V: np.ndarray, w0: np.ndarray) -> Statistics:
     """The sums in the coordinates v of w = w0 + V v."""
-    gram, cross = whitened(replace(sums, cross=sums.cross - (sums.gram @ w0)[:, None]), V)
+    gram, cross = replace(sums, cross=sums.cross - (sums.gram @ w0)[:, None]).whitened(V)
     means: dict[str, Any] = {"mean": sums.mean @ V, "target_mean": sums.target_mean - sums.mean @ w0}
     return replace(sums, gram=gram, cross=cross, rounding=None, **means)

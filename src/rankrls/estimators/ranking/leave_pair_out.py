@@ -6,8 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from ...core.features import Nystroem
-from ...core.penalty import per_deviation
 from ...core.preferences import QueryPreferences
+from ...core.symmetric import per_deviation
 from ...metrics import Metric
 from ...problems.choice import Judged, Setting
 from ...problems.leave_pair_out import OneQuery

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ... import checks
-from ...core.penalty import per_deviation
 from ...core.statistics import Statistics
+from ...core.symmetric import per_deviation
 from ...problems.signed import signed_models
 from ...system.types import ArrayLike
 from .base import RidgeRanker

@@ -12,8 +12,8 @@ from scipy import sparse
 from ... import checks
 from ...core.noise import noise_of_pairs
 from ...core.pairs import PairPreferences
-from ...core.penalty import per_deviation
 from ...core.queries import Queries
+from ...core.symmetric import per_deviation
 from ...metrics import Metric, get_metric
 from ...problems import choice
 from ...problems.base import Model

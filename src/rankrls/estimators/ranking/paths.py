@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from ... import checks
 from ...core.expansion import expansion
 from ...core.features import Nystroem
-from ...core.penalty import per_deviation
+from ...core.symmetric import per_deviation
 from ...problems import choice
 from ...problems.base import Model
 from ...problems.iterative import Iterative

@@ -10,10 +10,10 @@ import numpy as np
 
 from ... import checks
 from ...core.gains import gains_of
-from ...core.penalty import per_deviation
 from ...core.preferences import QueryPreferences
 from ...core.queries import Queries
 from ...core.statistics import Statistics, column_deviation
+from ...core.symmetric import per_deviation
 from ...metrics import Metric, get_metric
 from ...problems import choice
 from ...problems.base import HeldOutFold, Model, silenced

@@ -13,9 +13,9 @@ from ... import checks
 from ...blocks.sources import source_of
 from ...core.features import Nystroem
 from ...core.gains import LINEAR, Gain
-from ...core.penalty import gentle, steep
 from ...core.preferences import QueryPreferences
 from ...core.statistics import Statistics
+from ...core.symmetric import gentle, steep
 from ...system.frames import as_frame
 from ...system.limits import limits
 from ...system.types import ArrayLike, FitInput, Ids, MatrixLike

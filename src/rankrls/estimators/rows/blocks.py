@@ -19,8 +19,8 @@ from ...blocks.sums import BlockedRows, SumRows, SumRowsPerFold
 from ...blocks.totals import Counts, Loss, QueryTotals
 from ...core.features import Features, Identity, Nystroem, Projected
 from ...core.noise import HeldOutNoise
-from ...core.penalty import per_deviation
 from ...core.statistics import Statistics
+from ...core.symmetric import per_deviation
 from ...metrics import Metric
 from ...problems import choice
 from ...problems.base import Model
