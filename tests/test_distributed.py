@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankrls.distributed
-from rankrls import CoRankRLS, RankingPursuit, RankRLS, TableEncoder, View
+from rankrls import CoRankRLS, RankingPursuit, RankRLS, TableEncoder, TransductiveRankRLS, View
 from rankrls.bases import Draw
 from rankrls.blocks.block import Block
 from rankrls.blocks.sums import fold_of
@@ -375,6 +375,15 @@ def test_spark_unscored_rows_and_points(session, tmp_path):
     assert_allclose(model.predict(frame[FEATURES]), expected.predict(frame[FEATURES]), rtol=1e-6, atol=1e-8)
     drawn = spark_fit(RankRLS(1.0, kernel="rbf", basis=15, random_state=0), sdf.where("y is not null and not isnan(y)"))
     assert drawn.X_fit_.shape == (15, N + 1)
+
+
+def test_spark_transduction(session, tmp_path):
+    frame = unscored_rows().drop(columns="w")
+    frame["y"] = frame["y"].where(frame["qid"].isin([f"query {i}" for i in range(6)]))  # whole queries
+    frame = frame[frame["y"].notna() | ~frame["qid"].isin([f"query {i}" for i in range(6)])]
+    model = spark_fit(TransductiveRankRLS(1.0), spark_frame(session, tmp_path / "rows", frame))
+    expected = local(TransductiveRankRLS(1.0), frame)
+    assert_allclose(model.ranker_.coef_, expected.ranker_.coef_, rtol=1e-6, atol=1e-8)
 
 
 def test_spark_vectors_and_scores(session, tmp_path):

@@ -466,3 +466,14 @@ def test_folds_are_unions_of_queries():
     auto = TransductiveRankRLS(1.0, "auto", folds=qid, cv=3).fit(X, y, qid=qid)
     assert auto.fidelity_ in auto.fidelities_
     assert auto.predict_path(X, [1.0, 2.0]).shape == (40, 2)
+
+
+@pytest.mark.parametrize("store_path", [False, True])
+def test_paths_are_over_the_alphas_that_were_tried(store_path):
+    X, y, qid, _ = partly_scored()
+    model = TransductiveRankRLS(alphas=[0.1, 1.0, 10.0], store_path=store_path).fit(X, y, qid=qid)
+    alphas, coefs = model.coef_path()
+    assert alphas.tolist() == [0.1, 1.0, 10.0] and coefs.shape == (3, X.shape[1])
+    assert_allclose(model.predict_path(X), X @ coefs.T, atol=1e-12)
+    kernel = TransductiveRankRLS(alphas=[0.1, 1.0], kernel="rbf", store_path=store_path).fit(X, y, qid=qid)
+    assert kernel.dual_coef_path()[1].shape == (2, len(X)) and kernel.predict_path(X).shape == (len(X), 2)

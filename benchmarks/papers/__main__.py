@@ -90,7 +90,8 @@ def make(name: str, data: Path, folder: Path, quick: bool) -> bool:
         print(f"{name}: left out, {data} has no folder {' or '.join(missing)}", flush=True)
         return True
     draft, errors = folder / f".{name}.md", folder / f".{name}.err"
-    with draft.open("wb") as out, errors.open("wb") as err:
+    draft.write_text(heading(name, quick), encoding="utf-8")
+    with draft.open("ab") as out, errors.open("wb") as err:
         environment = os.environ | dict.fromkeys(THREADS, "1")
         process = Popen(
             TABLES[name].command(data, folder, quick), stdin=DEVNULL, stdout=out, stderr=err, env=environment
@@ -108,6 +109,12 @@ def make(name: str, data: Path, folder: Path, quick: bool) -> bool:
     draft.replace(path)
     print(f"{name}: {said}, {path}", flush=True)
     return True
+
+
+def heading(name: str, quick: bool) -> str:
+    """What a file of results starts with: what it is, and the command that makes it."""
+    command = f"python -m benchmarks.papers --data DIR --only {name}"
+    return f"# {name}: {TABLES[name].what}\n\n    {command}{' --quick' * quick}\n\n"
 
 
 def times(folder: Path) -> str:

@@ -266,14 +266,14 @@ class TransductiveRankRLS(TransductiveUpdates):
         return Completed.of(self)(Block(X, np.zeros((X.shape[0], 1)), queries.codes))
 
     def coef_path(self, alphas: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """`RankRLS.coef_path` of `ranker_`, with the completed scores kept fixed."""
+        """`RankRLS.coef_path` of `ranker_`, with the completed scores kept fixed; None: the alphas tried for "auto"."""
         check_is_fitted(self, "ranker_")
-        return self.ranker_.coef_path(alphas)
+        return self.ranker_.coef_path(self._tried(alphas))
 
     def dual_coef_path(self, alphas: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """`RankRLS.dual_coef_path` of `ranker_`, with the completed scores kept fixed."""
+        """`RankRLS.dual_coef_path` of `ranker_`, with the completed scores kept fixed; alphas as in `coef_path`."""
         check_is_fitted(self, "ranker_")
-        return self.ranker_.dual_coef_path(alphas)
+        return self.ranker_.dual_coef_path(self._tried(alphas))
 
     def explain(self, x_a: ArrayLike, x_b: ArrayLike) -> np.ndarray:
         """`RankRLS.explain` of `ranker_`: the contribution of each feature to score(a) - score(b)."""
@@ -281,12 +281,15 @@ class TransductiveRankRLS(TransductiveUpdates):
         return self.ranker_.explain(x_a, x_b)
 
     def predict_path(self, X: MatrixLike, alphas: ArrayLike | None = None) -> np.ndarray:
-        """`RankRLS.predict_path` of `ranker_`, with the completed scores kept fixed."""
+        """`RankRLS.predict_path` of `ranker_`, with the completed scores kept fixed; alphas as in `coef_path`."""
         check_is_fitted(self, "ranker_")
         X, _ = checks.split_qid_column(X, None)
-        return self.ranker_.predict_path(self._rows(X), alphas)
+        return self.ranker_.predict_path(self._rows(X), self._tried(alphas))
 
     # ---------------------------------------------------------------- helpers
+
+    def _tried(self, alphas: ArrayLike | None) -> ArrayLike | None:
+        return getattr(self.inductive_, "alphas_", None) if alphas is None else alphas
 
     def _check_params(self) -> None:
         """Check what RankRLS does not check itself."""
