@@ -95,6 +95,7 @@ FLOORS = [
         },
     ),
 ]
+VAGUE = {"held", "kept", "gathered", "census", "spread", "tasks"}
 BELOW_SKLEARN = {room for i in (0, 1, 2, 4, 5) for room in FLOORS[i].rooms}  # datasets fetch some of its data
 
 
@@ -192,7 +193,19 @@ def test_class_names_are_unique_and_plain():
             if isinstance(node, ast.ClassDef):
                 other = defined.setdefault(node.name, name_of(path))
                 assert other == name_of(path), f"{node.name} is defined in {other} and {name_of(path)}"
-    assert not defined.keys() & {"Held", "Kept", "Gathered", "Census"}
+    assert not [name for name in defined if name.lower() in VAGUE or name.startswith(("Kept", "Gathered"))]
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_no_function_or_field_has_a_vague_name(path):
+    """A reader cannot tell what a thing called `kept` is; local variables whose assignment is in sight may be."""
+    assert path.stem not in VAGUE
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            assert node.name.strip("_") not in VAGUE, f"line {node.lineno}"
+        elif isinstance(node, ast.Name | ast.Attribute | ast.arg):
+            name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else node.arg
+            assert name.strip("_").lower() not in VAGUE - {"held", "kept"}, f"{name}, line {node.lineno}"
 
 
 def test_the_idea_fits_in_two_short_files():

@@ -278,7 +278,7 @@ def test_undo_and_redo_of_everything(session):
 def test_undo_goes_back_further_than_memory(tmp_path, stored):
     path = tmp_path / "long.jsonl" if stored else None
     session = open_session(DATA, journal=path)
-    session.history.kept, steps = 10, [session.step]
+    session.history.reach, steps = 10, [session.step]
     for row in range(75):
         session.do({"do": "grade", "row": row, "grade": row % 5})
         steps.append(session.step)

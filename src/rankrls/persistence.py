@@ -209,7 +209,7 @@ class _Writer:
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
         self.place: dict[int, int] = {}
-        self.kept: list[Any] = []  # keeps objects alive, so that no id is reused
+        self.alive: list[Any] = []  # keeps objects alive, so that no id is reused
 
     def value(self, value: object, where: str) -> Any:
         if value is None or isinstance(value, bool | str):
@@ -276,7 +276,7 @@ class _Writer:
                 raise TypeError(f"{where} is an array of {value.dtype}, which a model file cannot hold")
             self.place[id(value)] = len(self.arrays)
             self.arrays.append(plain)
-            self.kept.append(value)
+            self.alive.append(value)
         return {"$": "array", "number": self.place[id(value)]}
 
     def _sparse(self, value: Any, where: str) -> Any:

@@ -34,7 +34,7 @@ class Fit:
     sums: Statistics
     on: np.ndarray  # (k,) columns
     scale: np.ndarray  # (k,)
-    spread: np.ndarray  # (n,) of each column within queries
+    unit: np.ndarray  # (n,) how much each column varies within queries
     W: np.ndarray | None  # whitening of a kernel's penalty
     signs: np.ndarray | None  # (k,) -1, 0, 1, or None if all are free
     rows: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = (
@@ -139,8 +139,8 @@ def from_rows(A: np.ndarray, z: np.ndarray) -> RidgePath:
     return RidgePath((A.T @ U) / root, d[keep], root[:, None] * (U.T @ z))
 
 
-def fitted(sums: Statistics, W: np.ndarray | None, state: State, spread: np.ndarray, rows: Any = None) -> Fit:
-    """The fit of sums under the settings of a state; `spread` is how much each column varies within queries.
+def fitted(sums: Statistics, W: np.ndarray | None, state: State, unit: np.ndarray, rows: Any = None) -> Fit:
+    """The fit of sums under the settings of a state; `unit` is how much each column varies within queries.
 
     The unit of a column is its spread, as `RankRLS(scale="auto")` has it, or one. A column that does not vary has none:
     an infinite unit keeps its weight at zero.
@@ -151,6 +151,6 @@ def fitted(sums: Statistics, W: np.ndarray | None, state: State, spread: np.ndar
     if W is None:
         signs[list(state.signs)] = list(state.signs.values())
     plain = state.scale == "none" or not sums.n_rows
-    units = np.ones(n) if plain else np.where(spread > 0, spread, np.inf)
+    units = np.ones(n) if plain else np.where(unit > 0, unit, np.inf)
     wide = len(on) > DIRECT and W is None
-    return Fit(sums, on, units[on], spread, W, signs[on] if signs[on].any() else None, rows if wide else None)
+    return Fit(sums, on, units[on], unit, W, signs[on] if signs[on].any() else None, rows if wide else None)

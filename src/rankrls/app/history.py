@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable
 
 from .state import Action, ActionError, SessionLimits, Step, change, describe
 
-KEPT = 300  # steps before and after the current one that are in memory
+MOST_STEPS = 300  # steps before and after the current one that are in memory
 
 
 class EditHistory:
     """Steps that can be undone and redone."""
 
     def __init__(self, first: Step, limits: SessionLimits, start: Callable[[Action], Step]):
-        self.limits, self._start, self.kept = limits, start, KEPT
+        self.limits, self._start, self.reach = limits, start, MOST_STEPS
         self.steps = [first]
         self.labels: list[str] = []  # labels[i] led from steps[i] to steps[i + 1]
         self.position, self.below, self.above = 0, 0, 0  # in the window; steps that are not in memory
@@ -65,7 +65,7 @@ class EditHistory:
     def go(self, action: Action, following: Step) -> None:
         """Take the step."""
         self._take(action, following)
-        self._trim(2 * self.kept)
+        self._trim(2 * self.reach)
 
     def _take(self, action: Action, following: Step) -> None:
         kind = action.get("do")
@@ -88,14 +88,14 @@ class EditHistory:
             whole._take(action, whole.following(action))
         self.steps, self.labels, self.position = whole.steps, whole.labels, whole.position
         self.below = self.above = 0
-        self._trim(self.kept)
+        self._trim(self.reach)
 
     def _trim(self, slack: int) -> None:
         if self.position > slack:
-            gone = self.position - self.kept
+            gone = self.position - self.reach
             del self.steps[:gone], self.labels[:gone]
-            self.position, self.below = self.kept, self.below + gone
+            self.position, self.below = self.reach, self.below + gone
         if len(self.steps) - self.position > slack + 1:
-            last = self.position + self.kept + 1
+            last = self.position + self.reach + 1
             self.above += len(self.steps) - last
             del self.steps[last:], self.labels[last - 1 :]

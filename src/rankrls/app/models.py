@@ -135,10 +135,10 @@ class Models:
     def _fitted(self, state: State) -> Fit:
         y = self.learned_labels(state)
         judged, sums = self.sums.of(state, y)
-        spread = (judged if judged.n_rows else sums).deviation
+        deviation = (judged if judged.n_rows else sums).deviation
         few = judged.n_rows + len(state.preferences) < self.features.n_columns - len(state.off)
         rows = partial(self.sums.rows, state, y, sums.mean, sums.target_mean) if few else None
-        return fitted(sums, self.features.W, state, spread, rows)
+        return fitted(sums, self.features.W, state, deviation, rows)
 
     def coef(self, state: State) -> np.ndarray:
         """(columns of Phi,) the weights of a state's model."""

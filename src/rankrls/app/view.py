@@ -222,7 +222,7 @@ class PageView:
         if not session.models.linear:
             return AnswerPart(header)
         coef = fit.coef(self.state.alpha if alpha is None else alpha)
-        arrays = {"coef": coef, "unit": fit.spread}
+        arrays = {"coef": coef, "unit": fit.unit}
         if fit.has_path and fit.signs is None and fit.path.basis.size <= MOST_CELLS:
             arrays |= {"basis": fit.path.basis, "d": fit.path.d, "z": fit.path.z[:, 0]}
         return AnswerPart(header, arrays)

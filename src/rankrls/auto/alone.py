@@ -9,6 +9,7 @@ from sklearn.utils import _safe_indexing
 from .. import checks
 from ..core.preferences import QueryPreferences
 from ..estimators.pipelines import learned, predicted
+from ..system.seeds import seed_of
 from ..system.types import ArrayLike, Ids, MatrixLike
 from .crossfit import Folds
 from .stack import RIDGE, stack
@@ -46,7 +47,7 @@ def cross_fit(
     checks.check_count("n_folds", n_folds, 2)
     y = checks.check_numbers("y", y, len(np.asarray(y)))
     queries = checks.check_queries(qid, len(y))
-    folds = Folds.deal(queries, n_folds, np.random.default_rng(random_state))
+    folds = Folds.deal(queries, n_folds, np.random.default_rng(seed_of(random_state)))
     ids, scores = queries.labels[queries.codes], np.empty(len(y))
     for fold in range(len(folds)):
         rest, held = folds.others(fold), folds.rows(fold)

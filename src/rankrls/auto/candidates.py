@@ -91,7 +91,7 @@ class Common:
             parts = [self.rows.part(fold).sums(Phi[fold]) for fold in self.folds]
             self._kept = {name: (features, Phi, parts, reduce(add, parts), penalty_of(features))}
         features, Phi, parts, total, penalty = self._kept[name]
-        split.keep_held(features, Phi[self.folds[split.number]])
+        split.store_left_out(features, Phi[self.folds[split.number]])
         return CandidateFeatures(features, total - parts[split.number], penalty)
 
 
@@ -106,17 +106,17 @@ class Split:
     coef: dict[str, np.ndarray] = field(default_factory=dict)  # at the alpha chosen
     alpha: dict[str, float] = field(default_factory=dict)
     lifts: np.ndarray = field(default_factory=lambda: np.empty(0))
-    _held: tuple[Any, np.ndarray] | None = None
+    _left_out: tuple[Any, np.ndarray] | None = None
 
-    def held(self, features: Map) -> np.ndarray:
+    def left_out(self, features: Map) -> np.ndarray:
         """Features of the rows left out, cached because candidates with the same features follow one another."""
-        if self._held is None or self._held[0] is not features:
-            self.keep_held(features, in_blocks(features, self.common.rows.N[self.common.folds[self.number]]))
-        assert self._held is not None
-        return self._held[1]
+        if self._left_out is None or self._left_out[0] is not features:
+            self.store_left_out(features, in_blocks(features, self.common.rows.N[self.common.folds[self.number]]))
+        assert self._left_out is not None
+        return self._left_out[1]
 
-    def keep_held(self, features: Map, Phi: np.ndarray) -> None:
-        self._held = features, Phi
+    def store_left_out(self, features: Map, Phi: np.ndarray) -> None:
+        self._left_out = features, Phi
 
     def effects(self, name: str) -> np.ndarray:
         """(n,) the spread of everything that a column contributes to."""

@@ -142,7 +142,7 @@ class CrossFit:
             made = split.made[name] = MAKE[name](split)
             paths.append(solve(made.sums, ALPHAS, made.penalty))
             fold = self.folds.rows(split.number)
-            P[fold] = split.held(made.map) @ paths[-1].astype(np.float32)
+            P[fold] = split.left_out(made.map) @ paths[-1].astype(np.float32)
         values = self.judge.values(P)
         best = self.judge.best(values)
         honest = np.empty(len(rows))

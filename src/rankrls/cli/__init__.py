@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(args)
     except KeyboardInterrupt:
-        print(f"\nrankrls: interrupted{_kept(args)}", file=sys.stderr)
+        print(f"\nrankrls: interrupted{_unwritten(args)}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has closed it
         with contextlib.suppress(OSError, ValueError):  # discard what would be flushed at exit
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.debug:
             raise
         full = isinstance(error, OSError) and error.errno in FULL
-        print(f"rankrls: error: {_line(error)}{_kept(args) if full else ''}", file=sys.stderr)
+        print(f"rankrls: error: {_line(error)}{_unwritten(args) if full else ''}", file=sys.stderr)
         return ERROR
 
 
@@ -105,7 +105,7 @@ def _in_options(text: str) -> str:
     return text
 
 
-def _kept(args: Namespace) -> str:
+def _unwritten(args: Namespace) -> str:
     """What happened to the file that the command was going to write."""
     path = getattr(args, "output", None)
     if path in (None, "-") or (os.path.exists(path) and not os.path.isfile(path)):

@@ -94,10 +94,10 @@ def warnings_of(entry: Entry, judged: JudgedEntry) -> list[str]:
             found.append("held-out scores stay at 0.5 for every alpha: nothing was learned")
     if _sees_scales(ranker) and not scalers_of(entry.model):
         features = FeatureSummary.of(entry, judged)
-        spread = features.deviation[features.deviation > CONSTANT * features.size]
-        if len(spread) and spread.max() > UNSCALED * spread.min():
+        varying = features.deviation[features.deviation > CONSTANT * features.size]
+        if len(varying) and varying.max() > UNSCALED * varying.min():
             found.append(
-                f"columns differ in scale by a factor of {spread.max() / spread.min():,.0f}, which the penalty "
+                f"columns differ in scale by a factor of {varying.max() / varying.min():,.0f}, which the penalty "
                 "depends on: train with --scale auto"
             )
     return found
@@ -133,9 +133,9 @@ class FeatureSummary:
         queries = Queries.of(judged.queries.codes[take])
         centred = Z - np.stack([queries.sum(z) / queries.sizes for z in Z.T], axis=1)[queries.codes]
         linear = linear_model(ranker_of(entry.model), entry.data.feature_names)
-        spread, size = (np.sqrt(np.mean(values**2, axis=0)) for values in (centred, Z))
+        deviation, size = (np.sqrt(np.mean(values**2, axis=0)) for values in (centred, Z))
         names, weights = ([], np.zeros(Z.shape[1])) if linear is None else (linear.names, linear.weights)
-        return cls(names, weights, spread, size)
+        return cls(names, weights, deviation, size)
 
     @property
     def contribution(self) -> np.ndarray:

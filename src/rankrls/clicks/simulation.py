@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import checks
+from ..system.seeds import seed_of
 from ..system.types import Ids, Seed
 from .log import ClickLog
 
@@ -72,7 +73,7 @@ def simulate(
     checks.check_number("eta", eta, zero=True, auto=False)
     if y.min() < 0:
         raise ValueError(f"relevance must not be negative, got y = {y.min():g}: shift the labels")
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(seed_of(random_state))
     shown_by = rng.random(len(y)) if scores is None else checks.check_numbers("scores", scores, len(y))
     attraction = noise + (1 - noise) * (np.exp2(y) - 1) / max(np.exp2(y.max()) - 1, 1)
     parts = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..system.seeds import seed_of
 from .records import RankingData
 
 SEARCH_FEATURES = [
@@ -67,7 +68,7 @@ def make_search(
             "n_queries and mean_documents must be at least 1, n_noise and noise not negative; got "
             f"{n_queries}, {mean_documents}, {n_noise}, {noise}"
         )
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(seed_of(random_state))
     sizes = np.maximum(1, rng.lognormal(np.log(mean_documents) - 0.18, 0.6, n_queries).astype(int))
     sizes[rng.random(n_queries) < 0.03] = 1
     query = np.repeat(np.arange(n_queries), sizes)
@@ -151,7 +152,7 @@ def make_ranking(
             "negative, n_levels at least 2 or None; got "
             f"{n_queries}, {mean_items}, {n_informative} of {n_features}, {noise}, {n_levels}"
         )
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(seed_of(random_state))
     qid = np.repeat(np.arange(n_queries), 2 + rng.poisson(mean_items - 2, n_queries))
     informative = rng.permutation(n_features) < n_informative
     w = np.where(informative, rng.normal(size=n_features), 0.0)

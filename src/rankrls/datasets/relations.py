@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..checks import check_choice, check_share
+from ..system.seeds import seed_of
 
 ROCK_PAPER_SCISSORS = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])  # what the row's move scores against the column's
 
@@ -118,7 +119,7 @@ def make_rock_paper_scissors(
             "n_players must be at least 2, n_games and n_test at least 1, w not negative; got "
             f"{n_players}, {n_games}, {n_test}, {w}"
         )
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(seed_of(random_state))
     X, X_test = _habits(rng, n_players, w), _habits(rng, n_test, w)
     a = rng.integers(n_players, size=n_games)
     b = (a + rng.integers(1, n_players, size=n_games)) % n_players
@@ -188,7 +189,7 @@ def make_relation(
     ((30, 30), True)
     """
     _check_relation(n, n_other, n_features, rank, relation, noise, missing)
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(seed_of(random_state))
     X = rng.normal(size=(n, n_features))
     Z = X if n_other is None else rng.normal(size=(n_other, n_features))
     left, right = _functions(rng, n_features, rank), _functions(rng, n_features, rank)

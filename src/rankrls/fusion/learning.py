@@ -16,6 +16,7 @@ from ..core.queries import Queries
 from ..estimators import RankRLS
 from ..metrics import get_metric
 from ..system.parallel import one_thread_each
+from ..system.seeds import seed_of
 from ..system.types import Seed
 from .runs import NORMALISATIONS, Runs
 
@@ -229,7 +230,7 @@ def make_runs(n_queries: int = 100, *, top: int = 20, random_state: Seed = None)
     >>> fusion.make_runs(10, random_state=0)[0].names
     ['title', 'body', 'dense']
     """
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(seed_of(random_state))
     rows: dict[str, list[Any]] = {"title": [], "body": [], "dense": []}
     query, document, rating = [], [], []
     for q in range(n_queries):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..system.seeds import seed_of
 from ..system.types import ArrayLike, Seed
 
 _CHUNK = 1 << 22  # signs drawn at once
@@ -75,7 +76,7 @@ def randomisation_test(a: ArrayLike, b: ArrayLike, *, flips: int = 10_000, rando
     observed = abs(d.sum()) * (1 - 1e-12)  # sums in another order may differ in the last digits
     exact = len(d) < 60 and 2 ** len(d) <= flips
     count, total = 0, 2 ** len(d) if exact else flips
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(seed_of(random_state))
     step = max(1, _CHUNK // max(1, len(d)))
     for start in range(0, total, step):
         n = min(step, total - start)

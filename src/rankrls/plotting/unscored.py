@@ -14,6 +14,7 @@ from ..core.queries import Queries
 from ..estimators.pipelines import predicted, ranker_of
 from ..metrics import get_metric, standard_error
 from ..system.frames import as_column
+from ..system.seeds import seed_of
 from ..system.types import MatrixLike
 from .display import Display
 from .style import COLOURS, GREY, band, check_matplotlib, plain, tidy
@@ -122,7 +123,7 @@ class UnscoredCurveDisplay(Display):
         sizes = _checked_sizes(sizes, int(unscored.sum()))
         metric = get_metric(ranker_of(estimator).scoring if metric is None else metric)
         queries = checks.check_queries(qid, len(y))
-        rng = np.random.default_rng(random_state)
+        rng = np.random.default_rng(seed_of(random_state))
         counts, found = np.zeros((len(sizes), n_repeats)), []
         for repeat in range(n_repeats):
             order = _order(queries, unscored, rng)

@@ -135,14 +135,14 @@ class Kronecker:
         scores = np.empty((len(alphas), len(number), len(self.U)), dtype=dtype)
         out = _RowsOut.of(self, alphas, dtype, interpolate)
 
-        def leave_out(tasks: Sequence[Any]) -> None:
-            for k, at in tasks:
+        def leave_out(jobs: Sequence[Any]) -> None:
+            for k, at in jobs:
                 T = out.left.shrunk(out.E, (self.s / alphas[k]).astype(dtype), out.omegas[k](0))
                 for i in range(at.start, at.stop, ROWS):
                     some = number[i : min(i + ROWS, at.stop)]
                     out(k, T, _as_slice(some), scores[k, i : i + len(some)])
 
-        share(leave_out, _tasks(len(alphas), len(number)), cost=scores.size, label="objects left out")
+        share(leave_out, _jobs(len(alphas), len(number)), cost=scores.size, label="objects left out")
         return scores
 
     def row_losses(self, alphas: np.ndarray, interpolate: int = INTERPOLATE) -> np.ndarray:
@@ -174,7 +174,7 @@ class Kronecker:
         VT, outside = left.basis @ T, self._outside()
         self._left_at = {alpha: (T, VT)}
         R = VT[rows] if outside is None else VT[rows] + outside[rows]
-        stays, levers = over_alphas((left.kept, left.leverages), left, s, np.array([alpha]), np.float64, interpolate)
+        stays, levers = over_alphas((left.rest, left.leverages), left, s, np.array([alpha]), np.float64, interpolate)
         stay = stays[0](rows)
         dual = (YU - R / stay) / np.where(s > 0, s, 1)
         tiny = s < UNCLEAR * float(self.K.mean.sum())
@@ -195,7 +195,7 @@ class Kronecker:
         edges of the row.
         """
         Y = np.asarray(self.Y.toarray() if sparse.issparse(self.Y) else self.Y)
-        h = (1 - self.left.kept(self.s / alpha, slice(None))) @ (self.U**2).T
+        h = (1 - self.left.rest(self.s / alpha, slice(None))) @ (self.U**2).T
         F = self.left.basis @ (self.E - self.shrunk(self.E, alpha)) @ self.U.T
         if self.ranking:  # Y is centred; its row means are added below
             h += 1 / Y.shape[1]
@@ -225,7 +225,7 @@ class _RowsOut:
     def of(cls, path: Kronecker, alphas: np.ndarray, dtype: DTypeLike, interpolate: int) -> _RowsOut:
         left = path.left
         E, YU, U = (np.asarray(M, dtype=dtype) for M in (path.E, path.YU, path.U))
-        stays, omegas = over_alphas((left.kept, left.omega), left, path.s, alphas, dtype, interpolate)
+        stays, omegas = over_alphas((left.rest, left.omega), left, path.s, alphas, dtype, interpolate)
         return cls(path, alphas, left.cast(dtype), E, YU, U, path._outside(dtype), stays, omegas)
 
     def residuals(self, T: np.ndarray, rows: Rows) -> np.ndarray:
@@ -252,14 +252,14 @@ def _as_slice(rows: np.ndarray) -> Any:
     return slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] == len(rows) - 1 else rows
 
 
-def _tasks(n_alphas: int, n_rows: int) -> list[tuple[int, slice]]:
-    """Tasks for threads, as (number of alpha, rows): whole alphas, then parts of the last few."""
+def _jobs(n_alphas: int, n_rows: int) -> list[tuple[int, slice]]:
+    """Jobs for threads, as (number of alpha, rows): whole alphas, then parts of the last few."""
     n = n_threads()
     whole = n_alphas - n_alphas % n
-    tasks = [(k, slice(0, n_rows)) for k in range(whole)]
+    jobs = [(k, slice(0, n_rows)) for k in range(whole)]
     step = -(-n_rows // n)
     parts = [slice(i, min(i + step, n_rows)) for i in range(0, n_rows, max(1, step))]
-    return tasks + [(k, part) for k in range(whole, n_alphas) for part in parts]
+    return jobs + [(k, part) for k in range(whole, n_alphas) for part in parts]
 
 
 class _Constant:

@@ -4,7 +4,7 @@
 
     scores(alphas, metric, held)     (k,) the metric over held-out edges, averaged over folds
     held_out(alpha, held)            the scores of edges by models that never saw them, NaN where never held out
-    spread                           the mean eigenvalue of the loss: the natural unit of alpha
+    mean_eigenvalue                  of the loss, the natural unit of alpha
 
 `held` is a `RelationKFold`, or the name of an exact hold-out without refits.
 """

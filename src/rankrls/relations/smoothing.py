@@ -63,7 +63,7 @@ class Eigenbasis:
     def omega(self, rho: np.ndarray, rows: Rows | int = 0) -> np.ndarray:
         return np.ones((1, len(rho)))[rows]
 
-    def kept(self, rho: np.ndarray, rows: Rows | int) -> np.ndarray:
+    def rest(self, rho: np.ndarray, rows: Rows | int) -> np.ndarray:
         kept = self._square[rows] @ (1 / (1 + np.multiply.outer(self.g, rho)))
         return kept if self._outside is None else kept + self._outside[rows, None]
 
@@ -130,7 +130,7 @@ class Arrowhead:
         N = 1 / (1 + np.multiply.outer(self.a, rho))
         return (1 / (1 + rho * self._schur(rho, N)))[None][rows]
 
-    def kept(self, rho: np.ndarray, rows: Rows | int) -> np.ndarray:
+    def rest(self, rho: np.ndarray, rows: Rows | int) -> np.ndarray:
         N, one = 1 / (1 + np.multiply.outer(self.a, rho)), 1 / np.sqrt(len(self.basis))
         square, q = self._square[rows], self.basis[rows, :-1] @ (self.b[:, None] * N)
         kept = square @ N + (one - rho * q) ** 2 / (1 + rho * self._schur(rho, N))
@@ -143,7 +143,7 @@ class Arrowhead:
         q, schur = self.basis[rows, :-1] @ (self.b[:, None] * N), self._schur(rho, N)
         small = self._square[rows] @ (self.a[:, None] * N)
         small += (schur * one**2 + q * (2 * one - rho * q)) / (1 + rho * schur)
-        kept = self.kept(rho, rows)
+        kept = self.rest(rho, rows)
         return np.where(kept > 0.5, small, (1 - kept) / rho)  # the first loses digits if little is kept
 
     def _schur(self, rho: np.ndarray, N: np.ndarray) -> np.ndarray:

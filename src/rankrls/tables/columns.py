@@ -162,8 +162,8 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
         self.missing_ = np.flatnonzero([0 < len(c) < len(X) for c in known])
         ranks, raw = ([self.columns_] if wanted else [] for wanted in (self.relative, self.raw))
         self.source_ = np.concatenate([self.columns_, *ranks, self.missing_, *raw]).astype(np.intp)
-        self.mean_, spread = _mean_and_deviation([known[i] for i in self.columns_] if self.raw else [])
-        self.scale_ = np.concatenate([np.ones(self.n_scores_), spread])
+        self.mean_, deviation = _mean_and_deviation([known[i] for i in self.columns_] if self.raw else [])
+        self.scale_ = np.concatenate([np.ones(self.n_scores_), deviation])
         deviation = self._scores(X, queries, np.float64)[:, : self.n_scores_].std(axis=0)
         self.scale_[: self.n_scores_] = np.where(deviation > 1e-3, deviation, 1.0)
         return self

@@ -68,7 +68,9 @@ class RidgeRanker(Ranker):
     n_pairs_: int
     n_features_in_: int
     _history: History
-    _spread: tuple[Any, float, Posterior]  # a cache: what it was computed from, alpha, and the uncertainty of scores
+    _cached_posterior: tuple[
+        Any, float, Posterior
+    ]  # a cache: what it was computed from, alpha, and the uncertainty of scores
     _trained_queries: tuple[np.ndarray, Any]  # their ids, and the index of the frame
     feature_names_in_: np.ndarray
 

@@ -180,10 +180,10 @@ class Confidence(RidgeRanker):
         """The uncertainty of scores in units of the noise, from one factorisation, and the noise."""
         check_is_fitted(self, "alpha_")
         learned = self.statistics_ if self.statistics_ is not None else vars(self).get("trained_on_")
-        kept = vars(self).get("_spread")
+        kept = vars(self).get("_cached_posterior")
         if kept is None or kept[0] is not learned or kept[1] != self.alpha_:
             with threads_for(np.inf if self.statistics_ is None else float(len(self.statistics_.gram)) ** 3):
-                self._spread = kept = learned, self.alpha_, self._spread_of_scores()
+                self._cached_posterior = kept = learned, self.alpha_, self._new_posterior()
         noise = getattr(self, "noise_", None)
         if noise is None:
             if self.statistics_ is not None and self.statistics_.cross.shape[1] > 1:
@@ -194,7 +194,7 @@ class Confidence(RidgeRanker):
             )
         return kept[2], noise
 
-    def _spread_of_scores(self) -> Posterior:
+    def _new_posterior(self) -> Posterior:
         if self.alpha_ == 0:
             raise ValueError("without a penalty (alpha=0) weights have no distribution: use a positive alpha")
         setup = None if self.statistics_ is not None else setup_again(self, self.alpha_)

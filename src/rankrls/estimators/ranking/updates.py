@@ -29,7 +29,7 @@ from .feedback import solution
 from .held_out import held_out_later, noise_later
 from .history import History
 
-PRIVATE = ("_history", "_spread", "_trained_queries")
+PRIVATE = ("_history", "_cached_posterior", "_trained_queries")
 HELD_OUT = ("cv_scores_", "cv_errors_", "cv_predictions_", "noise_")
 
 

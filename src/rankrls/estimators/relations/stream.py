@@ -18,6 +18,7 @@ from ...relations.names import Ids
 from ...relations.relation import Domain, EdgeSet, Pairwise, dense
 from ...relations.sums import EdgeSums, PairMap, SummedRelation, ZeroSums, held_out_losses, path
 from ...system.memory import check_memory
+from ...system.seeds import seed_of
 from ...system.types import ArrayLike
 from .setup import RELATION
 from .sides import Side, ends_of, model_of, weights_of
@@ -140,7 +141,7 @@ def fit_stream(
     check_memory(8 * D * D * (FOLDS + 4 if auto else 4), f"sums over {D} products of features", "use fewer, or a basis")
     fold = np.zeros(len(of_pairs.X), dtype=np.intp)
     if auto:
-        fold = np.random.default_rng(model.random_state).permutation(len(fold)) % min(FOLDS, len(fold))
+        fold = np.random.default_rng(seed_of(model.random_state)).permutation(len(fold)) % min(FOLDS, len(fold))
     parts = sum_blocks(edges, list(dict.fromkeys(named.values())), BlockSums(read, of_pairs, ranking, fold))
     attributes, alpha = _chosen(model, parts) if auto else ({}, checks.check_number("alpha", model.alpha))
     P, b, _ = sum(parts[1:], parts[0]).quadratic()

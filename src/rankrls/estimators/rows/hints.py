@@ -43,10 +43,10 @@ def mind_scales(X: Any, method: str) -> None:
     rows = max(100, CELLS // X.shape[1])
     some = (X.tocsr() if sparse.issparse(X) else X)[:: max(1, X.shape[0] // rows)][:rows]
     moments = Moments.of(some)
-    spread = moments.deviation[moments.square > 0]
-    if len(spread) > 1 and spread.max() > UNSCALED * spread.min():
+    varying = moments.deviation[moments.square > 0]
+    if len(varying) > 1 and varying.max() > UNSCALED * varying.min():
         warn(
-            f"columns differ in scale by a factor of {spread.max() / spread.min():,.0f}, and {method} depends on it: "
+            f"columns differ in scale by a factor of {varying.max() / varying.min():,.0f}, and {method} depends on it: "
             f"put a scaler before it, make_pipeline(StandardScaler(), {method}(...))"
         )
 

@@ -150,9 +150,9 @@ def fit_transduction(
 
 def _with_path(found: TransductiveFit, data: Training, scored: np.ndarray) -> TransductiveFit:
     """Add the held-out scores of the inductive model at every alpha, NaN where a row has no score."""
-    spread = replace(data, kept=np.flatnonzero(scored))
+    placed = replace(data, kept=np.flatnonzero(scored))
     model = found.inductive
-    held = {name: spread.all_rows(getattr(model, f"{name}_")) for name in ("cv_predictions", "cv_predictions_path")}
+    held = {name: placed.all_rows(getattr(model, f"{name}_")) for name in ("cv_predictions", "cv_predictions_path")}
     return replace(found, alphas=model.alphas_, **held)  # type: ignore[arg-type]
 
 

@@ -22,14 +22,14 @@ from .fitting import TransductiveFit, fit_transduction
 
 
 @dataclass(frozen=True)
-class KeptRows:
+class StoredRows:
     """The rows a model has learned from. They are not copied; a checksum shows whether the caller changed them."""
 
     rows: PartlyScored
     checksum: int
 
     @classmethod
-    def of(cls, rows: PartlyScored) -> KeptRows:
+    def of(cls, rows: PartlyScored) -> StoredRows:
         return cls(rows, _checksum(rows))
 
     def unchanged(self) -> PartlyScored:
@@ -50,7 +50,7 @@ class TransductiveUpdates(Ranker):
     inductive_: RankRLS
     kernel: Any
     folds: Any
-    _kept: KeptRows | None = None
+    _kept: StoredRows | None = None
 
     def partial_fit(
         self, X: MatrixLike, y: ArrayLike | None = None, qid: Ids = None, sample_weight: ArrayLike | None = None
@@ -139,7 +139,7 @@ class TransductiveUpdates(Ranker):
         return self._keep(found, rows)
 
     def _keep(self, found: TransductiveFit, rows: PartlyScored) -> Self:
-        self._kept = KeptRows.of(rows)
+        self._kept = StoredRows.of(rows)
         return self._store(found)
 
     def __getstate__(self):

@@ -109,8 +109,8 @@ class JointSetup:
     store_path: bool
 
     @property
-    def kept(self) -> bool:
-        """True if the model keeps enough to be solved again: rows that views are expanded in may be too large."""
+    def can_be_solved_again(self) -> bool:
+        """True if the model stores what it is solved from: rows that views are expanded in may be too large."""
         rows = [R for R in self.problem.stack.rows if R is not None]
         return self.store_path or sum(map(n_bytes, rows)) <= limits.kept_bytes
 
@@ -139,9 +139,9 @@ class JointSetup:
             n_queries=len(self.data.queries),
             n_pairs=F.n_pairs,
             n_unscored=self.n_unscored,
-            statistics=joint.sums if self.kept else None,
-            agreement=joint.S if self.kept else None,
-            expanded_in=list(joint.stack.rows) if self.kept and not joint.stack.fixed else None,
+            statistics=joint.sums if self.can_be_solved_again else None,
+            agreement=joint.S if self.can_be_solved_again else None,
+            expanded_in=list(joint.stack.rows) if self.can_be_solved_again and not joint.stack.fixed else None,
         )
         return solved(found, joint, flat=self.data.flat)
 
