@@ -19,6 +19,7 @@ from benchmarks.measure import ROOT, machine
 from benchmarks.peers import peers
 from benchmarks.suites.conditional import conditional
 from benchmarks.suites.feedback import feedback
+from benchmarks.suites.growth import growth
 from benchmarks.suites.kernels import kernel, sparse
 from benchmarks.suites.linear import linear
 from benchmarks.suites.load import load
@@ -27,6 +28,7 @@ from benchmarks.suites.pursuit import pursuit
 from benchmarks.suites.reading import reading
 from benchmarks.suites.relations import relations
 from benchmarks.suites.scoring import scoring
+from benchmarks.suites.serving import serving
 from benchmarks.suites.small import small
 from benchmarks.workbench import workbench
 
@@ -43,9 +45,11 @@ SUITES: dict[str, Suite] = {
     "pursuit": pursuit,
     "feedback": feedback,
     "scoring": scoring,
+    "serving": serving,
     "reading": reading,
     "outofcore": outofcore,
     "load": load,
+    "growth": growth,
     "peers": peers,
     "workbench": workbench,
 }

@@ -105,6 +105,24 @@ def test_tasks_that_others_run_side_by_side_leave_the_limits_as_they_were():
         assert parallel.n_threads() == 1
 
 
+def test_brief_limits_leave_the_limits_as_they_were():
+    """Whoever comes first, and whoever leaves first."""
+    before, one = parallel.n_threads(), parallel.one_thread_each
+
+    def task(i):
+        with one.briefly() if i % 2 else one:
+            time.sleep(1e-4 * (i % 3))
+            assert parallel.n_threads() == 1
+
+    for _ in range(20):
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(task, range(12)))
+        assert parallel.n_threads() == before and one._keeper is None
+    with one.briefly(), one, one.briefly():
+        assert parallel.n_threads() == 1
+    assert parallel.n_threads() == before
+
+
 # ---------------------------------------------------------------- progress
 
 

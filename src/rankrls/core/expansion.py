@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from ..kernels import Kernel
-from ..system.parallel import share
+from ..system.parallel import one_thread_each, share
 from ..system.types import Matrix
 
 CELLS = 1 << 19  # kernel values per block, few enough to stay in the cache while they are multiplied
@@ -15,15 +15,21 @@ CELLS = 1 << 19  # kernel values per block, few enough to stay in the cache whil
 
 def expansion(kernel: Kernel, X: Matrix, points: Matrix, coef: np.ndarray, *, cells: int = CELLS) -> np.ndarray:
     """f(x) = sum_i k(x, x_i) a_i for the rows x of X; needs memory for one block of kernel values per thread."""
-    m, r = X.shape[0], points.shape[0]
+    return expanded(kernel.beside(points), X, coef, cells=cells)
+
+
+def expanded(values: Callable[[Matrix], np.ndarray], X: Matrix, coef: np.ndarray, *, cells: int = CELLS) -> np.ndarray:
+    """The same, given x -> (k(x, x_i))_i."""
+    m, r = X.shape[0], coef.shape[0]
     step = max(16, cells // max(1, r))
     if m <= step:
-        return kernel(X, points) @ coef
+        with one_thread_each.briefly():
+            return values(X) @ coef
     scores = np.empty((m, *coef.shape[1:]), dtype=np.result_type(X.dtype, coef.dtype))
 
     def work(starts: Iterable[int]) -> None:
         for i in starts:
-            np.matmul(kernel(X[i : i + step], points), coef, out=scores[i : i + step])
+            np.matmul(values(X[i : i + step]), coef, out=scores[i : i + step])
 
     share(work, range(0, m, step), cost=float(m) * r, label="scores")
     return scores

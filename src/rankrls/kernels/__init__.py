@@ -32,14 +32,12 @@ from .columns import (
     as_kernel,
 )
 from .columns import (
-    Moments as Moments,
-)
-from .columns import (
     divided as divided,
 )
 from .columns import (
     is_precomputed as is_precomputed,
 )
+from .distances import Moments as Moments
 from .objects import ObjectKernel, Spectrum, Walks, parse_graph
 from .objects import (
     compares_objects as compares_objects,

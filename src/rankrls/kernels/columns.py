@@ -15,9 +15,7 @@ from scipy.spatial.distance import cdist
 
 from ..system.items import unwrapped
 from ..system.rows import CANDIDATES, DistinctRows
-from ..system.types import ArrayLike
-
-Array = Any  # ndarray, or a scipy sparse matrix of rows
+from .distances import Array, DistancesTo, Moments, dot, square_distances, square_norms, weighted
 
 WIDTHS = 4.0 ** np.arange(-3, 3)  # gamma="auto" tries these multiples of the median heuristic
 MEDIAN_ROWS = 1000
@@ -47,6 +45,10 @@ class Kernel:
         """(m, r) the kernel between the rows of X and of Z."""
         raise TypeError(f"{type(self).__name__} is abstract: define __call__")
 
+    def beside(self, Z: Array) -> Callable[[Array], np.ndarray]:
+        """X -> k(X, Z), with what depends on Z alone worked out once."""
+        return lambda X: self(X, Z)
+
     def fitted(self, X: Array, weights: np.ndarray | None = None) -> Kernel:
         """The kernel with its data-dependent parameters fixed; a row of weight w counts as w copies."""
         gamma = getattr(self, "gamma", None)
@@ -55,7 +57,7 @@ class Kernel:
             return self
         if gamma != "scale":
             raise ValueError(f'gamma must be a positive number, "scale", "auto" or a list of these, got {gamma!r}')
-        X = _weighted(X, getattr(self, "weights", None))
+        X = weighted(X, getattr(self, "weights", None))
         return replace(self, gamma=Moments.of(X, weights).gamma)  # type: ignore[type-var]
 
     def candidates(self, X: Array, weights: np.ndarray | None = None) -> list[Kernel]:
@@ -68,7 +70,7 @@ class Kernel:
             return [kernel for one in of_grid for kernel in one.candidates(X, weights)]
         if getattr(self, "gamma", None) != "auto":
             return [self.fitted(X, weights)]
-        X = _weighted(X, getattr(self, "weights", None))
+        X = weighted(X, getattr(self, "weights", None))
         return [replace(self, gamma=float(g)) for g in _median_gamma(X) * WIDTHS]  # type: ignore[type-var]
 
     @property
@@ -103,7 +105,7 @@ class Linear(Kernel):
     """
 
     def __call__(self, X: Array, Z: Array) -> np.ndarray:
-        return _dot(X, Z)
+        return dot(X, Z)
 
 
 @dataclass
@@ -129,12 +131,27 @@ class Gaussian(Kernel):
 
     def __call__(self, X: Array, Z: Array) -> np.ndarray:
         _check_metric(self.metric)
-        K = _square_distances(_weighted(X, self.weights), _weighted(Z, self.weights))
+        K = square_distances(weighted(X, self.weights), weighted(Z, self.weights))
         K *= -self.gamma  # type: ignore[operator]
         np.exp(K, out=K)
         if X is Z:
             np.fill_diagonal(K, 1)
         return K
+
+    def beside(self, Z: Array) -> Callable[[Array], np.ndarray]:
+        if sparse.issparse(Z):
+            return super().beside(Z)
+        _check_metric(self.metric)
+        distances = DistancesTo.of(weighted(Z, self.weights))
+
+        def values(X: Array) -> np.ndarray:
+            if sparse.issparse(X):
+                return self(X, Z)
+            K = distances(weighted(X, self.weights))
+            K *= -self.gamma  # type: ignore[operator]
+            return np.exp(K, out=K)
+
+        return values
 
 
 @dataclass
@@ -153,7 +170,7 @@ class Polynomial(Kernel):
     coef0: float = 1.0
 
     def __call__(self, X: Array, Z: Array) -> np.ndarray:
-        K = _dot(X, Z)
+        K = dot(X, Z)
         K *= self.gamma
         K += self.coef0
         return np.power(K, self.degree, out=K)
@@ -180,7 +197,7 @@ class Laplacian(Kernel):
         if sparse.issparse(X) or sparse.issparse(Z):
             raise TypeError("the Laplacian kernel needs dense rows: call X.toarray(), or use Gaussian() or Linear()")
         _check_metric(self.metric)
-        X, Z = _weighted(X, self.weights), _weighted(Z, self.weights)
+        X, Z = weighted(X, self.weights), weighted(Z, self.weights)
         K = cdist(X, Z, "cityblock").astype(np.result_type(X, Z), copy=False)
         K *= -self.gamma  # type: ignore[operator]
         return np.exp(K, out=K)
@@ -198,9 +215,9 @@ class Cosine(Kernel):
     """
 
     def __call__(self, X: Array, Z: Array) -> np.ndarray:
-        K = _dot(X, Z)
-        K /= _positive(np.sqrt(_square_norms(X)))[:, None]
-        K /= _positive(np.sqrt(_square_norms(Z)))
+        K = dot(X, Z)
+        K /= _positive(np.sqrt(square_norms(X)))[:, None]
+        K /= _positive(np.sqrt(square_norms(Z)))
         return K
 
 
@@ -264,6 +281,10 @@ class Scaled(Kernel):
     def __call__(self, X: Array, Z: Array) -> np.ndarray:
         return self.kernel(divided(X, self.scale), divided(Z, self.scale))
 
+    def beside(self, Z: Array) -> Callable[[Array], np.ndarray]:
+        values = self.kernel.beside(divided(Z, self.scale))
+        return lambda X: values(divided(X, self.scale))
+
 
 def divided(X: Array, scale: np.ndarray) -> Array:
     """The columns of X divided by positive numbers, in the precision of X."""
@@ -325,51 +346,6 @@ def _check_metric(metric: str | None) -> None:
         )
 
 
-def _weighted(X: Array, weights: ArrayLike | None) -> Array:
-    """X with its columns multiplied by weights, if there are any."""
-    if weights is None:
-        return X
-    w = np.asarray(weights, dtype=np.float64)
-    if w.shape != (X.shape[1],) or not np.isfinite(w).all():
-        raise ValueError(f"kernel weights must be one finite number per column: {X.shape[1]} columns, got {w.shape}")
-    return X.multiply(w).tocsr() if sparse.issparse(X) else X * w.astype(X.dtype)
-
-
-def _dot(X: Array, Z: Array) -> np.ndarray:
-    K = X @ Z.T
-    return K.toarray() if sparse.issparse(K) else np.asarray(K)
-
-
-def _square_norms(X: Array) -> np.ndarray:
-    if sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", X, X)
-
-
-def _square_distances(X: Array, Z: Array) -> np.ndarray:
-    """(m, r) ||x - z||^2 = ||x||^2 + ||z||^2 - 2 x'z, centred on the mean of Z: far from the origin the squares cancel.
-
-    Sparse columns are not shifted, except those far from zero in most rows, which are not sparse anyway.
-    """
-    if not (sparse.issparse(X) or sparse.issparse(Z)):
-        middle = Z.mean(axis=0) if len(Z) else 0.0
-        return _expanded(X - middle, Z - middle)
-    moments = Moments.of(Z)
-    far = moments.mean**2 * moments.count > 10 * moments.square
-    if not far.any():
-        return _expanded(X, Z)
-    dense = [V.toarray() if sparse.issparse(V) else V for V in (X[:, far], Z[:, far])]
-    return _square_distances(*dense) + _expanded(X[:, ~far], Z[:, ~far])
-
-
-def _expanded(X: Array, Z: Array) -> np.ndarray:
-    D = _dot(X, Z)
-    D *= -2
-    D += _square_norms(X)[:, None]
-    D += _square_norms(Z)
-    return np.maximum(D, 0, out=D)
-
-
 def _positive(norms: np.ndarray) -> np.ndarray:
     return np.where(norms > 0, norms, 1)
 
@@ -378,61 +354,6 @@ def _median_gamma(X: Array) -> float:
     """1 / (median squared distance between rows), from distinct rows drawn at random."""
     drawn = DistinctRows.of(X, None, CANDIDATES, seed=0).shuffled(np.random.default_rng(0))
     rows = drawn.X[:MEDIAN_ROWS].astype(np.float64)
-    distance = _square_distances(rows, rows)[np.triu_indices(rows.shape[0], 1)]
+    distance = square_distances(rows, rows)[np.triu_indices(rows.shape[0], 1)]
     distance = distance[distance > 0]
     return float(1 / np.median(distance)) if len(distance) else 1.0
-
-
-@dataclass(frozen=True)
-class Moments:
-    """The total weight of some rows, and for each column its mean and its sum of squares about the mean."""
-
-    count: float
-    mean: np.ndarray  # (n,)
-    square: np.ndarray  # (n,)
-    eps: float  # the relative precision of the entries
-
-    @classmethod
-    def of(cls, X: Array, weights: np.ndarray | None = None) -> Moments:
-        n = X.shape[1]
-        total = Moments(0.0, np.zeros(n), np.zeros(n), float(np.finfo(X.dtype).eps))
-        for i in range(0, X.shape[0], 4096):
-            total += cls._of_block(X[i : i + 4096], None if weights is None else weights[i : i + 4096])
-        return total
-
-    @classmethod
-    def _of_block(cls, X: Array, weights: np.ndarray | None) -> Moments:
-        u, eps = np.ones(X.shape[0]) if weights is None else weights, float(np.finfo(X.dtype).eps)
-        count, X = float(u.sum()), X.astype(np.float64)
-        mean = np.asarray(X.T @ u) / count if count else np.zeros(X.shape[1])
-        if not sparse.issparse(X):
-            return cls(count, mean, u @ (X - mean) ** 2, eps)
-        stored, about = X.copy(), X.copy()
-        stored.data[:] = 1.0
-        about.data = (about.data - mean[about.indices]) ** 2
-        return cls(count, mean, about.T @ u + (count - stored.T @ u) * mean**2, eps)
-
-    def __add__(self, other: Moments) -> Moments:
-        count = self.count + other.count
-        if not count:
-            return self
-        apart = other.mean - self.mean
-        square = self.square + other.square + apart**2 * (self.count * other.count / count)
-        return Moments(count, self.mean + apart * (other.count / count), square, max(self.eps, other.eps))
-
-    @property
-    def deviation(self) -> np.ndarray:
-        """(n,) the standard deviation of each column, 1 where it does not vary."""
-        deviation = np.sqrt(self.square / self.count) if self.count else np.zeros(len(self.mean))
-        return np.where(deviation > 32 * self.eps * np.abs(self.mean), deviation, 1.0)
-
-    def divided(self, scale: np.ndarray) -> Moments:
-        """The moments of the columns divided by a scale."""
-        return Moments(self.count, self.mean / scale, self.square / scale**2, self.eps)
-
-    @property
-    def gamma(self) -> float:
-        """1 / (n_features * variance of all entries)."""
-        n = len(self.mean)
-        variance = float(np.mean(self.square)) / self.count + float(np.var(self.mean)) if self.count else 0.0
-        return float(1 / (n * variance)) if variance > 0 else 1.0

@@ -22,7 +22,7 @@ from ..base import Ranker
 from ..rows.training import TrainedOn
 from .history import History
 from .posterior import Posterior
-from .serving import is_plain
+from .serving import is_plain, plain_products
 
 
 class RidgeRanker(Ranker):
@@ -100,7 +100,12 @@ class RidgeRanker(Ranker):
         if return_std:
             return self.predict(X), self._standard_deviation(X)
         learned = vars(self)
-        if "feature_names_in_" in learned or not is_plain(X, learned.get("n_features_in_", -1)):
+        named, n = "feature_names_in_" in learned, learned.get("n_features_in_", -1)
+        if "coef_" in learned and not named:
+            products = plain_products(X, self.coef_, n)
+            if products is not None:
+                return products + self.intercept_
+        if named or not is_plain(X, n):
             check_is_fitted(self, "alpha_")
             X, _ = checks.split_qid_column(X, None)
             X = self._rows(X)

@@ -7,7 +7,7 @@ from copy import copy
 
 import numpy as np
 
-from ...core.expansion import expansion
+from ...core.expansion import expanded
 from ...kernels import Kernel
 from ...system.types import MatrixLike
 
@@ -16,11 +16,26 @@ Scorer = Callable[[np.ndarray], np.ndarray]
 
 def is_plain(X: MatrixLike, n_features: int) -> bool:
     """True if X is a finite float array of the right shape, which needs no further checks."""
+    return _has_shape(X, n_features) and bool(np.isfinite(X).all())
+
+
+def _has_shape(X: MatrixLike, n_features: int) -> bool:
     if type(X) is not np.ndarray or X.dtype.char not in "df" or X.ndim != 2 or not X.flags.c_contiguous:
         return False
-    if X.shape[1] != n_features or not len(X):
-        return False
-    return bool(np.isfinite(X).all())
+    return X.shape[1] == n_features and len(X) > 0
+
+
+def plain_products(X: MatrixLike, coef: np.ndarray, n_features: int) -> np.ndarray | None:
+    """X coef' of a finite float array of the right shape, read once; None if X is anything else.
+
+    A product with a value that is not finite is not finite itself, unless the value has weight zero.
+    """
+    if not _has_shape(X, n_features):
+        return None
+    with np.errstate(invalid="ignore", over="ignore"):
+        products = X @ coef.T
+    checked = products if coef.all() else X
+    return products if np.isfinite(checked).all() else None
 
 
 def linear_scorer(coef: np.ndarray, intercept: object) -> Scorer:
@@ -31,5 +46,5 @@ def linear_scorer(coef: np.ndarray, intercept: object) -> Scorer:
 
 def kernel_scorer(kernel: Kernel, points: object, coef: np.ndarray, intercept: object) -> Scorer:
     """x -> k(x, points) coef + intercept."""
-    a, b = coef.copy(), copy(intercept)
-    return lambda X: expansion(kernel, X, points, a) + b
+    values, a, b = kernel.beside(points), coef.copy(), copy(intercept)
+    return lambda X: expanded(values, X, a) + b
