@@ -267,3 +267,11 @@ def test_raw_drug_target_tables(run):
         "--features", path / "drug-drug_similarities_2D.txt.xz", "--normalise",
         "--target-features", path / "target-target_similarities_WS.txt.xz")  # fmt: skip
     assert "CLK1" in run("rank", "d", "11314340", "--top", "5")
+
+
+def test_ends_are_found_whatever_separates_their_words(run, games):
+    table = pd.read_csv("games.csv")
+    ends = {"winner": "winner.ID", "loser": "loser.ID"}
+    pd.DataFrame({new: table[old] for old, new in ends.items()} | {"day": range(len(table))}).to_csv("dotted.csv")
+    run("train", "--method", "conditional", "--edges", "dotted.csv", "-o", "dotted.rankrls", "--quiet")
+    assert load("dotted.rankrls").edge_columns_ == {"source": "winner.ID", "target": "loser.ID"}

@@ -380,3 +380,40 @@ def test_alpha_is_chosen_by_what_came_next():
     assert np.isnan(model.cv_predictions_[first]).all() and np.isfinite(model.cv_predictions_[~first]).all()
     with pytest.raises(ValueError, match="with the date of each edge"):
         model.fit_edges(teams, games.drop(columns="date"), **ends)
+
+
+def test_margins_of_winners_over_losers_are_games_without_being_told():
+    teams, games = league(q=60)
+    games["margin"] = games["margin"].abs()
+    ends = {"source": "winner", "target": "loser"}
+    told = ConditionalRankRLS(ALPHA, relation="reciprocal").fit_edges(teams, games, "margin", **ends)
+    found = ConditionalRankRLS(ALPHA).fit_edges(teams, games, "margin", **ends)
+    assert found.relation_ == "reciprocal"
+    assert_allclose(found.predict(), told.predict())
+    assert ConditionalRankRLS(ALPHA, relation="arbitrary").fit_edges(teams, games, "margin", **ends).relation_ is None
+
+
+def test_directed_edges_between_objects_known_by_id_choose_alpha_by_edges_left_out():
+    rng = np.random.default_rng(0)
+    guests = rng.normal(size=30)  # how easily each lets others score
+    a = rng.integers(30, size=900)
+    b = (a + rng.integers(1, 30, size=900)) % 30
+    games = pd.DataFrame({"home": a + 100, "away": b + 100, "goals": guests[b] + 0.3 * rng.normal(size=900)})
+    model = ConditionalRankRLS().fit_edges(None, games, "goals", source="home", target="away")
+    assert model.relation_ is None
+    assert model.cv_scores_.max() > 0.8  # new objects, of which nothing is known, would leave it at one half
+
+
+def test_evaluate_of_players_who_hardly_meet_with_a_column_of_names_and_one_of_numbers():
+    rng = np.random.default_rng(0)
+    names, size = np.array([f"lizard{i:03d}" for i in range(60)]), rng.normal(size=60)
+    players = pd.DataFrame({"name": names, "id": np.arange(60) * 3 + 2, "size": size, "tactic": ["a", "b", "c"] * 20})
+    a = rng.integers(60, size=50)
+    b = (a + rng.integers(1, 60, size=50)) % 60
+    won = size[a] > size[b]
+    games = pd.DataFrame({"winner": names[np.where(won, a, b)], "loser": names[np.where(won, b, a)]})
+    found = ConditionalRankRLS(encoder="auto", pairwise="sum").evaluate(
+        players, games, source="winner", target="loser", settings=[1, 4], n_splits=3
+    )
+    winner = [found.means()[setting]["winner"] for setting in (1, 4)]
+    assert min(winner) > 0.55, winner

@@ -21,9 +21,9 @@ from .text import remark, source
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-ENDS = (("source", "target"), ("winner", "loser"), ("winner_name", "loser_name"), ("home_team", "away_team"),
-        ("hometeam", "awayteam"), ("home", "away"), ("user", "item"), ("user_id", "item_id"), ("drug", "target"),
-        ("drug_id", "target_id"), ("team1", "team2"), ("player1", "player2"))  # fmt: skip
+ENDS = (("source", "target"), ("winner", "loser"), ("winnername", "losername"), ("winnerid", "loserid"),
+        ("hometeam", "awayteam"), ("home", "away"), ("user", "item"), ("userid", "itemid"), ("drug", "target"),
+        ("drugid", "targetid"), ("team1", "team2"), ("player1", "player2"))  # fmt: skip
 SCORES = ("score", "goals", "points", "pts", "runs")
 
 
@@ -167,7 +167,7 @@ def _ends(have: list[str], args: Namespace, known: dict[str, Any]) -> tuple[str,
         raise ValueError("name both ends of an edge with --source and --target")
     if known.get("source") in have and known.get("target") in have:
         return known["source"], known["target"]
-    by_name = {name.lower(): name for name in have}
+    by_name = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in have}
     for first, second in ENDS:
         if first in by_name and second in by_name:
             return by_name[first], by_name[second]
@@ -178,7 +178,7 @@ def _ends(have: list[str], args: Namespace, known: dict[str, Any]) -> tuple[str,
 
 def _mind_results(have: list[str], *ends: str) -> None:
     """Refuse results with the scores of both ends if no option says that they decide who won."""
-    stems = [re.sub(r"[_ ]?(team|player|name|id)$", "", end.lower()) for end in ends]
+    stems = [re.sub(r"[._ ]?(team|player|name|id)$", "", end.lower()) for end in ends]
     if stems[0] in ("winner", "w"):
         return
     by_name = {re.sub(r"[_ ]", "", name.lower()): name for name in have}

@@ -55,7 +55,8 @@ class ConditionalRankRLS(RelationModel):
         Whether the loss is about differences within a conditioning object, or about the values.
     relation : {None, "symmetric", "reciprocal"}, default=None
         f(x, z) = f(z, x), or f(x, z) = -f(z, x), exactly; only if both ends are of one kind (no Z). Pass probabilities
-        of a reciprocal relation as Y - 1/2. "arbitrary" is another name for None.
+        of a reciprocal relation as Y - 1/2. Lists of games, see `fit_edges`, are reciprocal without being told;
+        "arbitrary" is None for them too.
     condition : {"source", "target"}, default="source"
         Y[i, j] is the edge from object i of X to object j of Z (of X if there is no Z). "source" ranks the ends of the
         edges that leave an object, "target" the starts of those that arrive at it.
@@ -242,7 +243,8 @@ class ConditionalRankRLS(RelationModel):
             symmetric or reciprocal relation, or with missing="zero" of each conditioning object.
         y : array-like of shape (n_edges,) or str, default=None
             The value of each edge, or the column that holds it. None: every edge is 1, so in a reciprocal relation the
-            source beat the target; with missing="zero", all other edges are 0.
+            source beat the target; with missing="zero", all other edges are 0. Margins of games need
+            relation="reciprocal", unless `source` and `target` are columns called winner and loser.
         Z : as X, default=None
             The objects at the other end; None relates those of X to each other.
         source, target : str, default=None
@@ -275,16 +277,17 @@ class ConditionalRankRLS(RelationModel):
         relation_checks.check_options(self)
         if is_stream(edges):
             columns = {"source": source, "target": target, "y": y, "sample_weight": sample_weight}
+            parity = parity_of_edges(self, y, Z, source, target)
             refuse_in_streams(self, X, columns, {"date": date, "half_life": half_life, "home": home})
             with reporting(self.verbose):
-                self._store(fit_stream(self, *self._sides(X, Z), edges, columns, parity_of_edges(self, y, Z)))
+                self._store(fit_stream(self, *self._sides(X, Z), edges, columns, parity))
                 self._store_columns(columns)
             return self
         X, Z = objects_of(self, X, Z, edges, source, target)
         with reporting(self.verbose):
             sides = self._sides(X, Z)
             shape = (len(sides[0]), len(sides[1]))
-            parity = parity_of_edges(self, y, Z)
+            parity = parity_of_edges(self, y, Z, source, target)
             listed = EdgeList.of(
                 edges, y, (sides[0].ids, sides[1].ids), source=source, target=target, sample_weight=sample_weight,
                 date=date, half_life=half_life, home=home,
@@ -345,7 +348,7 @@ class ConditionalRankRLS(RelationModel):
         relation_checks.check_options(self)
         listed = any(given is not None for given in (y, source, target, date))
         X, Z = objects_of(self, X, Z, Y, source, target) if listed else (X, Z)
-        parity = parity_of_edges(self, y, Z) if listed else PARITY[self.relation]
+        parity = parity_of_edges(self, y, Z, source, target) if listed else PARITY[self.relation]
         columns = {"y": y, "source": source, "target": target, "sample_weight": sample_weight, "date": date}
         judge = RelationJudge(self, parity, Z is None, n_splits, random_state)
         return judge.evaluation(X, Y, Z, settings, {**columns, "home": home} if listed else None, half_life)

@@ -257,6 +257,8 @@ def held_out_by(cv: Any, problem: Problem, candidate: RelationCandidate) -> Rela
         return ROWS
     one = candidate.G is candidate.K
     setting = 4 if loss.parity or (one and not complete) else 2
+    if setting == 4 and candidate.G.diagonal_only:
+        setting = 1  # nothing is known of new objects
     return RelationKFold(setting, FOLDS if cv == "auto" else int(cv), same_objects=one)
 
 

@@ -248,6 +248,7 @@ class EdgeProblem:
                 (edges.y[test], self._predictions(train, test, alphas), edges.rows[test])
                 for train, test in self._folds(held)
             ),
+            mirrored=self.graph.parity != 0,
         )
 
     def held_out(self, alpha: float, held: RelationKFold) -> np.ndarray:
@@ -304,9 +305,13 @@ def tied(scores: np.ndarray) -> np.ndarray:
     return tied_where_equal(np.nan_to_num(scores).reshape(1, -1, 1)).reshape(scores.shape) + 0 * scores
 
 
-def mean_score(metric: Metric, folds: Iterator[Any]) -> np.ndarray:
-    """(k,) the mean metric over folds of (true values, scores for each alpha, conditioning object or None for rows)."""
-    values, error = [], None
+def mean_score(metric: Metric, folds: Iterator[Any], *, mirrored: bool = False) -> np.ndarray:
+    """(k,) the mean metric over folds of (true values, scores for each alpha, conditioning object or None for rows).
+
+    Edges of a `mirrored` relation are compared with one another, whichever objects they belong to, if no object has two
+    in a fold: players may have met only once.
+    """
+    values, pooled, error = [], [], None
     for y, predictions, *rows in folds:
         codes = rows[0] if rows else np.repeat(np.arange(y.shape[0]), y.shape[1])
         columns = np.column_stack([tied(scores).ravel() for scores in predictions])
@@ -314,6 +319,9 @@ def mean_score(metric: Metric, folds: Iterator[Any]) -> np.ndarray:
             values.append(metric(y.ravel(), columns, Queries.of(codes)))
         except ValueError as nothing_to_judge:
             error = nothing_to_judge
+            pooled.append((y.ravel(), columns))
+    if not values and mirrored:
+        values = [metric(y, columns) for y, columns in pooled if y.min() < y.max()]
     if not values:
         raise ValueError(f"{NOTHING_HELD_OUT.format('alpha', 'alpha')} ({error})")
     return np.mean(values, axis=0)

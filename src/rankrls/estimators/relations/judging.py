@@ -24,7 +24,7 @@ from ...relations.problems import tied
 from ...relations.relation import EdgeSet, one_way
 from ...system.progress import numbered, phase, reporting
 from ...system.types import Matrix, MatrixLike
-from .sides import kernels_of, without_ids
+from .sides import by_row, kernels_of, without_ids
 
 INNER_FOLDS = 5
 TIME = "time"
@@ -241,7 +241,7 @@ def _named(settings: tuple[Any, ...], verbose: bool) -> Iterator[Any]:
 
 def _take(A: Matrix, rows: np.ndarray, columns: np.ndarray, square: bool) -> Any:
     if hasattr(A, "iloc") and not square:  # a table for an encoder
-        return A.iloc[rows].reset_index(drop=True)
+        return by_row(A.iloc[rows])
     A = A if sparse.issparse(A) else np.asarray(A)
     return A[rows][:, columns] if square else A[rows]
 

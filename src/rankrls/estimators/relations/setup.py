@@ -65,11 +65,17 @@ def search_of(model: BaseEstimator, edges: EdgeSet, n_candidates: int, cv: objec
     return fitting.Search(alpha, alphas, get_metric(model.scoring), cv or model.cv, solver, model.tol, most, watch)
 
 
-def parity_of_edges(model: BaseEstimator, y: object, Z: object) -> int:
-    """The parity of the relation; edges without values between objects of one kind are games won by their source."""
+def parity_of_edges(model: BaseEstimator, y: object, Z: object, source: object = None, target: object = None) -> int:
+    """The parity of the relation; edges between objects of one kind are games if they have no values.
+
+    With values they are games if their columns are called winner and loser and `relation` does not say otherwise.
+    """
     parity = PARITY[model.relation]
-    if y is not None or model.missing == "zero":
+    if model.missing == "zero":
         return parity
+    if y is not None:
+        named = "winner" in str(source).lower() and "loser" in str(target).lower()
+        return -1 if named and model.relation is None and Z is None else parity
     if Z is not None or parity == 1:
         raise ValueError(
             'without y all edges are 1, so there is nothing to learn: pass y, or missing="zero" if edges that are not '

@@ -142,8 +142,13 @@ def without_ids(objects: Any, *, table: bool = False) -> Any:
         return sparse.eye_array(len(objects), format="csr")
     objects = as_frame(objects)
     if table and hasattr(objects, "iloc"):
-        return objects.reset_index(drop=True)
+        return by_row(objects)
     return objects if objects is None or sparse.issparse(objects) else np.asarray(objects)
+
+
+def by_row(table: Any) -> Any:
+    """A frame whose rows are numbers and nothing else: the index has a name, so that no column is taken for ids."""
+    return table.reset_index(drop=True).rename_axis("row")
 
 
 def encoder_of(encoder: BaseEstimator) -> Any:
