@@ -16,7 +16,7 @@ Scorer = Callable[[np.ndarray], np.ndarray]
 
 def is_plain(X: MatrixLike, n_features: int) -> bool:
     """True if X is a finite float array of the right shape, which needs no further checks."""
-    return _has_shape(X, n_features) and bool(np.isfinite(X).all())
+    return _has_shape(X, n_features) and bool(np.isfinite(np.asarray(X)).all())
 
 
 def _has_shape(X: MatrixLike, n_features: int) -> bool:
@@ -32,9 +32,10 @@ def plain_products(X: MatrixLike, coef: np.ndarray, n_features: int) -> np.ndarr
     """
     if not _has_shape(X, n_features):
         return None
+    rows = np.asarray(X)
     with np.errstate(invalid="ignore", over="ignore"):
-        products = X @ coef.T
-    checked = products if coef.all() else X
+        products = rows @ coef.T
+    checked = products if coef.all() else rows
     return products if np.isfinite(checked).all() else None
 
 
