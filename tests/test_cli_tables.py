@@ -163,3 +163,24 @@ def test_cells_as_they_are_written():
     assert table["c"].tolist() == ["01", "2", "x"]
     assert table["d"].tolist() == [None, None, None]
     assert table[1:].shape == (2, 4)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_query_ids_that_nothing_uses_are_pointed_out(stream, tmp_path, capsys):
+    """Choosing columns must not turn many queries into one."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"query": np.repeat([f"q{i}" for i in range(10)], 8), "label": rng.integers(0, 3, 80)})
+    path, more = tmp_path / "rows.parquet", ["--stream"] * stream
+    frame.assign(a=rng.normal(size=80), shop=rng.choice(["x", "y"], 80)).to_parquet(path)
+    model = ["-o", tmp_path / "m.rankrls", "--alpha", 1]
+    assert run("train", path, *model, *more, "--columns", "a,shop") == 2
+    assert "looks like query ids, but --columns leaves it out: pass --qid query, or --ex" in capsys.readouterr().err
+    assert run("train", path, *model, *more) == 2
+    assert "column 'query' looks like query ids: pass --qid query, or leave it out" in capsys.readouterr().err
+    assert run("train", path, *model, *more, "--columns", "a,shop", "--exclude", "query") == 0
+    assert "80 rows, 1 query, 2 features" in capsys.readouterr().out
+    assert run("train", path, *model, *more, "--columns", "a,shop", "--qid", "query") == 0
+    assert "80 rows, 10 queries, 2 features" in capsys.readouterr().out
+    assert run("predict", tmp_path / "m.rankrls", path) == 0

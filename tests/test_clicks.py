@@ -1,5 +1,7 @@
 """Clicks: logs, propensities, judgments, and rankers that see through positions."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -97,6 +99,17 @@ def test_targets_of_the_other_methods():
     y, _ = oracles.click_targets(log, theta, "expected", len(data.y))
     y = y[judgments.document.astype(int)]
     assert_allclose(judgments.rating, y * (judgments.rating.max() / y.max()))
+
+
+def test_the_grid_of_alphas_is_that_of_the_features():
+    """Columns of positions are large, so that they are free: a grid fitted to them would start too high."""
+    log = log_of()
+    with warnings.catch_warnings(action="error"):
+        model = clicks.ClickRanker().fit(data.X, log, qid=data.qid)
+    wide = clicks.ClickRanker(RankRLS(alphas=model.ranker_.alpha_ * np.logspace(-4, 4, 33))).fit(
+        data.X, log, qid=data.qid
+    )
+    assert_allclose(np.log10(wide.ranker_.alpha_), np.log10(model.ranker_.alpha_), atol=0.3)
 
 
 def test_clicks_are_debiased_on_mq2008():

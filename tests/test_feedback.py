@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import sparse
 
 import oracles
 from cases import problem
@@ -126,6 +127,28 @@ def test_frames_are_known_by_their_columns():
     assert_allclose(model.predict(frame), expected({}, PAIRS, MARGINS, WEIGHTS), atol=1e-8)
     with pytest.raises(ValueError, match="feature names"):
         model.add_pairs(frame[list("fedcba")], PAIRS)
+
+
+@pytest.mark.parametrize("library", ["numpy", "list", "sparse", "pandas", "polars", "pyarrow"])
+def test_only_the_rows_of_pairs_are_looked_at(library):
+    """A pair costs the same however many rows there are, whatever holds them."""
+    expected = RankRLS(0.7).fit(X, y, qid=qid).add_pairs(X, PAIRS).predict(X)
+    names = [f"f{j}" for j in range(X.shape[1])]
+    made = {
+        "numpy": lambda Z: Z,
+        "list": lambda Z: Z.tolist(),
+        "sparse": sparse.coo_array,
+        "pandas": lambda Z: pytest.importorskip("pandas").DataFrame(Z, columns=names),
+        "polars": lambda Z: pytest.importorskip("polars").DataFrame(Z, schema=names),
+        "pyarrow": lambda Z: pytest.importorskip("pyarrow").table(dict(zip(names, Z.T, strict=True))),
+    }[library]
+    gaps = X.copy()
+    gaps[np.setdiff1d(np.arange(60), PAIRS.ravel())] = np.nan
+    model = RankRLS(0.7).fit(made(X), y, qid=qid).add_pairs(made(gaps), PAIRS)
+    assert_allclose(model.predict(made(X)), expected, atol=1e-9)
+    assert len(model.remove_pairs(made(gaps), PAIRS).pairs_) == 0
+    with pytest.raises(ValueError, match="NaN"):
+        model.add_pairs(made(gaps), [[0, 4]])
 
 
 @pytest.mark.parametrize("n_pairs", [3, 40])

@@ -115,6 +115,37 @@ def test_path_pairs_queries_and_files(tmp_path):
     assert_allclose(load(tmp_path / "model.rankrls").coef_, model.coef_)
 
 
+@pytest.mark.parametrize("params", [{}, {"scale": "auto"}], ids=str)
+@pytest.mark.parametrize("linked", [True, False], ids=["linked", "components"])
+def test_preferences_alone(params, linked):
+    """Against bounded least squares on the differences; every pair, or component of pairs, held out by refits."""
+    rng = np.random.default_rng(0)
+    first = rng.permutation(60) if linked else np.arange(60)
+    pairs = np.column_stack([first, np.roll(first, -1)])[:: 1 if linked else 2]
+    pairs = np.where((y[pairs[:, 0]] > y[pairs[:, 1]])[:, None], pairs, pairs[:, ::-1])
+    signs, u = np.array([1, 0, 0, -1, 0, -1]), rng.uniform(0.5, 2.0, len(pairs))
+    model = rankrls.RankRLS(**{"scale": None, **params}, positive=BOTH).fit_pairs(X, pairs, weights=u)
+    units = getattr(model, "scale_", None)
+    units = np.ones(6) if units is None else units
+
+    def solved(kept, alpha):
+        D, z = (X[pairs[kept, 0]] - X[pairs[kept, 1]]) / units * np.sqrt(u[kept, None]), np.sqrt(u[kept])
+        A, b = np.vstack([D, np.sqrt(alpha) * np.eye(6)]), np.append(z, np.zeros(6))
+        low, high = np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf)
+        return lsq_linear(A, b, (low, high), method="bvls", tol=1e-14).x / units
+
+    assert_allclose(model.coef_, solved(np.arange(len(pairs)), model.alpha_), atol=1e-8)
+    assert np.all(signs * model.coef_ >= 0)
+    for alpha, score in zip(model.alphas_, model.cv_scores_, strict=True):
+        held = [solved(np.flatnonzero(np.arange(len(pairs)) != p), alpha) for p in range(len(pairs))]
+        margins = np.einsum("pn,pn->p", np.array(held), X[pairs[:, 0]] - X[pairs[:, 1]])
+        assert_allclose(score, np.average((1 + np.sign(margins)) / 2, weights=u), atol=1e-12)
+    before = model.coef_
+    model.partial_fit(X, y, qid=qid)
+    assert np.all(signs * model.coef_ >= 0) and np.isfinite(model.cv_scores_).all()
+    assert_allclose(model.forget(X, y, qid=qid).coef_, before, atol=1e-7)
+
+
 def test_columns_of_any_units():
     """Raw features reach from 1e-6 to 1e9: no warning of an ill-conditioned matrix, and the same ranking."""
     units = np.array([1e9, 1e-6, 1.0, 1e6, 1e-3, 1.0])
@@ -160,12 +191,12 @@ def test_what_signs_do_not_go_with():
     frame = pd.DataFrame(X, columns=list("abcdef"))
     with pytest.raises(ValueError, match="requires both signs for column"):
         RankRLS(positive={"a": 1, 0: -1}).fit(frame, y, qid=qid)
-    with pytest.raises(ValueError, match="positive does not go with a kernel model"):
+    with pytest.raises(ValueError, match="positive does not go with a kernel, whose weights are of points: fit a lin"):
         RankRLS(kernel="rbf", positive=True).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match=r"a kernel, whose weights are of points: pass kernel=None \(--kernel linear"):
+        RankingPursuit(3, positive=True).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="exact pairs do not go with positive"):
         RankRLS(1.0, positive=True).fit(X, y, qid=qid).add_pairs(X, [[4, 8]], exact=True)
-    with pytest.raises(ValueError, match="positive does not go with fit_pairs"):
-        RankRLS(1.0, positive=True).fit_pairs(X, [[4, 8]])
 
 
 @pytest.mark.parametrize(

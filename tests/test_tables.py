@@ -28,6 +28,7 @@ from rankrls import (
     load,
     save,
 )
+from rankrls.system.limits import limits
 from rankrls.tables import learning
 from rankrls.tables.reading import ColumnReader
 
@@ -495,6 +496,29 @@ def test_a_million_levels():
         TableEncoder(columns={"id": "text", "x": "number"}).fit(
             frame[:1000].assign(x=np.arange(1000.0)), np.arange(1000)
         )
+
+
+def test_levels_that_do_not_fit_into_memory_are_named(monkeypatch):
+    monkeypatch.setattr(limits, "free_memory", 1e5)
+    frame = pd.DataFrame({"price": np.arange(400.0), "shop": [f"s{i % 100}" for i in range(400)]})
+    with pytest.raises(
+        MemoryError, match="400 rows of 101 encoded columns, 100 of them for 'shop', needs.*lower max_cat"
+    ):
+        TableEncoder(max_categories=1000).fit_transform(frame, Y, QID)
+    assert TableEncoder(max_categories=10).fit_transform(frame, Y, QID).shape == (400, 2)
+
+
+def test_text_has_no_place_in_its_query():
+    with pytest.raises(ValueError, match="relative names 'brand', a column of text, and only numbers have a rank"):
+        TableEncoder(relative={"price": "rank", "brand": "rank"}).fit(FRAME, Y, QID)
+
+
+def test_a_pipeline_says_how_sure_it_is():
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = make_pipeline(TableEncoder(), RankRLS()).fit(FRAME, Y, qid=QID)
+        scores, std = model.predict(FRAME, return_std=True)
+    encoded = model[0].transform(FRAME)
+    assert_array_equal(np.stack([scores, std]), np.stack(model[-1].predict(encoded, return_std=True)))
 
 
 def test_rankers_name_the_columns_they_cannot_read():

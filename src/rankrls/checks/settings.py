@@ -89,9 +89,9 @@ def check_signs(positive: Any, n: int, names: Sequence[str] | None) -> np.ndarra
 
 
 def check_unsigned(positive: object, what: str) -> None:
-    """Refuse sign constraints where they are not supported."""
+    """Refuse sign constraints where they are not supported; `what` also says what to do instead."""
     if positive is not None and positive is not False:
-        raise ValueError(f"positive does not go with {what}: fit a linear model on labels")
+        raise ValueError(f"positive does not go with {what}")
 
 
 def check_count(name: str, value: object, least: int = 1) -> int:

@@ -278,6 +278,7 @@ def _tables(
         mix=getattr(args, "mix", None),
         needs_queries=not remembered & {"qid", "docid"},
         anything=anything,
+        minds_queries=args.columns is not None and "columns" not in remembered and not args.group,
     )
     with source(path, args.quiet) as file:
         if form == "parquet":

@@ -45,6 +45,7 @@ class TableColumns:
     needs_queries: bool = True  # a query or document column that was named must exist
     anything: bool = False  # features may hold text, dates and missing values
     mix: dict[str, float] | None = None  # several columns of labels, and their weights
+    minds_queries: bool = False  # a column of query ids that nothing uses is a mistake
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,14 @@ class Layout:
             _known(name, names, file)
         if not features and columns.features is None:
             raise ValueError(f"{file} has no column of features; it has {listed(names)}")
+        if columns.minds_queries and qid is None:
+            used = {label, *mixed, docid, comment, *features, *columns.exclude}
+            idle = next((name for name in names if name not in used and is_query_name(name)), None)
+            if idle is not None:
+                raise ValueError(
+                    f"column {idle!r} of {file} looks like query ids, but --columns leaves it out: pass --qid {idle}, "
+                    f"or --exclude {idle} if all rows are one query"
+                )
         return cls(label, qid, docid, comment, features, columns.anything, columns.mix)
 
     def data(

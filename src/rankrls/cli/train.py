@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from ..blocks.open_tables import pandas_index, parquet_table
 from ..blocks.sources import LabelColumns, TableSource, parquet_files
+from ..checks import is_query_name
 from ..estimators.curve import Curve, curve_of
 from ..estimators.pipelines import learned, ranker_of, scalers_of
 from ..tables import TableEncoder
@@ -142,9 +143,12 @@ def _parquet(args: Namespace) -> tuple[Any, tuple[str | None, str | None], Table
         raise ValueError(f"{path} is not a Parquet file")
     table = parquet_table(files, str(path))
     names = [name for name in table.schema.names if name not in pandas_index(table.schema)]
-    columns = TableColumns(args.label, args.qid, args.docid, args.columns, args.exclude or ())
+    columns = TableColumns(args.label, args.qid, args.docid, args.columns, args.exclude or (), minds_queries=True)
     layout = Layout.of(names, columns, str(path))
     labels = layout.label, layout.qid
+    ids = next((name for name in layout.features if is_query_name(name)), None)
+    if ids is not None and layout.qid is None:
+        raise ValueError(f"column {ids!r} looks like query ids: pass --qid {ids}, or leave it out with --exclude")
     if args.encode == "no" or (args.encode == "auto" and not needs_encoding(files, table.schema, layout.features)):
         wanted = [*layout.features, *(name for name in labels if name is not None)]
         return TableSource(table.only(wanted), LabelColumns(*labels)), labels, None

@@ -222,8 +222,10 @@ def _judgments(columns: Iterable[list[Any]], what: str) -> Judgments:
     try:
         ratings = np.array(rating, dtype=np.float64)
     except ValueError:
-        wrong = next(value for value in rating if not _is_number(value))
-        raise ValueError(f"{what}: a rating is a number, got {wrong!r}") from None
+        i = next(i for i, value in enumerate(rating) if not _is_number(value))
+        raise ValueError(
+            f"{what}: a rating is a number, got {rating[i]!r} for document {document[i]!r} of query {query[i]!r}"
+        ) from None
     if np.isinf(ratings).any():
         i = int(np.argmax(np.isinf(ratings)))
         raise ValueError(f"{what}: the rating of document {document[i]!r} of query {query[i]!r} is infinite")

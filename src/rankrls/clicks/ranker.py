@@ -16,6 +16,7 @@ from .. import checks
 from ..core.symmetric import per_deviation
 from ..estimators import RankRLS
 from ..estimators.pipelines import predicted, ranker_of, scaled, scalers_of
+from ..problems.solved import mean_eigenvalue
 from ..system import frames
 from ..system.memory import check_memory
 from ..system.types import Matrix
@@ -25,6 +26,7 @@ from .propensities import check_propensities, propensities
 
 METHODS = ("positions", "propensities", "expected", "naive")
 LEAST = 0.05  # lower bound of propensities
+ALPHA_RANGE, N_ALPHAS = (-7.0, 4.0), 23  # decades around the mean eigenvalue: a grid that need not be extended
 FREE = 100.0  # size of the columns of positions, so that their weights are hardly penalised
 
 
@@ -205,11 +207,7 @@ class _Shown:
         return cls(X, ClickLog(*(column[found] for column in columns)), row[found])
 
     def features(self, rows: np.ndarray) -> Any:
-        if hasattr(self.X, "iloc"):
-            return self.X.iloc[rows]
-        if hasattr(self.X, "take") and hasattr(self.X, "column_names"):  # Arrow tables
-            return self.X.take(rows)
-        return self.X[rows] if hasattr(self.X, "shape") else np.asarray(self.X)[rows]
+        return frames.rows(self.X if hasattr(self.X, "shape") else np.asarray(self.X), rows)
 
     def through(self, step: Any) -> _Shown:
         """The documents shown, one row each, after a step that is fitted to them."""
@@ -251,8 +249,8 @@ def _additive(ranker: RankRLS, shown: _Shown) -> tuple[RankRLS, np.ndarray]:
     ranker = clone(ranker).set_params(tied_pairs=True)
     signs = checks.check_signs(ranker.positive, shown.X.shape[1], frames.names(shown.X) or None)
     free = {"scale": None, "positive": False if signs is None else {j: int(s) for j, s in enumerate(signs) if s}}
-    columns = np.hstack([_in_deviations(ranker, shown, fit), P])
-    both = clone(ranker).set_params(**free).fit(columns, log.rate, **fit)
+    X, alphas = _in_deviations(ranker, shown, fit)
+    both = clone(ranker).set_params(**free, alphas=alphas).fit(np.hstack([X, P]), log.rate, **fit)
     effects = FREE * both.coef_[-n:]
     rest = log.rate - effects[log.position - 1]
     alone = clone(ranker).set_params(alpha=both.alpha_)
@@ -264,13 +262,18 @@ def _is_linear(ranker: object) -> bool:
     return isinstance(ranker, RankRLS) and ranker.kernel is None
 
 
-def _in_deviations(ranker: RankRLS, shown: _Shown, fit: dict[str, np.ndarray]) -> np.ndarray:
-    """Features in the units in which the ranker penalises them; the columns of positions are not rescaled."""
+def _in_deviations(ranker: RankRLS, shown: _Shown, fit: dict[str, np.ndarray]) -> tuple[np.ndarray, Any]:
+    """Features in the units in which the ranker penalises them, and the alphas to choose from.
+
+    Columns of positions are not rescaled, and a grid fitted to them would be too high for the features.
+    """
     X = shown.features(shown.row)
-    if ranker.scale is None:
-        return _matrix(X)
-    scale = clone(ranker).set_params(alpha=1.0).fit(X, shown.log.rate, **fit).scale_
-    return _matrix(X) * per_deviation(scale)
+    alone = clone(ranker).set_params(alpha=1.0).fit(X, shown.log.rate, **fit)
+    W = None if ranker.scale is None else per_deviation(alone.scale_)
+    alphas, sums = ranker.alphas, alone.statistics_
+    if alphas is None and sums is not None:
+        alphas = mean_eigenvalue(sums, W) * np.logspace(*ALPHA_RANGE, N_ALPHAS)
+    return _matrix(X) if W is None else _matrix(X) * W, alphas
 
 
 def _matrix(X: Matrix) -> np.ndarray:

@@ -355,9 +355,9 @@ class RankingPursuit(SizedRanker):
             checks.check_choice(name, getattr(self, name), (True, False))
         checks.check_share("regression", self.regression)
         if self.kernel is not None or self._several or not self.backfit:
-            what = (
-                "a kernel model" if self.kernel is not None else "several views" if self._several else "backfit=False"
-            )
+            what = "several views: use one" if self._several else "backfit=False: refit all weights"
+            if self.kernel is not None:
+                what = "a kernel, whose weights are of points: pass kernel=None (--kernel linear) to choose columns"
             checks.check_unsigned(self.positive, what)
         get_metric(self.scoring)
         if self.kernel is None and self.basis is not None and not self._several:

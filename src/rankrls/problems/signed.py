@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
+from ..core.pairs import PairPreferences
 from ..core.preferences import QueryPreferences
 from ..core.queries import Batch
 from ..core.signs import signed_solution
-from ..core.statistics import Statistics
+from ..core.statistics import Statistics, targets
 from ..core.symmetric import per_deviation
 from ..system.parallel import share, threads_for
 from .base import HeldOutFold, Model, tied_where_equal
@@ -70,15 +72,12 @@ class SignedPrimal(Primal):
         done = np.zeros(len(F.queries), dtype=bool)
         if F.beta > 0 or self.y.shape[1] > 1 or self.dtype != np.float64:
             return done
-        z, penalty = np.asarray(F @ self.y[:, 0]), _penalty(len(self.sums.gram), self.W)
-        systems = [
-            SameZeros(self.sums.gram + alpha * np.diag(penalty), self.sums.cross[:, 0], model.coef[:, 0], self.signs)
-            for alpha, model in zip(alphas, near, strict=True)
-        ]
+        z, n = np.asarray(F @ self.y[:, 0]), len(self.signs)
+        systems = self._systems(near, alphas)
 
         def work(batches: Sequence[Batch]) -> None:
             for batch in batches:
-                shape = len(batch.queries), batch.length, len(penalty)
+                shape = len(batch.queries), batch.length, n
                 B = np.concatenate([FX for _, FX in F.rows_of(batch, read)]).reshape(shape)
                 V = np.stack([system.without(B, batch.stack(z)) for system in systems], axis=-1)  # (g, n, k)
                 done[batch.queries] = True
@@ -88,9 +87,32 @@ class SignedPrimal(Primal):
                 held += np.matmul(origin, V)
                 scores[batch.rows, :, 0] = held.reshape(-1, len(near))
 
-        short = [batch for batch in F.batches(len(penalty)) if batch.length <= LONG]
-        share(work, short, cost=float(F.shape[0]) * len(penalty) * len(alphas), label="held-out queries")
+        short = [batch for batch in F.batches(n) if batch.length <= LONG]
+        share(work, short, cost=float(F.shape[0]) * n * len(alphas), label="held-out queries")
         return done
+
+    def leave_pairs_out(self, alphas: np.ndarray) -> np.ndarray:
+        """(p, k, 1) the margin of each explicit pair under the model that never saw the pair."""
+        F = self.F
+        assert isinstance(F, PairPreferences)
+        margins = np.empty((F.shape[0], len(alphas), 1))
+        with threads_for(float(len(self.signs)) ** 3):
+            systems = self._systems(signed_models(self.sums, alphas, self.signs, W=self.W), alphas)
+            z, read = targets(F, self.y)[0][:, 0], self.features.reader(self.X)()
+            for rows in F.batches():
+                A: Any = next(F.factor(rows, read))
+                A = np.asarray(A.toarray() if sparse.issparse(A) else A, dtype=np.float64)
+                V = np.stack([system.without(A[:, None], z[rows, None]) for system in systems], axis=1)  # (g, k, n)
+                margins[rows, :, 0] = np.einsum("gkn,gn->gk", V, A) / F.s[rows, None]
+        return margins
+
+    def _systems(self, near: Sequence[Model], alphas: np.ndarray) -> list[SameZeros]:
+        """The problem of all rows at each alpha."""
+        gram, cross, penalty = self.sums.gram, self.sums.cross[:, 0], np.diag(_penalty(len(self.signs), self.W))
+        return [
+            SameZeros(gram + alpha * penalty, cross, model.coef[:, 0], self.signs)
+            for alpha, model in zip(alphas, near, strict=True)
+        ]
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,13 @@ def only(frame: Any, columns: list[Any]) -> Any:
     return frame[columns] if hasattr(frame, "iloc") else frame.select(columns)
 
 
+def rows(X: Any, numbers: np.ndarray) -> Any:
+    """Some rows of an array or a frame, by number."""
+    if hasattr(X, "iloc"):
+        return X.iloc[numbers]
+    return X.take(numbers) if hasattr(X, "column_names") and hasattr(X, "take") else X[numbers]
+
+
 def replaced(frame: Any, columns: dict[str, np.ndarray]) -> Any:
     """The frame with some columns replaced, in the same order."""
     if hasattr(frame, "assign"):

@@ -217,6 +217,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"column {error.name!r} has {error.n_levels:,} levels, more than max_categories={self.max_categories}: "
                 "pass y, so that the mean label of each level can be used, or raise max_categories"
             ) from None
+        for name in self.relative if isinstance(self.relative, dict) else ():
+            if learned.kinds.get(name) == reading.TEXT:
+                raise ValueError(
+                    f"relative names {name!r}, a column of text, and only numbers have a rank or a z-score in a query"
+                )
         if not learned.maps:
             ids = f"; a different text in nearly every row, as {learned.ids[0]!r} has, is an id" if learned.ids else ""
             raise ValueError(

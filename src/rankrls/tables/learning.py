@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from ..core.queries import Queries
+from ..system.memory import check_memory
 from ..system.warnings import warn
 from . import reading
 from .maps import NumberMap, RelativeMap, TargetMap
@@ -190,15 +191,27 @@ def encode(
 ) -> np.ndarray:
     """(m, n) the maps of the columns side by side."""
     values = columns(table, {made.name: kinds[made.name] for made in maps})
-    parts = [np.empty((reading.n_rows(table.table), 0))]
+    encoded = _room(reading.n_rows(table.table), maps)
+    end = 0
     for made in maps:
-        x = values[made.name]
+        x, start, end = values[made.name], end, end + len(made.names)
         if isinstance(made, RelativeMap):
             assert queries is not None
-            parts.append(relative(x, queries, made.kind)[:, None])
+            encoded[:, start] = relative(x, queries, made.kind)
         else:
-            parts.append(made(x, fold))
-    return np.hstack(parts)
+            encoded[:, start:end] = made(x, fold)
+    return encoded
+
+
+def _room(m: int, maps: list[Any]) -> np.ndarray:
+    """(m, n) memory for the encoded rows, or an error that names the column with most levels."""
+    n, widest = sum(len(made.names) for made in maps), max(maps, key=lambda made: len(made.names))
+    check_memory(
+        8 * m * (n + len(widest.names)),
+        f"{m:,} rows of {n:,} encoded columns, {len(widest.names):,} of them for {widest.name!r},",
+        "lower max_categories, so that columns with many levels become one column each, or encode fewer rows at a time",
+    )
+    return np.empty((m, n))
 
 
 def infinite(table: reading.ColumnReader, kinds: dict[str, str], maps: list[Any]) -> str | None:

@@ -41,8 +41,7 @@ class Standard:
 
 @dataclass(frozen=True)
 class NumberMap:
-    """A column of numbers: its scaled values, if they vary, and a missing indicator, if any were missing in "
-    "training."""
+    """A column of numbers: its scaled values, if they vary, and an indicator of missing values, if training had any."""
 
     name: str
     curve: Quantiles | Standard | None
@@ -76,7 +75,10 @@ class LevelMap:
 
     def __call__(self, x: np.ndarray, fold: Any = None) -> np.ndarray:
         code = codes(x, self.levels)
-        return (code[:, None] == np.arange(len(self.levels) + self.missing)).astype(np.float64)
+        known = np.flatnonzero(code < len(self.names))
+        columns = np.zeros((len(x), len(self.names)))
+        columns[known, code[known]] = 1.0
+        return columns
 
 
 @dataclass(frozen=True)

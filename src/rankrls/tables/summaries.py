@@ -232,8 +232,7 @@ def _shrunk(total: np.ndarray, n: np.ndarray, smoothing: float) -> np.ndarray:
 
 
 def folds_of(queries: Queries, n_folds: int, *, single: bool) -> np.ndarray:
-    """(m,) the fold of each row: a checksum of its query id, so that parts agree; rows of a single query are dealt "
-    "out."""
+    """(m,) the fold of each row: a checksum of its query id, so that parts agree; rows of one query are dealt out."""
     if single:
         return np.arange(queries.n_rows) % n_folds
     fold = [zlib.crc32(str(label).encode()) % n_folds for label in queries.labels.tolist()]

@@ -28,6 +28,8 @@ from .serving import is_plain, plain_products
 class RidgeRanker(Ranker):
     """A ranker with weights on the columns or on points of a kernel; `RankRLS` documents the names."""
 
+    __metadata_request__predict = {"return_std": True}  # noqa: RUF012 - in pipelines, without set_predict_request
+
     alpha: float | str
     kernel: KernelLike | None
     basis: BasisLike | None
@@ -135,7 +137,9 @@ class RidgeRanker(Ranker):
             checks.check_choice("gain", self.gain, (None, LINEAR, EXPONENTIAL, "auto"))
         get_metric(self.scoring)
         if self.kernel is not None:
-            checks.check_unsigned(self.positive, "a kernel model, whose weights are of points and not of features")
+            checks.check_unsigned(
+                self.positive, "a kernel, whose weights are of points: fit a linear model, kernel=None"
+            )
         if self.basis is not None and self.kernel is None:
             raise ValueError(
                 'basis needs a kernel, e.g. RankRLS(kernel="rbf", basis=500); a linear model does not use it'

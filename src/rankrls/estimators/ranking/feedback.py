@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ... import checks
@@ -16,8 +17,10 @@ from ...core.symmetric import per_deviation
 from ...problems.base import Model
 from ...problems.constrained import Preferred, constrained_model, contradiction
 from ...problems.signed import signed_models
+from ...system import frames
 from ...system.parallel import threads_for
 from ...system.types import Matrix
+from ..base import takes_objects
 from ..results import Learned, Weights
 from ..rows.blocks import features_of
 from ..rows.training import Training
@@ -66,7 +69,7 @@ class PairFeedback(RidgeRanker):
         >>> round(float(model.predict(data.X)[low] - model.predict(data.X)[high]), 6)
         0.5
         """
-        new = self._differences(X, pairs)
+        new, pairs = self._differences(X, pairs)
         p = len(new)
         if margins is None:
             coef = self.coef_ if hasattr(self, "coef_") else self.dual_coef_
@@ -76,7 +79,7 @@ class PairFeedback(RidgeRanker):
         given = checks.check_weights(weights, p, name="weights", unit="pair")
         new = replace(new, weight=np.ones(p) if given is None else given, exact=np.full(p, bool(exact)))
         before = getattr(self, "pairs_", None) or Preferred.none(new.difference.shape[1])
-        self._check_agreement(new, before, checks.check_pairs(pairs, len(X) if hasattr(X, "__len__") else X.shape[0]))
+        self._check_agreement(new, before, pairs)
         return self._with_pairs(before + new, new, +1)
 
     def remove_pairs(self, X, pairs, margins=None, weights=None):
@@ -105,14 +108,14 @@ class PairFeedback(RidgeRanker):
         >>> bool(np.allclose(before, after))
         True
         """
-        gone = self._differences(X, pairs)
+        gone, pairs = self._differences(X, pairs)
         kept = getattr(self, "pairs_", None) or Preferred.none(gone.difference.shape[1])
         stay, places = np.ones(len(kept), dtype=bool), []
         for p, equal in enumerate(kept.places(gone.difference)):
             place = next((place for place in reversed(equal) if stay[place]), None)
             if place is None:
                 raise ValueError(
-                    f"pair {tuple(np.asarray(pairs)[p].tolist())} was never added to this model (not with these rows), "
+                    f"pair {tuple(pairs[p].tolist())} was never added to this model (not with these rows), "
                     f"which holds {len(kept)} added pairs; the model is unchanged"
                 )
             places.append(place)
@@ -125,8 +128,11 @@ class PairFeedback(RidgeRanker):
 
     # ---------------------------------------------------------------- helpers
 
-    def _differences(self, X: Matrix, pairs: object) -> Preferred:
-        """The pairs in the feature space of the model, without margins and weights."""
+    def _differences(self, X: Matrix, pairs: object) -> tuple[Preferred, np.ndarray]:
+        """The pairs in the feature space of the model, without margins and weights, and their row numbers.
+
+        Only the rows that pairs name are looked at, so that one pair costs the same however many rows there are.
+        """
         check_is_fitted(self, "alpha_")
         sums = self.statistics_
         if sums is None or (self.kernel is not None and self.basis is None):
@@ -136,15 +142,18 @@ class PairFeedback(RidgeRanker):
             )
         if sums.cross.shape[1] > 1:
             raise ValueError(f"a pair has one margin, but this model has {sums.cross.shape[1]} targets")
-        X, _ = checks.split_qid_column(X, None)
-        X = self._rows(X)
-        pairs = checks.check_pairs(pairs, X.shape[0])
-        rows, place = np.unique(pairs, return_inverse=True)
-        Phi = X[rows] if not hasattr(self, "kernel_") else self.kernel_(X[rows], self.X_fit_)
+        X, _ = checks.split_qid_column(frames.as_frame(X), None)
+        if takes_objects(self, X) or len(np.shape(X)) != 2:
+            X = self._rows(X)
+        X = X.tocsr() if sparse.issparse(X) else X if hasattr(X, "shape") else np.asarray(X)
+        named = checks.check_pairs(pairs, X.shape[0])
+        rows, place = np.unique(named, return_inverse=True)
+        X = self._rows(frames.rows(X, rows))
+        Phi = X if not hasattr(self, "kernel_") else self.kernel_(X, self.X_fit_)
         Phi = np.asarray(Phi.toarray() if hasattr(Phi, "toarray") else Phi, dtype=np.float64)
         i, j = place.reshape(-1, 2).T
-        nothing = np.zeros(len(pairs))
-        return Preferred(Phi[i] - Phi[j], nothing, nothing, nothing.astype(bool))
+        nothing = np.zeros(len(named))
+        return Preferred(Phi[i] - Phi[j], nothing, nothing, nothing.astype(bool)), named
 
     def _check_agreement(self, new: Preferred, before: Preferred, pairs: np.ndarray) -> None:
         equal = ~new.difference.any(axis=1)

@@ -113,7 +113,6 @@ class PairFit(RidgeRanker):
         array([-0.08,  0.83,  1.83])
         """
         self._check_params()
-        checks.check_unsigned(self.positive, "fit_pairs")
         with self._attempt():
             X = self._rows(as_frame(X), reset=True, at_least=2)
             if self.__sklearn_tags__().input_tags.pairwise:
@@ -143,10 +142,11 @@ def fit_preferences(model: RidgeRanker, X: Matrix, F: PairPreferences, margins: 
     """Fit to pairs of rows; `model` has the parameters."""
     auto, (m, n) = isinstance(model.alpha, str), X.shape
     # expand weights in the rows only if these are far fewer than columns: their kernel matrix squares large values
-    wide = model.kernel is None and n > min(max(m, WIDE_COLUMNS), limits.gram_columns)
+    signs = checks.check_signs(model.positive, n, getattr(model, "feature_names_in_", None))
+    wide = model.kernel is None and signs is None and n > min(max(m, WIDE_COLUMNS), limits.gram_columns)
     if wide and not sparse.issparse(X):
         X = X - X.mean(axis=0)  # differences do not depend on the mean
-    rows = Training(X, margins, Queries.single(m), n_given=m, scaled=model.scale is not None)
+    rows = Training(X, margins, Queries.single(m), n_given=m, scaled=model.scale is not None, signs=signs)
     options = rows.with_kernels("linear" if wide else model.kernel, model.basis, model.random_state)
     candidates = [PairSetup.of(data, F, margins, model.alphas if auto else [model.alpha]) for data in options]
     if auto or len(options) > 1:

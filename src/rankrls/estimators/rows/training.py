@@ -153,10 +153,7 @@ class Training:
     def problem(self, F: QueryPreferences) -> Problem:
         """Primal if there are few features, dual if there are fewer items, iterative if both are many and sparse."""
         m, n = self.X.shape
-        if self.signs is not None:
-            scaled = float(self.scaled)
-            return SignedPrimal(F, Identity(n), self.X, self.y, self.dtype, scaled, signs=self.signs)
-        if self.points is not None:
+        if self.signs is not None or self.points is not None:
             return self.primal(F, self.y)
         if self.kernel is not None:
             return Dual(F, self.K, self.y)
@@ -179,7 +176,9 @@ class Training:
             n = self.X.shape[1]
             if n > limits.gram_columns:
                 memory.check_memory(4 * 8 * n**2, f"a linear model of {n} features", "take fewer of them")
-            problem = Primal(F, Identity(self.X.shape[1]), self.X, y, self.dtype, scaled=float(self.scaled))
+            if self.signs is not None:
+                return SignedPrimal(F, Identity(n), self.X, y, self.dtype, float(self.scaled), signs=self.signs)
+            problem = Primal(F, Identity(n), self.X, y, self.dtype, scaled=float(self.scaled))
             return problem if problem.in_range else replace(problem, dtype=np.float64)
         return Primal(F, Nystroem(self.kernel, self.points), self.X, y, np.float64)
 
