@@ -65,8 +65,8 @@ def stack_weights(scores: ArrayLike, y: ArrayLike, qid: Ids, *, ridge: float = R
         Held-out scores, such as those of `cross_fit`.
     y, qid : array-like of shape (n_samples,)
         Relevance and query of each row.
-    ridge : float, default=0.02
-        Regularisation, in units of the mean energy of the scores.
+    ridge : float, default=0.1
+        Regularisation towards equal weights, in units of the mean energy of the scores.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def stack_weights(scores: ArrayLike, y: ArrayLike, qid: Ids, *, ridge: float = R
     >>> from rankrls import stack_weights
     >>> y, qid = np.array([2.0, 1, 0, 1, 0, 2]), [1, 1, 1, 2, 2, 2]
     >>> stack_weights(np.column_stack([y, -y]), y, qid).round(2)
-    array([0.98, 0.  ])
+    array([1., 0.])
     """
     H = np.asarray(scores, dtype=np.float64)
     if H.ndim != 2 or not np.isfinite(H).all():

@@ -84,13 +84,13 @@ class CrossFitJudge:
         return int(np.argmax(total))
 
     def certainty(self, scores: np.ndarray, base: np.ndarray) -> float:
-        """max(0, 1 - (s / d)^2) with d the mean gain in pairwise accuracy over `base` and s its standard error."""
+        """d^2 / (d^2 + s^2) with d > 0 the mean gain in pairwise accuracy over `base` and s its standard error."""
         accuracy = ACCURACY.per_query(self.y, np.stack([scores, base], axis=1), self.folds.groups)
         gain = accuracy[:, 0] - accuracy[:, 1]
         gain = gain[~np.isnan(gain)]
         if len(gain) < 2 or gain.mean() <= 0:
             return 0.0
-        return float(max(0.0, 1 - (standard_error(gain) / gain.mean()) ** 2))
+        return float(1 / (1 + (standard_error(gain) / gain.mean()) ** 2))
 
     def score(self, scores: np.ndarray) -> tuple[float, float]:
         """The mean of the metric over held-out queries, and its standard error."""
@@ -175,10 +175,10 @@ class Blend:
         return cls(stack(F, held / deviation, rows.y), deviation, total)
 
     def towards(self, judged: list[CrossFitted], rows: AutoRows, judge: CrossFitJudge) -> Blend:
-        """Shrink towards the linear candidate unless the stack is clearly better (James and Stein).
+        """Shrink towards the linear candidate unless the stack is clearly better.
 
         With d the mean gain of the stack over the linear candidate on held-out queries and s its standard error, the
-        stack gets the weight max(0, 1 - (s / d)^2) if d > 0.
+        stack gets the weight d^2 / (d^2 + s^2) if d > 0, and none otherwise.
         """
         place = next((i for i, one in enumerate(judged) if one.name == "linear"), None)
         if place is None or len(judged) == 1:

@@ -284,7 +284,7 @@ class AutoRanker(Ranker):
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features)
             Items; all items of each query where the model uses ranks within the query (`relative`).
-        qid : array-like of shape (n_samples,), default=None
+        qid : array-like of shape (n_samples,), or the name of a column of X, default=None
             Query of each row; None: all rows are one query. Not used with `relative=False`.
 
         Returns
@@ -292,6 +292,7 @@ class AutoRanker(Ranker):
         scores : ndarray of shape (n_samples,)
         """
         check_is_fitted(self, "parts_")
+        X, _, qid, _ = checks.named_columns(X, None, qid, None)
         X, qid = checks.split_qid_column(as_frame(X), qid)
         X = self._rows_of(X, qid)
         if self.columns_ is None:

@@ -8,13 +8,14 @@ from scipy.optimize import nnls
 
 from ..core.preferences import QueryPreferences
 
-RIDGE = 0.02
+RIDGE = 0.1
 LEAST = 0.1  # models with a smaller share of the weights are left out
 
 
 def stack(F: QueryPreferences, H: np.ndarray, y: np.ndarray, ridge: float = RIDGE) -> np.ndarray:
-    """(k,) argmin over w >= 0 of ||F (y - H w)||^2 + ridge * mean diagonal * |w|^2, for H (m, k) of equal spread.
+    """(k,) argmin over w >= 0 of ||F (y - H w)||^2 + ridge * mean diagonal * |w - e|^2, for H (m, k) of equal spread.
 
+    The weights e are equal, with the best sum: where held-out scores cannot tell models apart, their mean is best.
     Models with a small share of the weights are left out, and the others refitted.
     """
     A, z = F @ H, F @ y
@@ -28,7 +29,8 @@ def stack(F: QueryPreferences, H: np.ndarray, y: np.ndarray, ridge: float = RIDG
 
 
 def _non_negative(S: np.ndarray, c: np.ndarray, ridge: float) -> np.ndarray:
-    """argmin over w >= 0 of w'S w - 2 c'w + ridge * mean diagonal * |w|^2."""
-    S = S + ridge * max(float(np.trace(S)) / len(S), 1e-30) * np.eye(len(S))
-    C = linalg.cholesky(S)
-    return nnls(C, linalg.solve_triangular(C, c, trans="T"))[0]
+    """argmin over w >= 0 of w'S w - 2 c'w + ridge * mean diagonal * |w - e|^2, with e >= 0 the best equal weights."""
+    equal = max(float(c.sum()), 0.0) / max(float(S.sum()), 1e-30)
+    shift = ridge * max(float(np.trace(S)) / len(S), 1e-30)
+    C = linalg.cholesky(S + shift * np.eye(len(S)))
+    return nnls(C, linalg.solve_triangular(C, c + shift * equal, trans="T"))[0]

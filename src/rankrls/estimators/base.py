@@ -43,7 +43,7 @@ class Ranker(BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             Items.
-        qid : array-like of shape (n_samples,), default=None
+        qid : array-like of shape (n_samples,), or the name of a column of X, default=None
             Query of each row; None: all rows are one query.
 
         Returns
@@ -57,6 +57,7 @@ class Ranker(BaseEstimator):
         >>> RankRLS(alpha=1.0).fit(X, y, qid=qid).rank(X, qid)
         array([1, 3, 2, 1, 2])
         """
+        X, _, qid, _ = checks.named_columns(X, None, qid, None)
         X, qid = checks.split_qid_column(X, qid)
         scores = self._scores_of(X, qid)
         if scores.ndim > 1:
@@ -66,7 +67,7 @@ class Ranker(BaseEstimator):
         return checks.check_queries(qid, len(scores)).ranks(scores)
 
     def score(
-        self, X: MatrixLike, y: ArrayLike, qid: Ids | str = None, sample_weight: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike | str, qid: Ids | str = None, sample_weight: ArrayLike | str | None = None
     ) -> float:
         """The `scoring` metric of the rankings, averaged over queries.
 
@@ -74,11 +75,11 @@ class Ranker(BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             Items.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or the name of a column of X
             True relevance. Semi-supervised rankers skip rows where it is NaN.
-        qid : array-like of shape (n_samples,), default=None
+        qid : array-like of shape (n_samples,), or the name of a column of X, default=None
             Query of each row. Required when the model was fitted on several queries.
-        sample_weight : array-like of shape (n_samples,), default=None
+        sample_weight : array-like of shape (n_samples,), or the name of a column of X, default=None
             The weight of a query is the mean weight of its rows.
 
         Returns
@@ -93,7 +94,7 @@ class Ranker(BaseEstimator):
         1.0
         """
         check_is_fitted(self, self._learned)
-        checks.check_aligned(X=X, y=y, qid=qid, sample_weight=sample_weight)
+        X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
         X, qid = checks.split_qid_column(X, qid)
         index = index_of(X)
         if qid is None and self.n_queries_ > 1:
