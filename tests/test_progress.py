@@ -1,6 +1,7 @@
 """One line of progress for every fit: phase, setting, fold, share done, time left; in logs, terminals, notebooks."""
 
 import io
+import re
 import sys
 
 import numpy as np
@@ -70,7 +71,7 @@ def test_every_fit_tells_how_far_it_is(name, monkeypatch):
 def test_settings_and_folds_are_named_and_time_is_estimated(monkeypatch):
     assert "setting 2, " in printed("settings", io.StringIO(), monkeypatch)
     text = printed("edges", io.StringIO(), monkeypatch)
-    assert "fold 2 of 5, " in text and " left" in text
+    assert re.search(r"fold \d of 5, conjugate gradients: \d+ %, .* left", text)
     assert "fold" not in printed("linear", io.StringIO(), monkeypatch)
 
 
@@ -84,3 +85,28 @@ def test_short_fits_and_quiet_ones_say_nothing(capsys):
     with limited(silent_seconds=-1.0):
         RankRLS().fit(DATA.X, DATA.y, qid=DATA.qid)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_nested_work_is_one_count(monkeypatch):
+    """Iterations in folds in folds in settings: one share that grows, however often the inner counts start anew."""
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr("rankrls.system.progress.EVERY", -1.0)
+    with limited(silent_seconds=-1.0):
+        ConditionalRankRLS(kernel="rbf", verbose=True).evaluate(A, SOME, settings=[1, 2], n_splits=2)
+    lines = [line for line in stream.getvalue().split("\r") if line.startswith("setting 1, fold 2 of 2, fold ")]
+    assert len(lines) > 3
+    shares = [int(re.search(r"(\d+) %", line)[1]) for line in lines]
+    assert shares == sorted(shares) and 20 <= shares[0] <= shares[-1] <= 50
+    assert stream.getvalue().count(" in ") == 1  # one last line
+
+
+def test_a_long_call_is_announced_with_the_time_it_will_take(monkeypatch, capsys):
+    monkeypatch.setattr("rankrls.system.progress.LONG_CALL", 0.0)
+    with limited(silent_seconds=-1.0):
+        RankRLS(kernel="rbf", verbose=True).fit(DATA.X, DATA.y, qid=DATA.qid)
+    found = capsys.readouterr().err
+    size = f"{len(DATA)} x {len(DATA)}"
+    assert re.search(rf"decomposition of {size} values: 0 %, .* left", found)
+    assert f"decomposition of {size} values: 100 % in" in found and "queries held out" in found

@@ -10,7 +10,7 @@ import numpy as np
 from ..system.progress import counted
 from ..system.warnings import warn
 
-LABEL = "conjugate gradients, of the iterations allowed"
+LABEL = "conjugate gradients"
 
 Product = Callable[[np.ndarray], np.ndarray]
 

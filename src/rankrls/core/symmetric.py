@@ -10,6 +10,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
+from ..system.progress import step
 from ..system.types import DTypeLike
 
 UNCLEAR = 1e-8  # below this share of the largest eigenvalue of A'A, an eigenvalue has lost half of its digits
@@ -25,16 +26,18 @@ def eigh(M: np.ndarray, *, overwrite: bool = False) -> tuple[np.ndarray, np.ndar
 
     NumPy lets other threads run meanwhile, SciPy does not; SciPy can use the memory of M again.
     """
-    if overwrite:
-        return linalg.eigh(M.T, driver="evd", overwrite_a=True, check_finite=False)
-    return np.linalg.eigh(M)
+    with step(f"decomposition of {len(M):,} x {len(M):,} values", 4.0 * len(M) ** 3):
+        if overwrite:
+            return linalg.eigh(M.T, driver="evd", overwrite_a=True, check_finite=False)
+        return np.linalg.eigh(M)
 
 
 def solve_shifted(M: np.ndarray, alpha: float, rhs: np.ndarray, *, overwrite: bool = False) -> np.ndarray:
     """(M + alpha I)^-1 rhs."""
     M = M if overwrite else M.copy()  # M.T is M in LAPACK's memory order
     M[np.diag_indices_from(M)] += alpha
-    factor = linalg.cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
+    with step(f"factor of {len(M):,} x {len(M):,} values", len(M) ** 3 / 4):
+        factor = linalg.cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
     return linalg.cho_solve(factor, rhs, check_finite=False)
 
 

@@ -1,19 +1,25 @@
 """Progress of long work, on standard error: what is running, how much is done, and how long the rest will take.
 
 Nothing is printed before a second has passed. Terminals and notebooks show one line that is rewritten; a log gets
-whole lines, at growing intervals. Library code calls `counted`, `counter` and `phase`, which stay silent unless the
-caller is inside `reporting(True)`.
+whole lines, at growing intervals. Library code calls `counted`, `counter`, `numbered` and `step`, which stay silent
+unless the caller is inside `reporting(True)`.
+
+Counts nest: the iterations of a fold are a part of that fold. A line names the innermost work, and gives the share
+done and the time left of the outermost.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TypeVar
+
+import numpy as np
 
 from .limits import limits
 
@@ -21,6 +27,7 @@ T = TypeVar("T")
 
 EVERY = 0.5  # seconds between two updates of a line
 LOGGED = 5.0  # seconds between the first two lines of a log; the interval doubles from there
+LONG_CALL = 1e9  # multiplications of a call that may take over a second
 
 
 @dataclass
@@ -32,11 +39,13 @@ class Progress:
     unit: str = ""
     done: int = 0
     quiet: bool = False
+    parent: Progress | None = None  # counts the work that this is a part of
     _start: float = field(default_factory=lambda: limits.clock())
     _last: float | None = None  # when something was last printed
     _pause: float = 0.0
+    _part: float = 0.0  # share of the current item that is done
     _closed: bool = False
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
         self._first = self.done  # done earlier, so not part of the measured speed
@@ -51,11 +60,12 @@ class Progress:
         """Count n more as done."""
         with self._lock:
             self.done += n
+            self._part = 0.0
             now = limits.clock()
             if self.done == self.total:
                 self._close(now)
-            elif self._due(now):
-                self._print(now)
+            else:
+                self._told(self, now)
 
     def restart(self) -> None:
         """Measure time from now."""
@@ -66,34 +76,60 @@ class Progress:
         with self._lock:
             self._close(limits.clock())
 
+    def state(self, now: float, leaf: Progress) -> str:
+        """What `leaf` is doing, the share done and the time left of this count."""
+        label = leaf.label
+        if self.total is None:
+            return f"{label}: {self.done:,} {self.unit}".rstrip()
+        share = self.share
+        fresh = share - self._first / max(1, self.total)
+        line = f"{label}: {int(100 * share + 1e-9)} %"
+        if share >= 1 or fresh <= 0:
+            return line
+        return f"{line}, {duration((now - self._start) * (1 - share) / fresh)} left"
+
+    @property
+    def share(self) -> float:
+        """The share that is done; what has no total counts as begun."""
+        return 0.0 if self.total is None else min(1.0, (self.done + self._part) / max(1, self.total))
+
+    @property
+    def root(self) -> Progress:
+        """The outermost count with a total that this is a part of."""
+        return self if self.parent is None else self.parent.root
+
+    def _told(self, leaf: Progress, now: float) -> None:
+        """Pass on what `leaf` did; the outermost count prints."""
+        global _busy
+        _busy = leaf
+        if self.parent is not None:
+            with self.parent._lock:
+                self.parent._part = max(self.parent._part, min(0.99, self.share))
+                self.parent._told(leaf, now)
+        elif self._due(now):
+            self.printed(now)
+            show(self.state(now, leaf))
+
+    def printed(self, now: float) -> None:
+        """Note that a line was printed: the next one waits."""
+        self._last, self._pause = now, 2 * self._pause or LOGGED
+
     def _due(self, now: float) -> bool:
         if self.quiet or now - self._start <= limits.silent_seconds:
             return False
         return self._last is None or now - self._last > (EVERY if rewrites() else self._pause)
 
-    def _print(self, now: float) -> None:
-        self._last, self._pause = now, 2 * self._pause or LOGGED
-        show(f"{self.label}: {self._state(now)}")
-
     def _close(self, now: float) -> None:
-        if (
-            not self._closed
-            and not self.quiet
-            and (self._last is not None or now - self._start > limits.silent_seconds)
-        ):
-            took = duration(now - self._start)
+        global _busy
+        told = self._last is not None or now - self._start > limits.silent_seconds
+        if not self._closed and not self.quiet and self.parent is None and told:
             early = self.total is not None and self.done < self.total
-            show(f"{self.label}: {'done' if early else self._state(now)} in {took}", last=True)
+            line = f"{self.label}: done" if early else self.state(now, self)
+            show(f"{line} in {duration(now - self._start)}", last=True)
+        elif not self._closed and self.parent is not None:
+            self._told(self, now)
         self._closed = True
-
-    def _state(self, now: float) -> str:
-        if self.total is None:
-            return f"{self.done:,} {self.unit}".rstrip()
-        share = f"{100 * self.done // max(1, self.total)} %"
-        fresh = self.done - self._first
-        if self.done >= self.total or fresh <= 0:
-            return share
-        return f"{share}, {duration((now - self._start) * (self.total - self.done) / fresh)} left"
+        _busy = self.parent
 
 
 def duration(seconds: float) -> str:
@@ -110,6 +146,7 @@ def duration(seconds: float) -> str:
 
 
 _lines = 0  # printed so far: `working` stays silent while others print
+_busy: Progress | None = None  # the innermost count that is running, for `working`
 
 
 def rewrites() -> bool:
@@ -130,6 +167,7 @@ def show(text: str, *, last: bool = False) -> None:
 
 _reported: ContextVar[bool] = ContextVar("reported", default=False)
 _phases: ContextVar[tuple[str, ...]] = ContextVar("phases", default=())
+_inside: ContextVar[Progress | None] = ContextVar("inside", default=None)  # the count of the items around
 
 
 _now: tuple[str, ...] = ()  # the phases of the work that was started last, for `working`
@@ -163,16 +201,24 @@ def phase(label: str) -> Iterator[None]:
         _now = before
 
 
-def numbered(items: Iterable[T], what: str) -> Iterator[T]:
-    """The items, each in a phase of its own (`fold 2 of 5`), and how many are done; a single item gets none."""
+def numbered(items: Iterable[T], what: str, names: Sequence[str] | None = None) -> Iterator[T]:
+    """The items, each in a phase of its own (`fold 2 of 5`), and how many are done; a single item gets none.
+
+    `names` are the names of the phases. Counts inside an item are a part of it.
+    """
     total = len(items) if isinstance(items, Sized) else None
     count = counter(f"{what}s", total) if total is not None and total > 1 else None
     for number, item in enumerate(items, start=1):
-        if total == 1 or (total is None and number == 1):
+        if names is None and (total == 1 or (total is None and number == 1)):
             yield item
             continue
-        with phase(f"{what} {number}" + ("" if total is None else f" of {total}")):
-            yield item
+        named = f"{what} {number}" + ("" if total is None else f" of {total}") if names is None else names[number - 1]
+        token = _inside.set(count or _inside.get())
+        try:
+            with phase(named):
+                yield item
+        finally:
+            _inside.reset(token)
         if count is not None:
             count.add(1)
 
@@ -184,15 +230,18 @@ def reported() -> bool:
 
 def counter(label: str, total: int | None = None, unit: str = "") -> Progress:
     """A progress count in the current phase; quiet unless progress is reported."""
-    return Progress(", ".join((*_phases.get(), label)), total, unit, quiet=not _reported.get())
+    label = ", ".join((*_phases.get(), label))
+    return Progress(label, total, unit, quiet=not _reported.get(), parent=_inside.get())
 
 
 def counted(items: Sequence[T], label: str) -> Iterator[T]:
-    """The items in order, with their progress."""
+    """The items in order, with their progress; counts inside an item are a part of it."""
     count = counter(label, len(items))
+    token = _inside.set(count)
     try:
         yield from count.over(items)
     finally:
+        _inside.reset(token)
         count.close()
 
 
@@ -203,7 +252,7 @@ def working(label: str, quiet: bool = False) -> Iterator[None]:
 
     def tell() -> None:
         start, pause, seen, own = limits.clock(), max(0.01, limits.silent_seconds), _lines, False
-        text = lambda: f"{', '.join((label, *_now))}: {duration(limits.clock() - start)}"
+        text = lambda: _heartbeat(", ".join((label, *_now)), limits.clock(), start)
         while not over.wait(pause):
             own = _lines == seen
             if own:
@@ -222,3 +271,66 @@ def working(label: str, quiet: bool = False) -> Iterator[None]:
         over.set()
         if not quiet:
             thread.join()
+
+
+def _heartbeat(label: str, now: float, start: float) -> str:
+    """What runs now: the share done and the time left if they are known, else the time it has taken."""
+    if _step is not None:
+        return _step.line(now)
+    if _busy is not None and not _busy.quiet and _busy.root.share > 0:
+        _busy.root.printed(now)
+        return _busy.root.state(now, _busy)
+    return f"{label}: {duration(now - start)}"
+
+
+# ---------------------------------------------------------------- one long call
+
+
+@dataclass(frozen=True)
+class TimedCall:
+    """A call that cannot count its progress but whose time is roughly known."""
+
+    label: str
+    start: float
+    seconds: float  # expected
+
+    def line(self, now: float) -> str:
+        share = min(0.99, (now - self.start) / self.seconds)
+        return f"{self.label}: {int(100 * share)} %, {duration(max(1.0, self.seconds - now + self.start))} left"
+
+
+_step: TimedCall | None = None
+
+
+@contextmanager
+def step(label: str, multiplications: float) -> Iterator[None]:
+    """Announce a call of LAPACK that will take over a second, and how long, from the speed of a small product now.
+
+    Some of these calls let no other thread print before they return.
+    """
+    global _step
+    if not _reported.get() or multiplications < LONG_CALL:
+        yield
+        return
+    label = ", ".join((*_phases.get(), label))
+    _step = TimedCall(label, limits.clock(), multiplications * _seconds_each())
+    told = _step.seconds > limits.silent_seconds
+    if told:
+        show(_step.line(_step.start))
+    try:
+        yield
+    finally:
+        took = limits.clock() - _step.start
+        _step = None
+        if told or took > limits.silent_seconds:
+            show(f"{label}: 100 % in {duration(took)}", last=True)
+
+
+def _seconds_each(n: int = 400) -> float:
+    """The time of a multiplication in a matrix product, as busy as the machine is."""
+    A = np.ones((n, n))
+    A @ A  # wakes the threads
+    start = time.perf_counter()
+    for _ in range(3):
+        A @ A
+    return (time.perf_counter() - start) / (3 * n**3)

@@ -22,7 +22,7 @@ from ...relations.kernel_sums import WeightedSum
 from ...relations.names import Ids
 from ...relations.problems import tied
 from ...relations.relation import EdgeSet, one_way
-from ...system.progress import numbered, phase, reporting
+from ...system.progress import numbered, reporting
 from ...system.types import Matrix, MatrixLike
 from .sides import by_row, kernels_of, without_ids
 
@@ -234,9 +234,7 @@ def _quiet(fit: Any, *args: Any, **options: Any) -> Any:
 def _named(settings: tuple[Any, ...], verbose: bool) -> Iterator[Any]:
     """The settings, each in its own phase of the progress report."""
     with reporting(verbose, "judging"):
-        for setting in settings:
-            with phase(f"setting {setting}"):
-                yield setting
+        yield from numbered(settings, "setting", [f"setting {setting}" for setting in settings])
 
 
 def _take(A: Matrix, rows: np.ndarray, columns: np.ndarray, square: bool) -> Any:
