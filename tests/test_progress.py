@@ -92,8 +92,7 @@ def test_nested_work_is_one_count(monkeypatch):
     """Iterations in folds in folds in settings: one share that grows, however often the inner counts start anew."""
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr("rankrls.system.progress.EVERY", -1.0)
-    with limited(silent_seconds=-1.0):
+    with limited(silent_seconds=-1.0, redraw_seconds=-1.0):
         ConditionalRankRLS(kernel="rbf", verbose=True).evaluate(A, SOME, settings=[1, 2], n_splits=2)
     lines = [line for line in stream.getvalue().split("\r") if line.startswith("setting 1, fold 2 of 2, fold ")]
     assert len(lines) > 3
@@ -102,9 +101,8 @@ def test_nested_work_is_one_count(monkeypatch):
     assert stream.getvalue().count(" in ") == 1  # one last line
 
 
-def test_a_long_call_is_announced_with_the_time_it_will_take(monkeypatch, capsys):
-    monkeypatch.setattr("rankrls.system.progress.LONG_CALL", 0.0)
-    with limited(silent_seconds=-1.0):
+def test_a_long_call_is_announced_with_the_time_it_will_take(capsys):
+    with limited(silent_seconds=-1.0, long_call=0.0):
         RankRLS(kernel="rbf", verbose=True).fit(DATA.X, DATA.y, qid=DATA.qid)
     found = capsys.readouterr().err
     size = f"{len(DATA)} x {len(DATA)}"

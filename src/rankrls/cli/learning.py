@@ -144,7 +144,9 @@ def _signs(given: Any, data: RankingData, encoder: TableEncoder | None) -> dict[
     for name in signs:
         if name not in names:
             what = "is not encoded as one column" if name in columns else "is not a column"
-            raise ValueError(f"--positive: {name!r} {what}{did_you_mean(name, names)}; there are {listed(names)}")
+            raise ValueError(
+                f"--positive: {name!r} {what}{did_you_mean(name, names) or f'; there are {listed(names)}'}"
+            )
     return {names.index(name): sign for name, sign in signs.items()}
 
 

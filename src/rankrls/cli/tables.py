@@ -118,7 +118,7 @@ class Layout:
 def _known(name: str, names: list[str], file: str) -> str:
     if name in names:
         return name
-    raise ValueError(f"{file} has no column {name!r}{did_you_mean(name, names)}; it has {listed(names)}")
+    raise ValueError(f"{file} has no column {name!r}{did_you_mean(name, names) or f'; it has {listed(names)}'}")
 
 
 def listed(names: Sequence[str]) -> str:

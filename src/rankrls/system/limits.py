@@ -34,6 +34,8 @@ class Limits:
     checkpoint_pause: float = 10.0  # or this many times the duration of the last one
     stalled_seconds: float = 30.0  # without a byte, before a download is tried again
     silent_seconds: float = 1.0  # before progress is reported
+    redraw_seconds: float = 0.5  # between two updates of a line of progress
+    long_call: float = 1e9  # multiplications of a call of LAPACK that may take over a second: it is announced
     clock: Callable[[], float] = time.monotonic
 
 

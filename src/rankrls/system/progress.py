@@ -25,9 +25,7 @@ from .limits import limits
 
 T = TypeVar("T")
 
-EVERY = 0.5  # seconds between two updates of a line
 LOGGED = 5.0  # seconds between the first two lines of a log; the interval doubles from there
-LONG_CALL = 1e9  # multiplications of a call that may take over a second
 
 
 @dataclass
@@ -117,7 +115,7 @@ class Progress:
     def _due(self, now: float) -> bool:
         if self.quiet or now - self._start <= limits.silent_seconds:
             return False
-        return self._last is None or now - self._last > (EVERY if rewrites() else self._pause)
+        return self._last is None or now - self._last > (limits.redraw_seconds if rewrites() else self._pause)
 
     def _close(self, now: float) -> None:
         global _busy
@@ -309,7 +307,7 @@ def step(label: str, multiplications: float) -> Iterator[None]:
     Some of these calls let no other thread print before they return.
     """
     global _step
-    if not _reported.get() or multiplications < LONG_CALL:
+    if not _reported.get() or multiplications < limits.long_call:
         yield
         return
     label = ", ".join((*_phases.get(), label))
