@@ -41,6 +41,11 @@ def test_pivoting_finds_the_least(seed):
     assert_allclose(signed_solution(M, c, signs, rng.random(n) < 0.5), v, atol=1e-7)
 
 
+def test_pivoting_of_an_indefinite_matrix_ends():
+    with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
+        signed_solution(np.array([[1.0, 2.0], [2.0, 1.0]]), np.ones(2), np.array([1, -1]))
+
+
 @pytest.mark.parametrize("params", [{}, {"tied_pairs": True}, {"weighting": "pairs"}])
 @pytest.mark.parametrize("positive", [True, [1, 2], BOTH], ids=str)
 def test_weights_have_their_signs(params, positive):

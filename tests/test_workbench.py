@@ -31,8 +31,10 @@ from rankrls.app.session import ReadOnlyError, Session
 from rankrls.app.state import ActionError
 from rankrls.app.tables import Chosen, from_csv
 from rankrls.app.view import PageView
+from rankrls.cli.workbench import read_documents
 from rankrls.core.queries import Queries
 from rankrls.datasets import RankingData, make_ranking, make_search
+from rankrls.kernels import Gaussian
 
 DATA = make_ranking(24, n_features=6, random_state=3)
 
@@ -156,6 +158,7 @@ def test_it_equals_rankrls_on_the_rows_that_are_left(session, weighting, tied, r
 
 def test_the_curve_is_the_exact_hold_out_of_refits(session):
     session.do({"do": "prefer", "above": 1, "below": 4, "weight": 3.0, "margin": 1.0})
+    session.do({"do": "prefer", "above": 0, "below": 5, "weight": 7.0, "margin": -0.5})  # of the same query
     session.do({"do": "forget", "queries": [6]})
     state, metric = session.state, session.state.metrics[0]
     quality = session.quality.grid(state)
@@ -199,6 +202,7 @@ def test_the_curve_with_signs_is_the_exact_hold_out_of_refits(session, options):
     for name, value in options.items():
         session.do({"do": "set", "name": name, "value": value})
     session.do({"do": "prefer", "above": 1, "below": 4, "weight": 3.0, "margin": 1.0})
+    session.do({"do": "prefer", "above": 0, "below": 5, "weight": 7.0, "margin": -0.5})  # of the same query
     for feature, sign in ((0, -1), (1, 1), (3, -1), (5, 1)):
         session.do({"do": "sign", "feature": feature, "sign": sign})
     state, metric = session.state, session.state.metrics[0]
@@ -711,6 +715,68 @@ def test_the_script_runs_as_a_program(tmp_path):
         loaded = rankrls.load(tmp_path / "model.rankrls")
         assert_allclose(loaded.coef_, weights(session), rtol=1e-9, atol=1e-12)
         session.close()
+
+
+def run_program(folder, session, *words):
+    """The model that the exported program saves."""
+    (folder / "session.py").write_bytes(OUTPUTS["script"](session)[2])
+    command = [sys.executable, "session.py", *words, "again.rankrls"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return rankrls.load(folder / "again.rankrls")
+
+
+READINGS = {
+    "shop.csv": {"qid": "words", "label": "stars", "exclude": ["stock"]},
+    "one.run": {"runs": ["two.run"], "qrels": "judged.qrels"},
+    "data.txt": {"feature_names": ["a", "b", "c"], "zero_based": True, "missing": 0.0},
+}
+
+
+@pytest.mark.parametrize("source", READINGS)
+def test_the_script_reads_the_data_as_the_command_did(tmp_path, monkeypatch, source):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = [(q, d, *rng.normal(size=3), int(rng.integers(4))) for q in range(6) for d in range(8)]
+    table = ["words,docid,price,clicks,stock,stars,rating"] + [
+        f"w{q},d{d},{a},{b},{c},{y},1" for q, d, a, b, c, y in rows
+    ]
+    Path("shop.csv").write_text("\n".join(table))
+    for column, name in enumerate(("one.run", "two.run"), start=2):
+        Path(name).write_text("".join(f"w{row[0]} Q0 d{row[1]} {row[1] + 1} {row[column]} x\n" for row in rows))
+    Path("judged.qrels").write_text("".join(f"w{row[0]} 0 d{row[1]} {row[5]}\n" for row in rows))
+    Path("data.txt").write_text("".join(f"{y} qid:{q} 0:{a} 1:{b} 2:{c}\n" for q, _, a, b, c, y in rows))
+    session = Session(read_documents(source, **READINGS[source]))
+    for action in WORK[:2]:
+        session.do(action)
+    model = run_program(tmp_path, session, source)
+    assert_allclose(model.coef_, weights(session), rtol=1e-9, atol=1e-12)
+    text = (tmp_path / "session.py").read_text()
+    (tmp_path / "session.py").write_text(text.replace(session.documents.outline, "of others"))
+    command = [sys.executable, "session.py", source, "again.rankrls"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode and "other rows than those of the session" in done.stderr
+    session.close()
+
+
+@pytest.mark.parametrize("kind", ["scaled", "kernel"])
+def test_the_program_saves_all_of_a_model(tmp_path, kind):
+    """Scalers before the ranker; and a kernel with as many points as rows, whose weights an estimator cannot update."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    if kind == "scaled":
+        model = make_pipeline(StandardScaler(), RankRLS(2.0)).fit(DATA.X, DATA.y, rankrls__qid=DATA.qid)
+    else:
+        model = RankRLS(0.1, kernel=Gaussian(1e-4)).fit(DATA.X, DATA.y, qid=DATA.qid)
+    rankrls.save(model, tmp_path / "start.rankrls")
+    rankrls.datasets.dump_letor(DATA, tmp_path / "data.txt")
+    session = open_session(DATA, model)
+    for action in [*WORK[:2], {"do": "set", "name": "regression", "value": 0.3}]:
+        session.do(action)
+    made = run_program(tmp_path, session, "data.txt", "start.rankrls")
+    assert_allclose(made.predict(DATA.X), estimator(session).predict(DATA.X), rtol=1e-9, atol=1e-9)
+    session.close()
 
 
 def test_the_report_is_a_page():

@@ -10,6 +10,7 @@ from typing import Any
 
 PAUSE = 0.15  # seconds without a change before the work begins
 GIVEN_WAY = 0.1  # seconds it waits for answers, at most
+LAST_WORK = 3.0  # seconds that closing waits for the work; the thread does not keep the process alive
 Event = dict[str, Any]
 
 
@@ -93,7 +94,7 @@ class Background:
         """Stop the thread as soon as its work allows."""
         self.closed = True
         self._wake.set()
-        self._thread.join(timeout=30)
+        self._thread.join(timeout=LAST_WORK)
 
     def _run(self) -> None:
         if hasattr(os, "setpriority"):  # threads that answer go first

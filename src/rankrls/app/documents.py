@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +37,7 @@ class DocumentTable:
     feature_names: list[str]
     name: str = "data"
     encoder: TableEncoder | None = None  # the encoder of a table whose columns are not all numbers
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the command line that read them
 
     def doc_id(self, row: int) -> str:
         """The document of a row."""
@@ -55,6 +57,14 @@ class DocumentTable:
     def query_ids(self) -> list[str]:
         """The query ids as text."""
         return [str(label) for label in self.queries.labels.tolist()]
+
+    @cached_property
+    def outline(self) -> str:
+        """A hash of the number of features, the labels and the queries: rows of another reading rarely share it."""
+        digest = hashlib.sha256(repr(self.X.shape).encode())
+        for part in (self.y, self.queries.codes):
+            digest.update(np.ascontiguousarray(part, dtype=np.float64).tobytes())
+        return digest.hexdigest()[:16]
 
     @cached_property
     def levels(self) -> dict[float, int]:

@@ -204,10 +204,10 @@ class HoldOutJudge:
         pairs = self.pairs.get(int(F.queries.labels[batch.queries[0]]), []) if len(batch.queries) == 1 else []
         if not pairs:
             return B3, goal
-        read = self.features.reader(self.X)()
-        ends = np.array([read(np.array([p.above, p.below])) for p in pairs], dtype=np.float64)
+        ends = self.features.reader(self.X)()(np.array([(p.above, p.below) for p in pairs]).ravel())
+        ends = np.asarray(ends, dtype=np.float64)
         root = np.sqrt([p.weight for p in pairs])[:, None]
-        rows = root * ((ends[:, 0] - ends[:, 1]) @ basis)
+        rows = root * ((ends[::2] - ends[1::2]) @ basis)
         rows = np.pad(rows, ((0, 0), (0, B.shape[1] - rows.shape[1])))
         margins = root * np.array([[p.margin] for p in pairs])
         return np.concatenate([B3, rows[None]], axis=1), np.concatenate([goal, margins[None]], axis=1)

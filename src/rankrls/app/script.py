@@ -1,7 +1,8 @@
 """A session as a Python program: the decisions as data, and the fit that turns them into a model.
 
 The program needs no workbench: it takes rows, adds the judgments, and fits a `RankRLS` with the same weights as the
-page. If an estimator cannot do this (preferences with more features than documents), the program replays the session.
+page. If an estimator cannot do this to the last digits (preferences with more features than documents, or with a kernel
+whose points nearly depend on each other), the program replays the session.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
+from ..core.symmetric import steep
 from ..estimators.pipelines import scalers_of
 from ..system.limits import limits
 from .session import Session
@@ -27,7 +30,7 @@ import numpy as np
 {pipeline}
 import rankrls
 from rankrls import RankRLS
-from rankrls.app import {opening}
+{opening}
 '''
 
 FIT = '''
@@ -44,7 +47,9 @@ MAIN = """
 
 if __name__ == "__main__":
     {arguments} = sys.argv[1:]
-{load}    model = fit({call})
+{load}    if data.outline != OUTLINE:
+        sys.exit("these are other rows than those of the session: judgments go by row number")
+    model = fit({call})
     rankrls.save({model}, target)
 """
 
@@ -56,15 +61,16 @@ def python(session: Session) -> str:
     pairs = [p for p in state.preferences if session.documents.queries.codes[p.above] not in state.forgotten]
     if not learned.any() and not pairs:
         raise ValueError("there is nothing to learn from yet: grade some documents, or drag one above another")
-    if session.models.linear and session.limits.features > limits.gram_columns and pairs and learned.any():
-        return _replay(session)
     started = _goes_on(session)
+    wide = session.models.linear and session.limits.features > limits.gram_columns and learned.any()
+    if pairs and (wide or steep(session.models.features.W)):
+        return _replay(session, started)
     demo = session.documents.name == DEMO
     title = f"What was decided in a workbench session on {plain(session.documents.name)}, and the model it gives."
-    opening = ", ".join(["demo" if demo else "documents_of", *(["scaled"] if started else [])])
-    pipeline = "" if session.documents.encoder is None else "from sklearn.pipeline import make_pipeline\n"
+    made = _saved(session, started).partition("(")[0]
+    pipeline = "" if made == "model" else f"from sklearn.pipeline import {made}\n"
     return (
-        HEAD.format(title=title, usage=_usage(started, demo), opening=opening, pipeline=pipeline)
+        HEAD.format(title=title, usage=_usage(started, demo), opening=_imports(session, started), pipeline=pipeline)
         + _decisions(session, pairs)
         + FIT.format(start=", start" if started else "", prepare=_prepare(session, started), fit=_fit(session, learned))
         + _main(session, started, demo)
@@ -85,6 +91,22 @@ def _usage(started: bool, demo: bool) -> str:
     return f"python session.py {' '.join([*words, *(['START_MODEL'] if started else []), 'model.rankrls'])}"
 
 
+def _reads(session: Session, more: str = "") -> str:
+    """The call that reads the data, as the session did."""
+    data = session.documents
+    if data.name == DEMO:
+        return "demo()"
+    options = "".join(f", {name}={value!r}" for name, value in data.options.items())
+    return f"{'read_documents' if options else 'documents_of'}(source{options}{more})"
+
+
+def _imports(session: Session, started: bool) -> str:
+    reader = _reads(session).partition("(")[0]
+    names = [*([] if reader == "read_documents" else [reader]), *(["scaled"] if started else [])]
+    lines = [f"from rankrls.app import {', '.join(names)}"] if names else []
+    return "\n".join(lines + ["from rankrls.cli.workbench import read_documents"] * (reader == "read_documents"))
+
+
 def _decisions(session: Session, pairs: list[Any]) -> str:
     state, data = session.state, session.documents
     name = lambda row: (data.query_ids[int(data.queries.codes[row])], data.doc_id(row))
@@ -98,6 +120,7 @@ def _decisions(session: Session, pairs: list[Any]) -> str:
             _listed("PREFERENCES", preferred, "row above, row below, weight, margin, query, documents"),
             _listed("UNLEARNED", [labels[q] for q in sorted(state.forgotten)], "queries"),
             _listed("OFF", sorted(state.off), "features left out"),
+            f"OUTLINE = {data.outline!r}  # of the rows, labels and queries",
             f"SIGNS = {dict(sorted(state.signs.items()))!r}  # feature: 1 for a weight of at least 0, -1 for at most 0",
             "",
         ]
@@ -156,21 +179,28 @@ def _main(session: Session, started: bool, demo: bool) -> str:
     load = ["start = rankrls.load(model_file)"] if started else []
     encodes = session.documents.encoder is not None
     options = ", encoder=start[0]" if started and encodes else ""
-    load.append("data = demo()" if demo else f"data = documents_of(source{options})")
+    load.append(f"data = {_reads(session, options)}")
     start = "start[1:]" if encodes else "start"
     call = "data.X, data.y, data.qid" + (f", {start}" if started else "")
     arguments = f"({arguments},)" if "," not in arguments else arguments
     text = "".join(f"    {line}\n" for line in load)
-    model = "make_pipeline(data.encoder, model)" if encodes else "model"
-    return MAIN.format(arguments=arguments, load=text, call=call, model=model)
+    return MAIN.format(arguments=arguments, load=text, call=call, model=_saved(session, started))
 
 
-def _replay(session: Session) -> str:
+def _saved(session: Session, started: bool) -> str:
+    """The model with the encoder and the scalers before it."""
+    if started and isinstance(session.model, Pipeline):
+        return 'Pipeline([*start.steps[:-1], ("rankrls", model)])'
+    return "model" if session.documents.encoder is None else "make_pipeline(data.encoder, model)"
+
+
+def _replay(session: Session, started: bool) -> str:
     actions = [{k: v for k, v in action.items() if k != "time"} for action in session.journal.actions]
+    start = ", encoder=start[0]" if started and session.documents.encoder is not None else ""
     lines = [
         f'"""The session on {plain(session.documents.name)}: the same decisions on the same data, the same model.',
         "",
-        "python session.py DATA model.rankrls",
+        _usage(started, session.documents.name == DEMO),
         '"""',
         "",
         "import sys",
@@ -178,6 +208,7 @@ def _replay(session: Session) -> str:
         "import rankrls",
         "from rankrls.app import open_session",
         "from rankrls.app.outputs import estimator",
+        _imports(session, False),
         "",
         "",
         "def decide(data, model=None):",
@@ -189,8 +220,9 @@ def _replay(session: Session) -> str:
         "",
         "",
         'if __name__ == "__main__":',
-        "    source, target = sys.argv[1:]",
-        "    rankrls.save(estimator(decide(source)), target)",
+        f"    source, {'model_file, ' if started else ''}target = sys.argv[1:]",
+        f"    start = {'rankrls.load(model_file)' if started else None}",
+        f"    rankrls.save(estimator(decide({_reads(session, start)}, start)), target)",
         "",
     ]
     return "\n".join(lines)

@@ -8,7 +8,7 @@ import signal
 import sys
 import webbrowser
 from argparse import Namespace
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -25,6 +25,10 @@ from .data import DELIMITERS, kind, read
 from .memory import recalled
 from .text import as_json, remark, source
 
+READING = (  # options that decide what the rows are
+    *("input_format", "label", "qid", "docid", "columns", "exclude", "group", "feature_names", "missing"),
+    *("zero_based", "sparse", "skip_bad_lines", "runs", "qrels", "n_features"),
+)
 SWITCH = 0.001  # seconds after which the work in the background lets an answer go on; Python's own 5 ms can be seen
 
 
@@ -67,28 +71,61 @@ def _opened(args: Namespace) -> tuple[DocumentTable, Any]:
     model = None if args.model is None else predict.load(args.model)
     args = recalled(args, model)
     encoder, model = without_encoder(model)
-    if args.data != "-" and is_run(args.data):
-        return from_runs([args.data, *(args.runs or [])], args.qrels), model
-    if args.runs:
-        raise ValueError("--runs goes with a TREC run as DATA")
     names, n_features = (None, None) if model is None else predict.features(model)
     if encoder is not None:
-        names = encoder.feature_names_in_.tolist()
-    data = _documents(args, names, n_features, encoder)
-    return (data if args.qrels is None else with_qrels(data, args.qrels)), model
+        names = encoder.feature_names_in_
+    args.n_features = n_features if _form(args) == "letor" else None
+    if names is not None and not args.columns and _form(args) in ("csv", "tsv", "parquet"):
+        args.columns = [str(name) for name in names]
+    return _read(args, encoder), model
 
 
-def _documents(
-    args: Namespace, names: Sequence[str] | None, n_features: int | None, encoder: TableEncoder | None
-) -> DocumentTable:
+def read_documents(source: str, *, encoder: TableEncoder | None = None, **options: Any) -> DocumentTable:
+    """The rows of a file as `rankrls workbench` reads them; its options are keywords, with _ for -.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "clicks.csv")
+    ...     _ = path.write_text("session,clicked,price\\na,1,3.5\\na,0,9.5\\n")
+    ...     read_documents(str(path), qid="session", label="clicked").feature_names
+    ['price']
+    """
+    unknown = sorted(set(options) - set(READING))
+    if unknown:
+        raise TypeError(f"there is no option {unknown[0]!r}; options: {', '.join(READING)}")
+    return _read(Namespace(**{**dict.fromkeys(READING), **options}, data=source, quiet=True), encoder)
+
+
+def _read(args: Namespace, encoder: TableEncoder | None) -> DocumentTable:
+    """The documents, which keep the options they were read with."""
+    if _form(args) == "run":
+        data = from_runs([args.data, *(args.runs or [])], args.qrels)
+    elif args.runs:
+        raise ValueError("--runs goes with a TREC run as DATA")
+    else:
+        data = _documents(args, encoder)
+        data = data if args.qrels is None else with_qrels(data, args.qrels)
+    given = {name: getattr(args, name) for name in READING}
+    return replace(data, options={name: v for name, v in given.items() if v is not None and v is not False})
+
+
+def _form(args: Namespace) -> str:
+    """The format of the data, or "run"."""
+    if args.data != "-" and is_run(args.data):
+        return "run"
+    return "parquet" if args.data != "-" and Path(args.data).is_dir() else kind(args.data, args.input_format)
+
+
+def _documents(args: Namespace, encoder: TableEncoder | None) -> DocumentTable:
     """The rows of a file; a table also has titles and documents."""
-    name = "standard input" if args.data == "-" else PurePath(args.data).name
-    form = "parquet" if args.data != "-" and Path(args.data).is_dir() else kind(args.data, args.input_format)
+    name, form = "standard input" if args.data == "-" else PurePath(args.data).name, _form(args)
     if form == "letor" or (form == "parquet" and args.data == "-"):
-        return documents(read([args.data], args, names=names, n_features=n_features, label=False), name=name)
+        return documents(read([args.data], args, n_features=args.n_features, label=False), name=name)
     missing = "nan" if args.missing is None else args.missing
-    features = args.columns if args.columns or names is None else [str(name) for name in names]
-    chosen = Chosen(args.label, args.qid, features, missing, args.docid, args.exclude or (), encoder)
+    chosen = Chosen(args.label, args.qid, args.columns, missing, args.docid, args.exclude or (), encoder)
     if form == "parquet":
         return from_parquet(args.data, name, chosen)
     with source(args.data, args.quiet) as file:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import linalg
 
 PATIENCE = 3  # block exchanges that may fail to help
+EXCHANGES = 1000  # for each weight; far more than were ever needed
 
 
 def signed_solution(M: np.ndarray, c: np.ndarray, signs: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
@@ -23,7 +24,7 @@ def signed_solution(M: np.ndarray, c: np.ndarray, signs: np.ndarray, start: np.n
     P = np.ones(len(c), dtype=bool) if start is None else start | free
     best, patience = len(c) + 1, PATIENCE
     tolerance = 1e-12 * (np.abs(c).max(initial=0) or 1.0)
-    while True:
+    for _ in range(EXCHANGES * (len(c) + 1)):
         v = np.zeros(len(c))
         if P.any():
             v[P] = _solved(M if P.all() else M[np.ix_(P, P)], c[P])
@@ -39,6 +40,7 @@ def signed_solution(M: np.ndarray, c: np.ndarray, signs: np.ndarray, start: np.n
         if patience < 0:  # only the largest index: no set is visited twice
             wrong = np.arange(len(c)) == np.flatnonzero(wrong)[-1]
         P = P ^ wrong
+    raise linalg.LinAlgError("no weights of these signs were found: the normal equations are not positive definite")
 
 
 def _solved(M: np.ndarray, c: np.ndarray) -> np.ndarray:

@@ -285,8 +285,9 @@ def _weights(ranker: BaseEstimator) -> tuple[np.ndarray, float]:
     terms, intercept = terms_of(ranker)
     kernel = next((term.kernel for term in terms if term.kernel is not None), None)
     if kernel is not None:
+        name = type(getattr(kernel, "kernel", kernel)).__name__  # of a kernel of scaled columns, the one inside
         raise ValueError(
-            f"a kernel model ({kernel}) is not linear, and the format only holds weights of features: use ONNX "
+            f"a kernel model ({name}) is not linear, and the format only holds weights of features: use ONNX "
             "(export.to_onnx, --to onnx)"
         )
     if terms[0].coef.ndim > 1:
