@@ -27,6 +27,21 @@ def test_every_table_has_a_script_that_can_be_imported_and_a_row_in_the_index(na
     assert f"`{name}`" in (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")
 
 
+RESULTS = ROOT / "docs" / "reproductions" / "results"
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.md")), ids=lambda path: path.stem)
+def test_results_say_which_command_makes_them_and_the_index_links_to_them(path):
+    text, index = path.read_text(encoding="utf-8"), (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")
+    if path.stem != "times":
+        assert text.startswith(papers.heading(path.stem, quick=False))
+    assert f"(reproductions/results/{path.name})" in index
+
+
+def test_the_file_of_times_is_no_table():
+    assert "times" not in papers.TABLES
+
+
 def test_what_there_is_can_be_listed():
     command = [sys.executable, "-m", "benchmarks.papers", "--data", "nowhere", "--list"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -37,8 +52,8 @@ def test_the_time_of_all_is_added_up(tmp_path):
     (tmp_path / "games.md").write_text("| a | b |\n\n1.5 CPU minutes.\n")
     (tmp_path / "usps.md").write_text("| a |\n\n40.5 CPU minutes.\n")
     lines = papers.times(tmp_path).splitlines()
-    assert lines[2] == f"| `games` | {papers.TABLES['games'].what} | 1.5 |"
-    assert len(lines) == 5 and lines[-1] == "| all | | 42 |"
+    assert lines[4] == f"| `games` | {papers.TABLES['games'].what} | 1.5 |"
+    assert len(lines) == 7 and lines[-1] == "| all | | 42 |"
 
 
 def test_candidates_are_scored_by_the_words_they_link():

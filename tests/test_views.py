@@ -258,3 +258,5 @@ def test_rows_in_files_and_blocks_are_rows_in_memory(tmp_path):
         assert_allclose(model.predict(table[list("abcdef")]), expected.predict(table[list("abcdef")]), atol=1e-6)
         assert_allclose(model.cv_scores_, expected.cv_scores_, atol=1e-9)
         assert model.n_unscored_ == expected.n_unscored_
+    with pytest.raises(ValueError, match="store_path needs rows in memory"):
+        CoRankRLS(views=views, store_path=True).fit(tmp_path / "rows.parquet", "y", "qid")

@@ -212,10 +212,11 @@ class CoRankRLS(ViewUpdates):
             if source is not None:
                 X = JointBlocks(rows_of(source))
             if isinstance(X, JointSource):
+                if self.store_path:
+                    raise ValueError("store_path needs rows in memory, and these are read in blocks: leave it out")
                 seen, joint = X.joint_rows(self)
-                return self._store(
-                    seen, replace(fit_joint(self, iter([joint])), cv_predictions=None)
-                )  # blocks have no row order
+                found = replace(fit_joint(self, iter([joint])), cv_predictions=None)  # blocks have no row order
+                return self._store(seen, found)
             rows = PartlyScored.of(self, X, y, qid, sample_weight, several=True)
             names = getattr(self, "feature_names_in_", None)
             return self._store(fit_joint(self, joint_rows(self, names, rows)))
