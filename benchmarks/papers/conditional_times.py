@@ -175,8 +175,8 @@ def draw(curves: list[tuple[str, tuple[int, ...], Times]], folder: Path) -> None
             style = "--" if "symmetric" in name else "-"
             axis.plot(sizes, times, style, color=colours[name.split()[0]], marker="o", markersize=3, label=name)
         axis.set(xscale="log", yscale="log", xlabel=what, ylabel="CPU seconds")
-        axis.legend(frameon=False, fontsize=7)
-    finish(figure, folder / "times.png")
+        axis.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
+    finish(figure, folder / "scalability.png")
 
 
 def main() -> None:

@@ -74,7 +74,8 @@ def _fitted(model: RankRLS, part: RankingData) -> RankRLS:
 
 def _text(model: RankRLS) -> str:
     ties = "" if model.tied_pairs != "auto" else ", ties in" if model.tied_pairs_ else ", ties out"
-    width = "" if model.kernel is None else f", gamma {model.kernel_.gamma:.2g}"
+    inner = None if model.kernel is None else getattr(model.kernel_, "kernel", model.kernel_)  # of scaled columns
+    width = "" if inner is None else f", gamma {inner.gamma:.2g}"
     edge = "" if model.alphas_.min() < model.alpha_ < model.alphas_.max() else " (end of the grid)"
     return f"alpha {model.alpha_:.2g}{edge}{ties}{width}"
 
