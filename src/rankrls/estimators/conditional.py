@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Self
 
 from scipy import sparse
 from sklearn.base import clone
 
 from ..blocks.edges import is_stream
-from ..kernels import is_precomputed
 from ..relations import checks as relation_checks
 from ..relations import fitting, names
 from ..relations.games import EdgeList
 from ..relations.relation import EdgeSet
 from ..system.progress import reporting
-from ..system.types import Matrix
 from .relations.iterates import Iterate
 from .relations.judging import Evaluation, RelationJudge
 from .relations.model import INPUT, RelationModel
 from .relations.rankings import Ranking
-from .relations.setup import PARITY, RELATION, candidates_of, objects_of, parity_of_edges, search_of
-from .relations.sides import Side, attributes_of, kernels_of, sides_of, validated
+from .relations.setup import PARITY, RELATION, both_sides, candidates_of, objects_of, parity_of_edges, search_of
+from .relations.sides import Side, attributes_of
 from .relations.stream import fit_stream, refuse_in_streams
 
 __all__ = ["ConditionalRankRLS", "Ranking"]
@@ -215,7 +212,7 @@ class ConditionalRankRLS(RelationModel):
         """
         relation_checks.check_options(self)
         with reporting(self.verbose):
-            source, target = self._sides(X, Z)
+            source, target = both_sides(self, X, Z)
             Y = names.aligned(Y, source.ids, target.ids, (source.name, target.name))
             shape = (len(source), len(target))
             edges = relation_checks.check_relation(Y, *shape, one_domain=Z is None, missing=self.missing)
@@ -280,12 +277,12 @@ class ConditionalRankRLS(RelationModel):
             parity = parity_of_edges(self, y, Z, source, target)
             refuse_in_streams(self, X, columns, {"date": date, "half_life": half_life, "home": home})
             with reporting(self.verbose):
-                self._store(fit_stream(self, *self._sides(X, Z), edges, columns, parity))
+                self._store(fit_stream(self, *both_sides(self, X, Z), edges, columns, parity))
                 self._store_columns(columns)
             return self
         X, Z = objects_of(self, X, Z, edges, source, target)
         with reporting(self.verbose):
-            sides = self._sides(X, Z)
+            sides = both_sides(self, X, Z)
             shape = (len(sides[0]), len(sides[1]))
             parity = parity_of_edges(self, y, Z, source, target)
             listed = EdgeList.of(
@@ -381,20 +378,3 @@ class ConditionalRankRLS(RelationModel):
         model = clone(self).set_params(callback=None)
         model._store(attributes | {name: getattr(self, name) for name in INPUT if hasattr(self, name)})
         return model
-
-    def _sides(self, X: Matrix, Z: Matrix) -> tuple[Side, Side]:
-        if Z is not None and PARITY[self.relation]:
-            raise ValueError(f'relation="{self.relation}" relates objects of one kind: leave Z out')
-        kernels = kernels_of(self.kernel, self.target_kernel, Z)
-        validate = partial(validated, self)
-        of_bases = (self.basis, self.basis if self.target_basis is None else self.target_basis)
-        return sides_of(X, Z, kernels, self.indefinite, validate, of_bases, self.random_state, self.encoder)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.estimator_type = "ranker"
-        tags.target_tags.required = True
-        tags.target_tags.two_d_labels = True
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = is_precomputed(self.kernel)
-        return tags

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from .. import checks
-from ..kernels import is_precomputed
 from ..metrics import get_metric
 from ..problems import choice
 from ..relations import checks as relation_checks
@@ -20,8 +18,8 @@ from ..system.progress import reporting
 from ..system.types import Matrix
 from .relations.judging import Evaluation, RelationJudge
 from .relations.model import RelationModel
-from .relations.setup import PARITY
-from .relations.sides import Side, ends_of, kernels_of, model_of, sides_of, validated, variants
+from .relations.setup import PARITY, both_sides
+from .relations.sides import Side, ends_of, kernels_of, model_of, variants
 
 EXACT = {1: EDGE, 2: ROW, 3: COLUMN, 4: BOTH}
 
@@ -267,20 +265,6 @@ class TwoStepRLS(RelationModel):
             raise ValueError(f'cv="{self.cv}" leaves the mirrored edges in: use "{OBJECT}", "{BOTH}" or "{EDGE}"')
 
     def _sides(self, X: Matrix, Z: Matrix) -> tuple[Side, Side]:
-        if Z is not None and PARITY[self.relation]:
-            raise ValueError(f'relation="{self.relation}" relates objects of one kind: leave Z out')
-        if Z is not None and self.cv == OBJECT:
+        if Z is not None and self.cv == OBJECT and not PARITY[self.relation]:
             raise ValueError(f'cv="{OBJECT}" is for objects of one kind: with Z use "{ROW}", "{COLUMN}" or "{BOTH}"')
-        kernels = kernels_of(self.kernel, self.target_kernel, Z)
-        validate = partial(validated, self)
-        of_bases = (self.basis, self.basis if self.target_basis is None else self.target_basis)
-        return sides_of(X, Z, kernels, self.indefinite, validate, of_bases, self.random_state, self.encoder)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.estimator_type = "ranker"
-        tags.target_tags.required = True
-        tags.target_tags.two_d_labels = True
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = is_precomputed(self.kernel)
-        return tags
+        return both_sides(self, X, Z)

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ... import checks
 from ...core.queries import Queries
+from ...kernels import is_precomputed
 from ...metrics import get_metric
 from ...relations import checks as relation_checks
 from ...relations import names, ratings, top
@@ -368,3 +369,12 @@ class RelationModel(RelationEnds):
         if len(edges.y) == left.shape[0] * right.shape[0]:
             return edges, (left @ right.T).ravel()
         return edges, sampled(left, right, edges.rows, edges.columns)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "ranker"
+        tags.target_tags.required = True
+        tags.target_tags.two_d_labels = True
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
+        return tags

@@ -1,8 +1,9 @@
-"""From the parameters of a ConditionalRankRLS to the candidates to choose from, and how to choose."""
+"""From the parameters of a relation model to the objects at both ends, and the candidates hold-out chooses from."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,20 @@ from ...relations.names import Ids
 from ...relations.problems import RelationLoss
 from ...relations.relation import EdgeSet, Pairwise
 from ...system.types import Matrix
-from .sides import Side, kernels_of, variants
+from .sides import Side, kernels_of, sides_of, validated, variants
 
 PARITY = {None: 0, "arbitrary": 0, "symmetric": 1, "reciprocal": -1}
 RELATION = {0: None, 1: "symmetric", -1: "reciprocal"}
+
+
+def both_sides(model: BaseEstimator, X: Matrix, Z: Matrix) -> tuple[Side, Side]:
+    """The objects at both ends as the kernels and bases of a model describe them."""
+    if Z is not None and PARITY[model.relation]:
+        raise ValueError(f'relation="{model.relation}" relates objects of one kind: leave Z out')
+    kernels = kernels_of(model.kernel, model.target_kernel, Z)
+    of_bases = (model.basis, model.basis if model.target_basis is None else model.target_basis)
+    validate = partial(validated, model)
+    return sides_of(X, Z, kernels, model.indefinite, validate, of_bases, model.random_state, model.encoder)
 
 
 def candidates_of(
