@@ -4,10 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import oracles
-from rankrls import ConditionalRankRLS
+from rankrls import ConditionalRankRLS, TwoStepRLS
 from rankrls.kernels import Gaussian
 from rankrls.selection import RelationKFold
 from shared import folder
@@ -162,3 +162,20 @@ def test_objects_that_are_the_same_tie_in_held_out_scores(kernel, known):
         model = ConditionalRankRLS(kernel=kernel, cv="auto" if known == "all" else RelationKFold(2, 3)).fit(X, Y, Z)
     for row in model.cv_predictions_:
         assert len(np.unique(row[np.isfinite(row)])) <= 7
+
+
+@pytest.mark.parametrize("cv", ["leave-edge-out", "leave-row-out", "leave-column-out", "leave-both-out"])
+def test_objects_with_nothing_in_common_are_tied_not_ranked_by_rounding(cv):
+    Y = np.random.default_rng(0).normal(size=(60, 50))
+    model = TwoStepRLS(kernel="precomputed", cv=cv)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # nothing was learned
+        assert_array_equal(model.fit(np.eye(60), Y, np.eye(50)).cv_scores_, 0.5)
+
+
+@pytest.mark.parametrize(("p", "r"), [(60, 50), (400, 30), (1100, 1000)])  # exact, interpolated, single precision
+def test_rows_left_out_with_nothing_in_common_are_tied_not_ranked_by_rounding(p, r):
+    Y = np.random.default_rng(0).normal(size=(p, r))
+    model = ConditionalRankRLS(kernel="precomputed")
+    with pytest.warns(UserWarning, match="nothing was learned"):
+        assert_array_equal(model.fit(np.eye(p), Y, np.eye(r)).cv_scores_, 0.5)

@@ -1,5 +1,7 @@
 """Relations of objects with names: ids are looked up, frames are put in order, mismatches are refused."""
 
+from datetime import date, datetime
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -309,3 +311,29 @@ def test_text_is_a_feature_where_an_encoder_reads_it_and_numbers_called_id_are_i
         ConditionalRankRLS(1.0, encoder="auto").fit_edges(
             frame.drop(columns="id"), games.astype(str), source="winner", target="loser"
         )
+
+
+def test_ids_of_several_types_are_matched_and_saved(tmp_path):
+    rng = np.random.default_rng(0)
+    sources = ["a", 7, date(2020, 1, 1), datetime(2020, 1, 1, 12), 2.5, ("b", 1)]
+    X = pd.DataFrame(rng.normal(size=(6, 2)), index=pd.Index(sources, tupleize_cols=False))
+    Z = pd.DataFrame(rng.normal(size=(4, 2)), index=[1.5, 2.5, 3.5, 4.5])
+    Y = pd.DataFrame(rng.normal(size=(6, 4)), index=X.index, columns=Z.index)
+    model = ConditionalRankRLS(1.0).fit(X, Y.iloc[::-1, ::-1], Z)
+    arrays = ConditionalRankRLS(1.0).fit(X.to_numpy(), Y.to_numpy(), Z.to_numpy())
+    assert_allclose(model.predict(X, Z), arrays.predict(X.to_numpy(), Z.to_numpy()))
+    save(model, tmp_path / "m.rankrls")
+    loaded = load(tmp_path / "m.rankrls")
+    assert loaded.source_ids_.tolist() == sources
+    for one in sources[:5]:
+        assert loaded.rank(one, top=2).equals(model.rank(one, top=2))
+
+
+def test_several_ranked_ends_by_id():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(6, 2)), index=list("abcdef"))
+    Z = pd.DataFrame(rng.normal(size=(5, 2)), index=list("vwxyz"))
+    model = ConditionalRankRLS(1.0, condition="target").fit(X, X @ Z.T, Z)
+    both = model.rank(["v", "w"], top=2)
+    assert both["condition"].tolist() == ["v", "v", "w", "w"]
+    assert both["id"].tolist()[:2] == model.rank("v", top=2)["id"].tolist()

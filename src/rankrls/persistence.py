@@ -17,6 +17,7 @@ import os
 import re
 import struct
 from collections.abc import Callable, Collection
+from datetime import date, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -235,6 +236,8 @@ class _Writer:
 
     def _other(self, value: object, where: str) -> Any:
         name = type(value).__name__
+        if isinstance(value, date) and type(value) in (date, datetime):  # ids of objects may be dates
+            return {"$": name, "text": value.isoformat()}
         if isinstance(value, np.dtype) and _KINDS.fullmatch(value.str):
             return {"$": "dtype", "text": value.str}
         if isinstance(value, type) and issubclass(value, np.number | np.bool_):  # as a dtype
@@ -334,6 +337,8 @@ class _Reader:
         self.kinds: dict[str, Callable[[dict[str, Any]], Any]] = {
             "int": lambda node: int(self._text(node)),
             "float": lambda node: float(self._text(node)),
+            "date": lambda node: date.fromisoformat(self._text(node)),
+            "datetime": lambda node: datetime.fromisoformat(self._text(node)),
             "tuple": lambda node: tuple(self.value(node["items"])),
             "dict": lambda node: {self._is(_Plain, k): self.value(v) for k, v in node["items"]},
             "slice": lambda node: slice(*(self._is(int | None, item) for item in node["items"])),

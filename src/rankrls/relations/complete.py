@@ -43,6 +43,7 @@ from .smoothing import Arrowhead, Eigenbasis, Smoother
 
 ROWS = 2000  # rows left out at a time, at most
 UNCLEAR = 1e-6  # directions of K with a smaller share of it lose digits in a quotient
+ROUNDING = {4: 2e-5, 8: 1e-12}  # by bytes of a number: a smaller share of a row's values is rounding, not a score
 
 
 class Kronecker:
@@ -203,7 +204,7 @@ class Kronecker:
             mu, delta = self.constant.at(alpha)
             e = self.constant.one - self.left.basis @ self.constant.fitted(alpha) @ self.U.T
             F, h = F + mu * e, h + e**2 / delta
-        held = (F - h * Y) / (1 - h)
+        held = without_rounding(F - h * Y, Y) / (1 - h)
         return held if self.root is None else held / self.root[:, None]
 
 
@@ -242,9 +243,22 @@ class _RowsOut:
             scores[:] = self.path.constant.held_out(R, stay, self.alphas[k], rows)
         else:
             R /= stay
-            np.matmul(np.subtract(self.YU[rows], R, out=R), self.U.T, out=scores)
+            YU = self.YU[rows]
+            held = without_rounding(np.subtract(YU, R, out=R), YU)
+            np.matmul(held, self.U.T, out=scores)
         if self.path.root is not None:
             scores /= self.path.root[rows, None]
+
+
+def without_rounding(left: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """What is left of each row of values once others explain none of it, in place: zero, not the rounding of values.
+
+    Rows that have nothing in common with others, as under a kernel of ids, would else be ranked by what rounding leaves
+    of their own labels.
+    """
+    size = lambda M: np.einsum("ij,ij->i", M, M)
+    left[size(left) <= ROUNDING[left.itemsize] ** 2 * size(values)] = 0
+    return left
 
 
 def _as_slice(rows: np.ndarray) -> Any:

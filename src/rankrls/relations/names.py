@@ -173,13 +173,13 @@ def _objects(items: list[Any]) -> np.ndarray:
 
 
 def _some(labels: Any) -> str:
-    shown = ", ".join(repr(label) for label in np.asarray(labels)[:LISTED].tolist())
+    shown = ", ".join(map(repr, (labels.tolist() if isinstance(labels, np.ndarray) else list(labels))[:LISTED]))
     return shown + (", ..." if len(labels) > LISTED else "")
 
 
 def in_order(of: str, labels: ArrayLike, ids: Ids, whose: str) -> np.ndarray | None:
     """The places of `ids` among the labels of another frame; None if there is nothing to reorder."""
-    given = np.asarray(labels)
+    given = _plain(list(labels))
     if not ids.of_frame or (not ids.named and is_range(given)):
         return None
     place = {label: i for i, label in enumerate(given.tolist())}
@@ -304,6 +304,5 @@ def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def _plain(items: list[Any]) -> np.ndarray:
     """Labels as an array that keeps their types, even if strings and numbers are mixed."""
     kinds = {type(item) for item in items}
-    if len(kinds) == 1 or all(issubclass(kind, int | np.integer) for kind in kinds):
-        return np.asarray(items)
-    return _objects(items)
+    alike = len(kinds) == 1 or all(issubclass(kind, int | np.integer) for kind in kinds)
+    return np.asarray(items) if alike and not kinds <= {tuple} else _objects(items)

@@ -31,6 +31,7 @@ import numpy as np
 from ..core.queries import Queries
 from ..metrics import Metric
 from ..problems import choice
+from .complete import without_rounding
 from .relation import Domain, part
 
 AT_ONCE = 1 << 24  # held-out scores judged together
@@ -137,7 +138,8 @@ class TwoStep:
         """(p, r) scores by models that never saw `what`, for each alpha of the rows and each beta of the columns."""
         leave = {EDGE: self._edges, ROW: self._rows, COLUMN: self._columns, BOTH: self._both, OBJECT: self._objects}
         for alpha in alphas:
-            yield from leave[what](float(alpha), betas)
+            for held in leave[what](float(alpha), betas):
+                yield without_rounding(held, self.Y)
 
     def _rows(self, alpha: float, betas: np.ndarray) -> Iterator[np.ndarray]:
         first = self.rows.left_out(alpha, self.Y).T

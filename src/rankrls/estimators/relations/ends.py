@@ -117,14 +117,14 @@ class RelationEnds(BaseEstimator):
         if isinstance(self._compared_with(end), Items):
             return not isinstance(objects, Items | list | np.ndarray) and not hasattr(objects, "iloc")
         return np.ndim(objects) == 0 or (
-            np.ndim(objects) == 1 and not sparse.issparse(objects) and not self._are_ids(objects, "source")
+            np.ndim(objects) == 1 and not sparse.issparse(objects) and not self._are_ids(objects, end)
         )
 
     def _rows(self, objects, end: str = "source") -> Any:
         """One object as a table of one row, or a list of one; a row of a data frame keeps its names."""
         if isinstance(self._compared_with(end), Items):
             return [objects] if self._is_one(objects, end) else objects
-        if sparse.issparse(objects) or np.ndim(objects) != 1 or self._are_ids(objects, "source"):
+        if sparse.issparse(objects) or np.ndim(objects) != 1 or self._are_ids(objects, end):
             return objects
         if hasattr(objects, "to_frame"):
             return objects.to_frame().T
