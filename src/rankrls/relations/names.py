@@ -177,9 +177,9 @@ def _some(labels: Any) -> str:
     return shown + (", ..." if len(labels) > LISTED else "")
 
 
-def in_order(of: str, labels: ArrayLike, ids: Ids, whose: str) -> np.ndarray | None:
+def in_order(of: str, labels: list[Any], ids: Ids, whose: str) -> np.ndarray | None:
     """The places of `ids` among the labels of another frame; None if there is nothing to reorder."""
-    given = _plain(list(labels))
+    given = _plain(labels)
     if not ids.of_frame or (not ids.named and is_range(given)):
         return None
     place = {label: i for i, label in enumerate(given.tolist())}
