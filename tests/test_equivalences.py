@@ -45,11 +45,12 @@ def oracle(alpha=0.7, *, kernel=False, u=None, **loss):
     return scores
 
 
-def explicit_pairs(*, alpha=0.7, kernel=None, rows=np.asarray):
+def explicit_pairs(*, alpha=0.7, kernel=None, rows=np.asarray, positive=False):
     def scores(X, y, qid):
         pairs = [(i, j) for i in range(len(y)) for j in range(len(y)) if qid[i] == qid[j] and y[i] > y[j]]
         margins = [y[i] - y[j] for i, j in pairs]
-        return RankRLS(alpha, kernel=kernel).fit_pairs(rows(X), pairs, margins=margins).predict(rows(X))
+        model = RankRLS(alpha, kernel=kernel, positive=positive)
+        return model.fit_pairs(rows(X), pairs, margins=margins).predict(rows(X))
 
     return scores
 
@@ -276,6 +277,10 @@ CASES = {
     "kernel, every point a basis vector": (nystroem_of_every_point, rank_rls(kernel=Gaussian(GAMMA))),
     "kernel on sparse rows": (sparse_input(kernel=Gaussian(GAMMA)), rank_rls(kernel=Gaussian(GAMMA))),
     "explicit pairs": (explicit_pairs(), rank_rls(weighting="pairs", tied_pairs=False)),
+    "explicit pairs with signs": (
+        explicit_pairs(positive={0: -1, 1: -1}),
+        rank_rls(weighting="pairs", tied_pairs=False, positive={0: -1, 1: -1}),
+    ),
     "explicit pairs, sparse rows": (
         explicit_pairs(rows=sparse.csr_array),
         rank_rls(weighting="pairs", tied_pairs=False),

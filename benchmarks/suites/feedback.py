@@ -51,6 +51,8 @@ def feedback(quick: bool) -> Iterator[Row]:
     many = np.column_stack([order[:-1], order[1:]])[qid[order[:-1]] == qid[order[1:]]][:2000]
     with_pairs = lambda: RankRLS().fit(X, y, qid=qid, pairs=many)
     yield Row("RankRLS().fit(pairs=), 2,000 pairs besides the labels", measure(with_pairs, 1, plain), beside)
+    told, free = (partial(RankRLS(positive=p).fit_pairs, X[:, :20], many) for p in (True, False))
+    yield Row("RankRLS(positive=True).fit_pairs, 2,000 pairs, 20 columns", measure(told, 1, free), "without signs")
     sure = lambda: model.predict(X, return_std=True)
     yield Row(f"predict(return_std=True), {m:,} rows", measure(sure, 3, plain), beside)
     runs, judged = fusion.make_runs(150, random_state=0)
