@@ -36,7 +36,8 @@ def relation_model(graph: OnnxGraph, model: ConditionalRankRLS, name: str, value
     left, right = (
         side if linear else _values(graph, side, kernel, points, coef, values) for side, kernel, points in ends
     )
-    scores = graph.op("MatMul", graph.op("MatMul", left, graph.constant(coef)), graph.op("Transpose", right))
+    # Gemm: ONNX Runtime 1.19 fuses Transpose and MatMul into an operator that has no double precision
+    scores = graph.op("Gemm", graph.op("MatMul", left, graph.constant(coef)), right, transB=1)
     if hasattr(model, "source_effects_"):
         of_left = graph.op("MatMul", left, graph.constant(np.asarray(model.source_effects_)[:, None]))
         of_right = graph.op("MatMul", right, graph.constant(np.asarray(model.target_effects_)[:, None]))
