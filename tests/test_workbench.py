@@ -606,6 +606,8 @@ def test_trec_runs_become_features(tmp_path):
     assert_allclose(data.X[rows["q1", "d2"]], [7.25, 1 / 62, 0.9, 1 / 61])
     assert_allclose(data.X[rows["q1", "d7"]], [7.25, 0, 0.9, 0])
     assert data.y[rows["q1", "d2"]] == 2 and np.isnan(data.y[rows["q1", "d1"]])
+    a.write_text("q9 Q0 d1 1 9.5 a\nq10 Q0 d2 1 7.25 a\nq1 Q0 d1 1 3 a\n")
+    assert from_runs([a]).query_ids == ["q9", "q10", "q1"]  # as given
 
 
 def test_a_model_with_scalers_is_continued():

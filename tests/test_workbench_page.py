@@ -411,6 +411,10 @@ def test_judging_from_nothing(browser, tmp_path, monkeypatch):
     with served(random_rows(40, 4, 4, labels=False)) as server:
         page = Page(browser, server.url)
         assert page.ask("document.querySelectorAll('.wb-grade-none').length") > 5
+        for row in page.rows()[:2]:
+            page.click(f"[data-row='{row}'] .wb-cell-text")
+        page.until("document.querySelector('.wb-why-head')?.textContent.includes('has the same score as')")
+        page.click(".wb-why [aria-label='Close']")
         for number, key in enumerate("301204"):
             page.press(key)
             page.until(f"document.querySelector('.wb').workbench.state.judged === {number + 1}")

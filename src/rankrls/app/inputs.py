@@ -102,10 +102,11 @@ def from_runs(runs: Sequence[str | os.PathLike], qrels: Any = None, *, name: str
         for query, document, score, rank in _run_lines(path):
             found.setdefault((query, document), {})[number] = (score, rank)
     judged = {} if qrels is None else dict(_qrel_lines(qrels))
+    place = {query: number for number, query in enumerate(dict.fromkeys(query for query, _ in found))}
     for key in judged:  # judged documents that no run found belong to the query too
-        if any(key[0] == query for query, _ in found):
+        if key[0] in place:
             found.setdefault(key, {})
-    keys = sorted(found, key=lambda key: key[0])
+    keys = sorted(found, key=lambda key: place[key[0]])  # queries in the order of the runs
     X = np.zeros((len(keys), 2 * len(runs)))
     for number in range(len(runs)):
         scores = np.array([found[key].get(number, (np.nan, 0))[0] for key in keys])

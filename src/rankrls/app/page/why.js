@@ -61,7 +61,7 @@ export class WhyPanel {
     const others = Math.max(0, found.bars.length + found.left - bars.length);
     replace(this.element,
       h("div", { class: "wb-why-head" },
-        h("p", {}, name(first, letters[0]), h("span", { class: "wb-soft" }, `is ${size(found.total)} above`), name(second, letters[1])),
+        h("p", {}, name(first, letters[0]), h("span", { class: "wb-soft" }, found.total === 0 ? "has the same score as" : `is ${size(found.total)} above`), name(second, letters[1])),
         h("span", { class: "wb-why-tools" },
           this.app.state.read_only ? null : h("button", { type: "button", class: "wb-small", title: "Prefer the other way round", onclick: () => this.app.prefer(second.row, first.row) }, "Reverse"),
           clear)),
