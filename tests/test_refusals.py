@@ -65,7 +65,7 @@ def test_masks_and_imaginary_parts_are_not_ignored(name):
 @pytest.mark.parametrize("name", RANKERS)
 def test_missing_values_and_words_are_named_with_a_remedy(name):
     model, y = RANKERS[name]
-    frame = pd.DataFrame(X, columns=NAMES)
+    frame = pd.DataFrame(X.copy(), columns=NAMES)
     frame.loc[[3, 4], "c"] = np.nan
     with pytest.raises(ValueError, match=r"(?s)c.*rankrls\.TableEncoder"):
         model.fit(frame, y, qid=QID)
