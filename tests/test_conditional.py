@@ -663,7 +663,7 @@ def test_long_work_tells_how_far_it_is(capsys, limit):
     X = objects(12, 4)
     ConditionalRankRLS(kernel="rbf", verbose=True).fit(X, thinned(relation(X), 0.7))
     printed = capsys.readouterr().err
-    assert "fold 5 of 5, conjugate gradients" in printed
+    assert "fold 1 of 5, conjugate gradients: " in printed and "left" in printed
     ConditionalRankRLS(kernel="rbf", relation="symmetric", verbose=True).fit(X, relation(X, parity=1))
     assert "folds: 100 %" in capsys.readouterr().err
 

@@ -438,3 +438,21 @@ def test_a_relation_is_drawn_with_names_and_one_scale():
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == list(players.index)
     with pytest.raises(ValueError, match="ids has 2 entries for 12 objects"):
         RelationDisplay.from_predictions(games, ids=["a", "b"])
+
+
+def test_a_file_that_does_not_exist_but_nearly(cli):
+    assert "trian.txt: No such file or directory; did you mean train.txt?" in cli("inspect", "trian.txt", code=2)
+
+
+def test_objects_that_nobody_else_met_are_named(cli):
+    Path("games.csv").write_text("winner,loser\n" + "a,b\nb,c\nc,a\na,c\n" * 5 + "island 1,island 2\n" * 3)
+    errors = cli("train", "--edges", "games.csv", "-o", "m", "--alpha", 1)
+    assert "2 objects of 5 (island 1, island 2) never met the others" in errors
+
+
+def test_a_flat_curve_is_not_followed():
+    from rankrls.problems.choice import beyond
+
+    alphas = np.logspace(-3, 3, 7)
+    assert beyond(np.array([0.70001, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5]), alphas) is None
+    assert beyond(np.array([0.71, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5]), alphas).max() < alphas[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import errno
 import os
 import re
@@ -11,6 +12,7 @@ import warnings
 from argparse import Namespace
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TextIO
 
 from .options import parser
@@ -90,12 +92,21 @@ def _run(args: Namespace) -> int:
 def _line(error: Exception) -> str:
     """An error in one line."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+        return f"{error.filename}: {error.strerror}{_meant(error)}"
     text = " ".join(str(error).split()) or type(error).__name__
     text = _in_options(text)
     if isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
         return text
     return f"{type(error).__name__}: {text}; this should not happen, --debug shows where it did"
+
+
+def _meant(error: OSError) -> str:
+    """The name of a file that is like the one that does not exist."""
+    path = Path(os.fsdecode(error.filename)) if isinstance(error, FileNotFoundError) else Path()
+    if not path.name or not path.parent.is_dir():
+        return ""
+    close = difflib.get_close_matches(path.name, [entry.name for entry in path.parent.iterdir()], n=1, cutoff=0.8)
+    return f"; did you mean {path.parent / close[0]}?" if close else ""
 
 
 def _in_options(text: str) -> str:

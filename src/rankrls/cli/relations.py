@@ -6,6 +6,8 @@ from argparse import Namespace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
 from sklearn.base import BaseEstimator, clone
 
 from ..estimators import ConditionalRankRLS
@@ -18,7 +20,7 @@ from .memory import in_words, recalled, remember_edges
 from .options.relations import PARAMETERS
 from .relation_data import RelationFiles, is_similarity
 from .tables import write_csv, write_parquet
-from .text import say, table, target
+from .text import plural, remark, say, table, target
 
 SHARED = (
     "alpha",
@@ -91,6 +93,8 @@ def train(args: Namespace) -> None:
         model = fit(make(args, known), known)
     remember_edges(model, args)
     learning.save(model, args.output)
+    if known.listed and model._one_domain and not args.features:
+        remark_islands(known.edges, known.columns, args)
     curve, size = curve_of(model), sizes(model)
     record = {
         "model": args.output,
@@ -113,6 +117,23 @@ def train(args: Namespace) -> None:
         f"wrote    {args.output}",
     ]
     say(args, record, "\n".join(lines), file=learning.out(args.output))
+
+
+def remark_islands(edges: Any, columns: dict[str, Any], args: Namespace) -> None:
+    """Name objects that no chain of edges connects with the rest: nothing says how they compare."""
+    both = np.concatenate([edges[columns[end]].astype(str) for end in ("source", "target")])
+    names, ends = np.unique(both, return_inverse=True)
+    source, target = np.split(ends, 2)
+    graph = sparse.coo_array((np.ones(len(source)), (source, target)), shape=(len(names), len(names)))
+    n, island = csgraph.connected_components(graph, directed=False)
+    if n > 1:
+        apart = names[island != np.argmax(np.bincount(island))]
+        some = ", ".join(apart[:3]) + (", ..." if len(apart) > 3 else "")
+        remark(
+            args,
+            f"{plural(len(apart), 'object')} of {len(names):,} ({some}) never met the others, even indirectly: "
+            "where they stand among the others is a guess",
+        )
 
 
 def sizes(model: ConditionalRankRLS) -> dict[str, Any]:

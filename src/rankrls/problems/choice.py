@@ -42,6 +42,7 @@ ENOUGH_GROUPS = 20  # held-out queries needed to tell a score from chance
 MANY_COMPONENTS, LARGEST_COMPONENT = 4, 0.5  # when components of explicit pairs are left out like queries
 TIES_COUNT_HALF = ("pairwise_accuracy", "auc")  # metrics that are 0.5 where all rows tie
 ROUNDING = 1e-10  # scores that differ by less than this share are equal
+FLAT = 1e-4  # half a decade of alpha that gains less than this share is not followed beyond the grid
 
 
 class Setting(NamedTuple):
@@ -176,12 +177,14 @@ def _judged_beyond(candidate: Any, judged: Judged, folds: object, metric: Metric
 
 
 def beyond(scores: np.ndarray, alphas: np.ndarray) -> np.ndarray | None:
-    """More alphas, in order, if the best of a grid is at its end and better than its neighbour; else None."""
+    """More alphas, in order, if the best of a grid is at its end and the curve still rises there; else None."""
     order = np.argsort(alphas)
     scores, alphas, k = scores[order], alphas[order], len(alphas)
     winner = best(scores, alphas)
     beside = {0: 1, k - 1: k - 2}.get(winner)
-    if k < 2 or beside is None or alphas[winner] == 0 or not exceeds(scores[winner], scores[beside]):
+    if k < 2 or beside is None or alphas[winner] == 0:
+        return None
+    if scores[winner] - scores[beside] <= FLAT * abs(scores[winner]):
         return None
     return np.sort(alphas[winner] * 10.0 ** ((winner - beside) * np.arange(1, 2 * DECADES + 1) / 2))
 

@@ -33,7 +33,8 @@ def reading(made: Parser) -> None:
         "--missing",
         type=missing,
         metavar="VALUE",
-        help="what missing values become: nan, minimum (of the query) or a number (default nan, which train refuses)",
+        help="what missing values become: nan, minimum (of the query) or a number (default nan, which train encodes in "
+        "tables and refuses in LETOR text)",
     )
     add("--zero-based", action="store_true", default=None, help="features of LETOR text are numbered from 0, not 1")
     add("--sparse", action="store_true", default=None, help="read LETOR text into sparse rows")
