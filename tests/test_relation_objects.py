@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import sparse
 
 import rankrls
 from rankrls import ConditionalRankRLS, TwoStepRLS
 from rankrls.kernels import Gaussian, Spectrum, Walks
+from rankrls.relations.edges import EdgeKernel
+from rankrls.relations.relation import Domain
 
 RNG = np.random.default_rng(0)
 DRUGS = ["".join(RNG.choice(list("abcd"), size=8)) for _ in range(18)]
@@ -95,3 +98,13 @@ def test_bad_bases_of_kernel_values_say_so():
         ConditionalRankRLS(1.0, kernel="precomputed", basis=5).fit(K, Y[:12])
     with pytest.raises(ValueError, match="needs basis= the row number of each column, 4 different ones; got 2"):
         ConditionalRankRLS(1.0, kernel="precomputed", basis=[0, 1]).fit(K[:, :4], Y[:12])
+
+
+def test_sparse_features_are_multiplied_some_columns_at_a_time(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, Z = (sparse.random_array((20, 50), density=0.1, rng=rng, format="csr") for _ in range(2))
+    rows, columns, v = rng.integers(20, size=60), rng.integers(20, size=60), rng.normal(size=60)
+    monkeypatch.setattr("rankrls.relations.edges.LIMIT", 0)  # too many products to keep
+    monkeypatch.setattr("rankrls.relations.edges.COLUMNS", 7)
+    K = (X @ X.T).toarray()[np.ix_(rows, rows)] * (Z @ Z.T).toarray()[np.ix_(columns, columns)]
+    np.testing.assert_allclose(EdgeKernel(Domain(X, True), Domain(Z, True), rows, columns)(v), K @ v)

@@ -32,6 +32,7 @@ from .relation import PRODUCT, Domain, EdgeSet, Pairwise, dense, one_way, part
 
 SPARSE = 8  # a multiplication through the indices of V costs as much as this many in a dense matrix product
 SAMPLED = 20  # a multiplication for a single edge costs as much as this many
+COLUMNS = 1000  # of sparse features that are dense at a time
 CELLS = 1 << 18  # numbers gathered at a time
 DENSE_ENOUGH = 0.7  # the complete graph pays off as a preconditioner if at least this share of edges is known
 
@@ -138,10 +139,20 @@ class EdgeKernel:
         return out
 
     def _product(self, V: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        if self.G.sparse and self.K.sparse:
+            return self._by_columns(V, rows, columns)
         M = self.half(V)
         if len(rows) < self.few or self.K.sparse:
             return sampled(M, self.K.array, rows, columns)
         return (M @ self.K.array.T)[rows, columns]
+
+    def _by_columns(self, V: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """The same for sparse features, some columns at a time: linear in their nonzeros, and features stay sparse."""
+        Z, out = sparse.csc_array(self.K.array), np.zeros(len(rows))
+        for j in range(0, Z.shape[1], COLUMNS):
+            some = sparse.csr_array(Z[:, j : j + COLUMNS])
+            out += sampled(self.G.dot(dense(V @ some)), some, rows, columns)
+        return out
 
     def __call__(self, v: np.ndarray) -> np.ndarray:
         """Scores of the edges themselves."""
