@@ -37,7 +37,10 @@ def main(argv=None):
 
 def progress(tally):
     done = sum(sum(counts.values()) for counts in tally.counts.values())
-    print(f"{done} cases, {len(tally.deviations)} deviations", file=sys.stderr, flush=True)
+    for outcome in tally.deviations[tally.told :]:
+        print(f"case {outcome.case}, {outcome.category}: {outcome.message}", file=sys.stderr)
+    tally.told = len(tally.deviations)
+    print(f"{done} cases, {tally.told} deviations", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Errors that users are promised: a refusal counts as one only if it is among these.
+"""Errors and advice that users are promised: a refusal counts as one only if it is among these.
 
 Each entry is a pattern of the message and why it may come up in a random problem. An error that is not listed is a
 deviation, also where it says something sensible: either the library should have answered, or the list lacks a line.
@@ -22,6 +22,10 @@ DOCUMENTED = {
     r"Y is zero for all": "a relation of zeros",
     r"Y is the same": "a relation without variation",
     r"no conditioning object has two edges": "nothing to rank",
+    r"weights need at least two": "runs whose judged documents differ in one query only",
+    r"no retriever ranks relevant documents above others": "labels that are drawn at random",
+    r"have no document of a query in common": "runs that are drawn at random",
+    r"columns are constant over the": "nothing varies",
     # ---- scales beyond double precision
     r"overflow|too large|beyond the range|out of range": "values whose squares are not numbers any more",
     r"vanish when they are added up": "columns in units of their spread, whose squares are zero in floating point",
@@ -34,6 +38,14 @@ DOCUMENTED = {
     r"Feature names must be in the same order": "a frame whose columns come in another order, as in scikit-learn",
     r"qid mixes types": "labels that cannot be sorted",
     r"needs dense rows": "a kernel of differences given sparse rows",
+}
+
+# Advice that comes as a warning beside an answer, which is compared all the same. Any other warning is a deviation.
+ADVICE = {
+    r"the best alpha was at the end of the grid": "random grids end anywhere",
+    r"columns differ in scale by a factor of": "random columns do, and the method has no scale of its own",
+    r".* have no edge: they are predicted from their features alone": "edges are drawn at random",
+    r"nothing was learned: on held-out": "labels of a random problem do not depend on the columns",
 }
 
 

@@ -149,14 +149,15 @@ def settings(t):
         model = ConditionalRankRLS(alphas=[alpha], kernel=own, loss=loss, **unscaled()).fit(X, Y, Z)
     error = 2 * max(oracles.kernel_error(name, A, problems.DOUBLE, **options) for A in (X, Z))
     top = max(np.abs(k(X, X)).max(), np.abs(k(Z, Z)).max())
-    found, bound = np.empty((p, r), LD), np.empty((p, r), LD)
+    found, bound, bits = np.empty((p, r), LD), np.empty((p, r), LD), np.empty((p, 1), LD)
     for q in range(p):
         rest, out = np.flatnonzero(h != q), np.flatnonzero(h == q)
         d = differences(Y.ravel()[rest], h[rest], weighting="items") if ranking else np.eye(len(rest), dtype=LD)
         truth = oracles.Kernel(K[np.ix_(rest, rest)], Y.ravel()[rest], d, alpha, problems.DOUBLE, error * top)
         to = K[np.ix_(out, rest)]
         found[q], bound[q] = truth.scores(to)[:, 0], truth.bounds(to)[:, 0]
-    t.close("held-out scores", model.cv_predictions_, found, bound * 10)
+        bits[q] = oracles.last_bits(found[q], "double")
+    t.close("held-out scores", model.cv_predictions_, found, bound + bits)
 
 
 CATEGORIES = {"relations": relation, "relations, held out": settings}

@@ -21,6 +21,9 @@ MODULES = (
     "command_line",
     "semisupervised",
     "relations",
+    "two_step",
+    "elsewhere",
+    "feedback",
     "measures",
     "files",
     "wrong_input",
@@ -84,6 +87,7 @@ class Tally:
         self.counts = defaultdict(Counter)
         self.refusals = defaultdict(Counter)
         self.deviations = []
+        self.told = 0  # of them, those shown while others run
         self.worst = defaultdict(float)
 
     def add(self, outcome):

@@ -67,11 +67,13 @@ class CrossFitJudge:
     def values(self, P: np.ndarray) -> np.ndarray:
         """(2, g, k) the metric and the accuracy of each group, for columns of scores; greater is better."""
         sign = 1 if self.metric.greater_is_better else -1
-        both = (
-            self.metric.per_query(self.y, P, self.folds.groups) * sign,
-            ACCURACY.per_query(self.y, P, self.folds.groups),
-        )
-        return np.stack(both)
+        found = self.metric.per_query(self.y, P, self.folds.groups) * sign
+        if np.isnan(found).any(axis=1).all():
+            raise ValueError(
+                f"scoring={self.metric.name!r} is NaN for each of the {len(found)} held-out groups of rows, so nothing "
+                "can be chosen by it: is it defined for these labels?"
+            )
+        return np.stack((found, ACCURACY.per_query(self.y, P, self.folds.groups)))
 
     def best(self, values: np.ndarray, without: int | None = None) -> int:
         """The best column by the groups of all folds, or of all but one."""

@@ -250,6 +250,7 @@ class AutoRanker(Ranker):
 
     def _learned_rows(self, X: Any, y: Any, qid: Ids) -> Any:
         """Checked rows, and labels if any; text, categories, dates and booleans become numbers."""
+        checks.check_content(X=X, y=None if y is NO_LABELS else y, qid=qid)
         self.encoder_ = TableEncoder() if _has_text(X) else None
         if self.encoder_ is not None:
             X = self.encoder_.fit_transform(X, None if y is NO_LABELS else y, qid=qid)
@@ -259,7 +260,10 @@ class AutoRanker(Ranker):
                 X = X.toarray()
             self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         labels = {} if y is NO_LABELS else {"y_numeric": True}
-        found = validate_data(self, X, y, ensure_min_samples=2, **labels, **_INPUT)
+        try:
+            found = validate_data(self, X, y, ensure_min_samples=2, **labels, **_INPUT)
+        except (ValueError, TypeError) as error:
+            raise checks.unreadable(error, X) from None
         if self.encoder_ is not None:
             self.n_features_in_, self.feature_names_in_ = self.encoder_.n_features_in_, self.encoder_.feature_names_in_
         return found
@@ -304,6 +308,7 @@ class AutoRanker(Ranker):
 
     def _rows_of(self, X: Any, qid: Ids = None) -> Any:
         """Checked rows, as numbers."""
+        checks.check_content(X=X, qid=qid)
         encoder = getattr(self, "encoder_", None)  # missing in models of the first version
         if encoder is not None:
             return check_array(encoder.transform(X, qid=qid), dtype=_INPUT["dtype"])

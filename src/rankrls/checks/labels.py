@@ -7,6 +7,9 @@ import numpy as np
 from ..core.queries import Queries
 from ..system.frames import as_column
 from ..system.types import ArrayLike
+from .rows import check_content
+
+LARGEST = 1e300  # of all weights together, so that there is room for the squares they multiply
 
 
 def check_targets(y: np.ndarray, *, tied_pairs: object) -> np.ndarray:
@@ -24,6 +27,7 @@ def check_targets(y: np.ndarray, *, tied_pairs: object) -> np.ndarray:
 
 def check_numbers(name: str, values: ArrayLike, m: int, *, unit: str = "row", flat: bool = True) -> np.ndarray:
     """One finite number per row (or, unless `flat`, several)."""
+    check_content(**{name: values})
     array = np.asarray(as_column(values), dtype=np.float64)
     if array.ndim == 0 or len(array) != m or (flat and array.ndim != 1):
         raise ValueError(f"{name} must hold one number per {unit}: got shape {array.shape} for {m} {unit}s")
@@ -40,6 +44,7 @@ def check_weights(
     """(m,) non-negative weights; None where all are equal to one."""
     if values is None:
         return None
+    check_content(**{name: values})
     array = np.asarray(as_column(values), dtype=np.float64)
     weights = check_numbers(name, np.full(m, array) if array.ndim == 0 else array, m, unit=unit)
     if np.any(weights < 0):
@@ -47,6 +52,10 @@ def check_weights(
         raise ValueError(f"{name} must not be negative: {unit} {i} has {weights[i]}")
     if not weights.any():
         raise ValueError(f"{name} is zero for every {unit}: nothing is left to learn from")
+    with np.errstate(over="ignore"):
+        total = np.sum(weights)
+    if not total < LARGEST:
+        raise ValueError(f"{name} is too large to be added up, up to {weights.max():.3g}: divide it by a constant")
     return None if np.all(weights == 1) else weights
 
 
@@ -81,6 +90,7 @@ def check_comparable(y: np.ndarray, queries: Queries) -> None:
 
 def check_pairs(pairs: object, m: int) -> np.ndarray:
     """(p, 2) row numbers."""
+    check_content(pairs=pairs)
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
         raise ValueError(f"pairs must be a (p, 2) array of row numbers (preferred, other), got shape {array.shape}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import combinations
 from typing import Any
 
@@ -15,6 +17,8 @@ from ..system.types import ArrayLike, Ids, Matrix, MatrixLike
 
 NO_FEATURES = "Judgments without features cannot be learned from: join the features of their documents to them"
 QID = "qid"  # a column of this name in a data frame holds the query ids
+ENCODE = "put rankrls.TableEncoder() before the ranker in a pipeline, which turns them into numbers"
+MASKED = {"y": "NaN marks a row without a score", "Y": "NaN marks an unknown edge"}  # what to pass instead of a mask
 _QUERY_NAME = re.compile(  # common names of query id columns
     r"qid|query|session|topic|(.*[\W_])?(q|query|session|search|srch|request|topic|impression|group)[\W_]?"
     r"(id|no|nr|number|key|hash|uuid)"
@@ -109,15 +113,20 @@ def check_in_memory(X: object, ranker: str) -> None:
 
 
 def check_content(**values: Any) -> None:
-    """Refuse what NumPy would silently misread: masked entries, imaginary parts, and dates among features."""
+    """Refuse what NumPy would silently misread: masked entries and imaginary parts."""
     for name, array in values.items():
         if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
             n = int(np.ma.getmaskarray(array).sum())
-            remedy = "NaN marks a row without a score" if name == "y" else "drop those rows, or fill them in"
+            remedy = MASKED.get(name, "drop those rows, or fill them in")
             raise ValueError(f"{name} is a masked array, but its {n} masked entries would count as values: {remedy}")
         if getattr(array, "dtype", None) is not None and getattr(array.dtype, "kind", "") == "c":
             raise ValueError(f"Complex data not supported: {name} has imaginary parts; pass real numbers")
-    found = dates(values.get("X"))
+
+
+def check_features(X: Any) -> None:
+    """The same for features, which must not be dates either."""
+    check_content(X=X)
+    found = dates(X)
     if found:
         raise ValueError(_encode("Input X contains dates.", found))
 
@@ -167,7 +176,7 @@ def _sums_to(ids: np.ndarray, m: int) -> bool:
     return ids.dtype.kind in "iu" and int(ids.sum()) == m
 
 
-def unreadable(error: ValueError | TypeError, X: Matrix) -> ValueError | TypeError:
+def unreadable(error: ValueError | TypeError, X: Matrix, remedy: str = ENCODE) -> ValueError | TypeError:
     """An error about missing values or text in X that names the columns and what to do; any other error unchanged."""
     text = str(error)
     if "0 feature(s)" in text:
@@ -179,12 +188,18 @@ def unreadable(error: ValueError | TypeError, X: Matrix) -> ValueError | TypeErr
         return error
     # scikit-learn asks for a TypeError where cells hold objects that no encoder knows, such as dicts
     kind = ValueError if any("(dates)" in column for column in found) else type(error)
-    return kind(_encode(f"{text.splitlines()[0].rstrip('.')}.", found))
+    return kind(_encode(f"{text.splitlines()[0].rstrip('.')}.", found, remedy))
 
 
-def _encode(what: str, columns: list[str]) -> str:
+@contextmanager
+def naming_columns(X: Matrix, remedy: str = ENCODE) -> Iterator[None]:
+    """Reads X: its errors name the columns and what to do, as `unreadable` words them."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise unreadable(error, X, remedy) from None
+
+
+def _encode(what: str, columns: list[str], remedy: str = ENCODE) -> str:
     more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
-    return (
-        f"{what} Columns {', '.join(columns[:5])}{more} hold missing values, text or dates: put rankrls.TableEncoder() "
-        "before the ranker in a pipeline, which turns them into numbers"
-    )
+    return f"{what} Columns {', '.join(columns[:5])}{more} hold missing values, text or dates: {remedy}"

@@ -95,6 +95,7 @@ class Ranker(BaseEstimator):
         """
         check_is_fitted(self, self._learned)
         X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
+        checks.check_content(y=y, qid=qid, sample_weight=sample_weight)
         X, qid = checks.split_qid_column(X, qid)
         index = index_of(X)
         if qid is None and self.n_queries_ > 1:
@@ -153,7 +154,7 @@ class Ranker(BaseEstimator):
 
     def _rows(self, X: Matrix, *, reset: bool = False, at_least: int = 1) -> Any:
         """Checked rows of numbers; with `reset`, the model stores the number and names of their columns."""
-        checks.check_content(X=X)
+        checks.check_features(X)
         if takes_objects(self, X):
             return items_of(self, X, reset=reset, at_least=at_least)
         types: dict[str, Any] = {"accept_sparse": sparse_formats(self), "dtype": [np.float64, np.float32]}

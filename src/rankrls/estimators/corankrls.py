@@ -269,6 +269,8 @@ class CoRankRLS(ViewUpdates):
         checks.check_choice("weighting", self.weighting, WEIGHTINGS)
         checks.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
         get_metric(self.scoring)
+        if isinstance(self.cv, str):
+            checks.check_choice("cv", self.cv, ("leave-query-out",))
         as_views(self.views, self.kernel, self.basis)
 
     def __sklearn_tags__(self):

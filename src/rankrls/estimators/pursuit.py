@@ -360,6 +360,8 @@ class RankingPursuit(SizedRanker):
                 what = "a kernel, whose weights are of points: pass kernel=None (--kernel linear) to choose columns"
             checks.check_unsigned(self.positive, what)
         get_metric(self.scoring)
+        if isinstance(self.cv, str):
+            checks.check_choice("cv", self.cv, ("leave-query-out",))
         if self.kernel is None and self.basis is not None and not self._several:
             raise ValueError("basis needs a kernel; with kernel=None the functions to choose from are the columns of X")
         views = as_views(self.views, self.kernel, 1 if self.basis is None else self.basis)

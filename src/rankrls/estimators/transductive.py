@@ -295,7 +295,8 @@ class TransductiveRankRLS(TransductiveUpdates):
         """Check what RankRLS does not check itself."""
         if self.kernel is None and self.basis is not None:
             raise ValueError('basis needs a kernel, e.g. kernel="rbf", basis=500; a linear model does not use it')
-        splits = hasattr(self.cv, "split") or hasattr(self.cv, "__iter__")
+        empty = isinstance(self.cv, list | tuple) and not self.cv
+        splits = hasattr(self.cv, "split") or (hasattr(self.cv, "__iter__") and not empty)
         if isinstance(self.cv, bool | str) or not (splits or isinstance(self.cv, (int, np.integer))):
             raise ValueError(f"cv must be a number of parts of the scored queries, or a splitter, got {self.cv!r}")
         if not isinstance(self.alpha, str):

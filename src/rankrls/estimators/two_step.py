@@ -252,6 +252,7 @@ class TwoStepRLS(RelationModel):
         checks.check_choice("relation", self.relation, tuple(PARITY))
         checks.check_choice("condition", self.condition, ("source", "target"))
         checks.check_choice("indefinite", self.indefinite, ("error", "clip", "shift"))
+        checks.check_choice("intercept", self.intercept, (True, False))
         checks.check_choice("cv", self.cv, ("auto", EDGE, ROW, COLUMN, BOTH, OBJECT))
         get_metric(self.scoring)
         parity = PARITY[self.relation]

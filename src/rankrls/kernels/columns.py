@@ -51,9 +51,11 @@ class Kernel:
 
     def fitted(self, X: Array, weights: np.ndarray | None = None) -> Kernel:
         """The kernel with its data-dependent parameters fixed; a row of weight w counts as w copies."""
-        gamma = getattr(self, "gamma", None)
+        if not hasattr(self, "gamma"):
+            return self
+        gamma = self.gamma
         number = isinstance(gamma, int | float | np.number) and not isinstance(gamma, bool)
-        if gamma is None or (number and 0 < gamma < np.inf):
+        if number and 0 < gamma < np.inf:
             return self
         if gamma != "scale":
             raise ValueError(f'gamma must be a positive number, "scale", "auto" or a list of these, got {gamma!r}')

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..checks import check_aligned
+from ..checks import check_aligned, check_content
 from ..core.queries import Batch, Queries
 from ..system.frames import as_column, is_missing
 from ..system.limits import limits
@@ -360,6 +360,7 @@ def _defaults(name: str) -> dict[str, Any]:
 def _checked(y: ArrayLike, scores: ArrayLike, qid: QueryIds) -> tuple[np.ndarray, np.ndarray, Queries]:
     """Labels (m,), scores (m,) or (m, c) and their grouping, or an error that says what to do."""
     check_aligned(y=y, scores=scores, qid=qid)
+    check_content(y=y, scores=scores, qid=qid)
     labels, S = np.asarray(as_column(y), dtype=np.float64), np.asarray(as_column(scores))
     if S.dtype not in (np.float32, np.float64):
         S = S.astype(np.float64)

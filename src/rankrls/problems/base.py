@@ -166,7 +166,7 @@ def tied_where_equal(scores: np.ndarray) -> np.ndarray:
         half, odd = top.shape[1] // 2, top[:, -1:] if top.shape[1] % 2 else top[:, :1]
         top = np.maximum(top[:, :half], top[:, half : 2 * half])
         np.maximum(top[:, :1], odd, out=top[:, :1])
-    return _in_steps(scores, top)
+    return in_steps(scores, top)
 
 
 def scores_by_query(
@@ -187,10 +187,10 @@ def scores_by_query(
         part = slice(i, i + BATCH_ROWS)
         scores[part] = (read(rows[part]) - origin[group[part]]) @ coef
     top = np.maximum.reduceat(np.abs(scores[order]), starts, axis=0)
-    return _in_steps(scores, top[group]) + (origin @ coef)[group]
+    return in_steps(scores, top[group]) + (origin @ coef)[group]
 
 
-def _in_steps(scores: np.ndarray, top: np.ndarray) -> np.ndarray:
+def in_steps(scores: np.ndarray, top: np.ndarray) -> np.ndarray:
     """Scores rounded to multiples of one of the last bits of the largest, `top`; in place."""
     bits = 38 if scores.dtype == np.float64 else 17
     least = np.finfo(top.dtype).minexp - np.finfo(top.dtype).nmant

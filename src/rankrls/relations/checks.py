@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from ..checks import check_choice, check_kernel_matrix, check_number, check_weights, labels_differ
+from ..checks import (
+    check_choice,
+    check_content,
+    check_kernel_matrix,
+    check_number,
+    check_weights,
+    labels_differ,
+)
 from ..core.queries import Queries
 from ..metrics import get_metric
 from ..system.frames import names
@@ -16,9 +23,10 @@ from ..system.types import ArrayLike, MatrixLike, Table
 from ..system.warnings import warn
 from .folds import RelationKFold
 from .games import EdgeList
-from .relation import EdgeSet, dense, part
+from .relation import Domain, EdgeSet, dense, part
 
 EXACT = ("leave-row-out", "leave-edge-out", "leave-column-out")  # what can be left out without refits
+ENCODE = 'pass a data frame and set encoder="auto", which turns them into numbers'
 TIME = "time"  # later edges are held out
 
 
@@ -49,11 +57,31 @@ def check_similarity(name: str, K: np.ndarray, indefinite: str) -> tuple[np.ndar
     return K, None
 
 
+def check_range(G: Domain, K: Domain) -> None:
+    """The kernel of pairs multiplies those of both ends: finite features may still be too large for floating point."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = float(np.max(G.diagonal, initial=0.0)) * float(np.max(K.diagonal, initial=0.0))
+    if not np.isfinite(product):
+        raise ValueError(
+            "the squares of the features of X and Z overflow when they are multiplied: their values are very large. "
+            "Look for wrong values, or divide by a constant"
+        )
+
+
+def check_encoder(encoder: object) -> None:
+    """None, "auto" or a transformer."""
+    if isinstance(encoder, str):
+        check_choice("encoder", encoder, ("auto",))
+    elif encoder is not None and not hasattr(encoder, "fit_transform"):
+        raise TypeError(f'encoder must be None, "auto" or a transformer such as TableEncoder(), got {encoder!r}')
+
+
 def check_relation(Y: Any, p: int, r: int, *, one_domain: bool, missing: str = "unknown") -> EdgeSet:
     """Edges between p and r objects from a dense matrix, NaN where unknown, or the stored entries of a sparse one.
 
     With missing="zero", entries that are NaN or not stored are zero, and the relation is complete.
     """
+    check_content(Y=Y)
     if not sparse.issparse(Y):
         Y = np.asarray(Y, dtype=np.float64)
     if Y.ndim != 2 or Y.shape != (p, r):
@@ -130,6 +158,8 @@ def check_graph(edges: EdgeSet, *, ranking: bool, parity: int, closed: bool = Fa
             raise ValueError(f"Y is zero for all {edges.n_edges} edges: there is nothing to learn")
         return
     values = edges.Y if edges.complete else edges.y
+    if not len(values):
+        raise ValueError(f"no edge of {edges.shape[0]} by {edges.shape[1]} is known: there is nothing to learn")
     first = float(np.ravel(values[:1])[0])
     if np.all(values == first):
         hint = '; if edges that are not listed are zero, set missing="zero"' if first and not edges.complete else ""
@@ -213,6 +243,7 @@ def check_options(model: Any) -> None:
     check_choice("condition", model.condition, ("source", "target"))
     check_choice("missing", model.missing, ("unknown", "zero"))
     check_choice("weighting", model.weighting, ("items", "queries", "pairs"))
+    check_choice("intercept", model.intercept, (True, False))
     check_choice("solver", model.solver, ("auto", "closed", "cg", "pcg", "cr"))
     if isinstance(model.max_iter, str):
         check_choice("max_iter", model.max_iter, ("auto",))

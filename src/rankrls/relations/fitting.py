@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import check_held_out
 from ..core.krylov import Solution, warn_if_stopped_early
 from ..metrics import Metric
 from ..problems import choice
@@ -184,6 +185,7 @@ def _hold_out(
         problem = problem.by_edges(search.tol, search.limit)  # a fold is not complete
     if judged is None:
         alphas, scores = _scores(problem, search, held)
+        check_held_out(scores, search.metric.name)
         best = choice.best(scores if search.metric.greater_is_better else -scores, alphas)
         _mind_chance(float(scores[best]), search.metric.name, edges.shape[0])
     else:

@@ -22,7 +22,7 @@ from scipy import sparse
 from ..core.krylov import Solution, warn_if_stopped_early
 from ..core.queries import Queries
 from ..metrics import Metric
-from ..problems.base import tied_where_equal
+from ..problems.base import in_steps, tied_where_equal
 from ..system.progress import counted, numbered
 from .complete import Kronecker, Mirrored
 from .edges import Graph
@@ -255,7 +255,7 @@ class EdgeProblem:
         out = np.full(len(self.graph.edges.y), np.nan)
         for train, test in self._folds(held):
             out[test] = next(self._predictions(train, test, np.array([alpha]), warn=True))
-        return tied(out)
+        return tied(out, self.graph.edges.rows)
 
     def free_coef(self, v: np.ndarray) -> np.ndarray:
         """(k,) the coefficients of the unpenalised columns, given those of the edges."""
@@ -300,9 +300,17 @@ def scores_of(left: np.ndarray, a: Any, right: np.ndarray, pairwise: Pairwise, i
     return out
 
 
-def tied(scores: np.ndarray) -> np.ndarray:
-    """Scores without their last bits, in which those of equal objects may differ by rounding; NaN stays."""
-    return tied_where_equal(np.nan_to_num(scores).reshape(1, -1, 1)).reshape(scores.shape) + 0 * scores
+def tied(scores: np.ndarray, codes: np.ndarray | None = None) -> np.ndarray:
+    """Scores without their last bits, in which those of equal objects may differ by rounding; NaN stays.
+
+    Bits are those of the largest score of a conditioning object: a row of the matrix, or the edges of a code.
+    """
+    known = np.nan_to_num(scores)
+    if codes is None:
+        return tied_where_equal(known[:, :, None])[:, :, 0] + 0 * scores
+    top = np.zeros(int(codes.max(initial=-1)) + 1)
+    np.maximum.at(top, codes, np.abs(known))
+    return in_steps(known, top[codes]) + 0 * scores
 
 
 def mean_score(metric: Metric, folds: Iterator[Any], *, mirrored: bool = False) -> np.ndarray:
@@ -314,7 +322,7 @@ def mean_score(metric: Metric, folds: Iterator[Any], *, mirrored: bool = False) 
     values, pooled, error = [], [], None
     for y, predictions, *rows in folds:
         codes = rows[0] if rows else np.repeat(np.arange(y.shape[0]), y.shape[1])
-        columns = np.column_stack([tied(scores).ravel() for scores in predictions])
+        columns = np.column_stack([tied(scores.ravel(), codes) for scores in predictions])
         try:
             values.append(metric(y.ravel(), columns, Queries.of(codes)))
         except ValueError as nothing_to_judge:

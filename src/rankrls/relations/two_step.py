@@ -93,7 +93,10 @@ class Smoother:
     def coef(self, alpha: float, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(n, m) coefficients a and (m,) constants b: f = k(x)' a + b."""
         V, d = self.eigen
-        a = V @ ((V.T @ Y) / (d + alpha)[:, None])
+        VY = V.T @ Y
+        a = V @ (VY / (d + alpha)[:, None])
+        if V.shape[1] + self.intercept < len(V):  # other directions are lost in rounding here, but new objects see them
+            a += ((Y - Y.mean(axis=0) if self.intercept else Y) - V @ VY) / alpha
         return a, (Y.mean(axis=0) - self.K.mean @ a if self.intercept else np.zeros(Y.shape[1]))
 
 

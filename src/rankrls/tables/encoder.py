@@ -175,6 +175,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _fit(self, X: MatrixLike, y: np.ndarray, qid: np.ndarray | None) -> tuple[Any, TableRows, list[Any]]:
         """X with its query ids, its rows, and the maps for training rows."""
         self._check_params()
+        checks.check_content(X=X, y=y, qid=qid)
         X, y, qid, _ = checks.named_columns(frames.as_frame(X), y, qid, None)
         table, qid = checks.split_qid_column(X, qid)
         names = frames.names(table) and reading.names_of(table)
@@ -257,6 +258,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "maps_")
         if isinstance(X, str | os.PathLike) or hasattr(X, "sum_tables"):
             raise TypeError("transform takes rows in memory: read the table in blocks, and transform each block")
+        checks.check_content(X=X, qid=qid)
         X = frames.as_frame(X)
         table, ids = checks.split_qid_column(X, qid)
         table = self._checked(self._chosen(table, getattr(self, "feature_names_in_", ())), reset=False)

@@ -136,6 +136,8 @@ class RidgeRanker(Ranker):
         if not callable(self.gain):
             checks.check_choice("gain", self.gain, (None, LINEAR, EXPONENTIAL, "auto"))
         get_metric(self.scoring)
+        if isinstance(self.cv, str):
+            checks.check_choice("cv", self.cv, ("leave-query-out", "leave-pair-out"))
         if self.kernel is not None:
             checks.check_unsigned(
                 self.positive, "a kernel, whose weights are of points: fit a linear model, kernel=None"

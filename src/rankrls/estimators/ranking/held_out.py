@@ -40,12 +40,13 @@ def noise_later(model: RidgeRanker) -> Selected | None:
     """The noise of held-out scores of a model with a given alpha, from the rows it keeps; None if there are too few."""
     history = vars(model).get("_history")
     data = None if history is None else history.joined()
-    if data is not None:
-        return Selected(noise=held_out_again(model, data).noise)
-    setup = setup_again(model, model.alpha_)
-    if setup is None or not setup.data.flat:
+    setup = None if data is not None else setup_again(model, model.alpha_)
+    if data is None and (setup is None or not setup.data.flat):
         return None
     try:
+        if data is not None:
+            return Selected(noise=held_out_again(model, data).noise)
+        assert setup is not None
         predictions = setup.judge(model.cv, get_metric(model.scoring)).predictions
     except ValueError:  # too few rows for folds, or for the metric
         return None

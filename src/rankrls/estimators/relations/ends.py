@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ... import checks
 from ...kernels import Precomputed
 from ...relations import names
+from ...relations.checks import ENCODE
 from ...relations.kernel_sums import WeightedSum
 from ...relations.names import Ids
 from ...relations.relation import dense
@@ -57,6 +58,7 @@ class RelationEnds(BaseEstimator):
             return known
         if isinstance(known, Items):
             return as_items(objects)
+        checks.check_content(**{"X" if end == "source" else "Z": objects})
         objects, ids = self._labelled(objects, end), self._known_ids(end)
         if isinstance(kernel, WeightedSum) and kernel.numbered:
             by_id = are_ids(objects, ids)
@@ -72,10 +74,8 @@ class RelationEnds(BaseEstimator):
         if isinstance(kernel, Precomputed):
             frame = names.similarities(frame, ids.labels if ids.named else None, "X" if end == "source" else "Z")
         if end == "source" and not isinstance(kernel, Precomputed):
-            try:
+            with checks.naming_columns(frame, ENCODE):
                 return validate_data(self, frame, accept_sparse="csr", dtype=FLOATS, reset=False)
-            except (ValueError, TypeError) as error:
-                raise checks.unreadable(error, frame) from None
         feature_names = None if isinstance(kernel, Precomputed) else getattr(self, "target_feature_names_in_", None)
         return as_objects(frame, "X" if end == "source" else "Z", own.shape[1], feature_names)
 

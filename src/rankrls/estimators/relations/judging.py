@@ -207,8 +207,8 @@ class RelationJudge:
 
     def judged(self, edges: EdgeSet, scores: np.ndarray) -> dict[str, float]:
         """All metrics of held-out edges; NaN if there is nothing to compare."""
-        metric, scores = get_metric(self.model.scoring), tied(scores)
         y, ends = edges.y, edges.rows if self.model.condition == "source" else edges.columns
+        metric, scores = get_metric(self.model.scoring), tied(scores, ends)
         ranked = can_rank(replace(edges, rows=ends)) if len(y) else False
         name = self.model.scoring if isinstance(self.model.scoring, str) else metric.name
         found = {name: float(metric(y, scores, Queries.of(ends))) if ranked else np.nan}

@@ -177,7 +177,7 @@ class RelationModel(RelationEnds):
         (30, 5)
         """
         check_is_fitted(self, "alpha_")
-        checks.check_number("top", top, auto=False)
+        checks.check_count("top", top)
         return self._best(X, Z, int(top), exclude)
 
     def score(self, X, Y, Z=None):
@@ -196,8 +196,8 @@ class RelationModel(RelationEnds):
         """
         check_is_fitted(self, "alpha_")
         edges, scores = self._judged(X, Y, Z)
-        queries = Queries.of(edges.rows if self.condition == "source" else edges.columns)
-        return float(get_metric(self.scoring)(edges.y, tied(scores), queries))
+        ends = edges.rows if self.condition == "source" else edges.columns
+        return float(get_metric(self.scoring)(edges.y, tied(scores, ends), Queries.of(ends)))
 
     def rating(self, *, return_std=False):
         """One number per object: the mean of its relation to all training objects, the additive part of the model.

@@ -13,12 +13,13 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array, validate_data
 
 from ... import bases
-from ...checks import check_choice, check_kernel_values
+from ...checks import check_content, check_kernel_values, naming_columns
 from ...core.features import Nystroem
 from ...core.symmetric import cutoff, whitening
 from ...kernels import Function, Kernel, KernelLike, Linear, Precomputed, as_kernel, compares_objects
 from ...relations import checks as relation_checks
 from ...relations import names
+from ...relations.checks import ENCODE
 from ...relations.fitting import Fitted
 from ...relations.kernel_sums import WeightedSum, residual_relation, weightings
 from ...relations.names import Ids
@@ -120,17 +121,21 @@ def _double(data: object) -> Any:
 def validated(model: BaseEstimator, X: Any) -> Any:
     """X as rows of numbers or as objects; the model stores the number of features."""
     if not isinstance(X, Items):
-        return validate_data(model, X, accept_sparse="csr", dtype=FLOATS)
+        with naming_columns(X, ENCODE):
+            return validate_data(model, X, accept_sparse="csr", dtype=FLOATS, copy=True)
     model.n_features_in_ = 1
     vars(model).pop("feature_names_in_", None)
     return X
 
 
-def as_objects(Z: Matrix, name: str, n_features: int | None = None, feature_names: object = None) -> Any:
+def as_objects(
+    Z: Matrix, name: str, n_features: int | None = None, feature_names: object = None, *, copy: bool = False
+) -> Any:
     """Rows of features or similarities; an error if the number or names of columns differ from the model's."""
     frame = as_frame(Z)
     relation_checks.check_feature_names(name, frame, feature_names)
-    z = check_array(frame, accept_sparse="csr", dtype=FLOATS, input_name=name)
+    with naming_columns(frame, ENCODE):
+        z = check_array(frame, accept_sparse="csr", dtype=FLOATS, input_name=name, copy=copy)
     if n_features is not None and z.shape[1] != n_features:
         raise ValueError(f"{name} has {z.shape[1]} features, but the model was fitted with {n_features}")
     return z
@@ -155,7 +160,6 @@ def encoder_of(encoder: BaseEstimator) -> Any:
     """An unfitted transformer, or None; "auto" handles tables with text and missing values."""
     if encoder is None or not isinstance(encoder, str):
         return None if encoder is None else clone(encoder)
-    check_choice("encoder", encoder, ("auto",))
     return TableEncoder(numbers="standard", max_categories=MOST_LEVELS)
 
 
@@ -179,14 +183,16 @@ def sides_of(
 ) -> tuple[Side, Side]:  # fmt: skip
     """Both ends of a relation; the same one twice without Z. `validate` checks X and stores its features."""
     found: list[Side] = []
+    relation_checks.check_encoder(encoder)
     for name, given, kernel, basis in zip(("X", "Z"), (X, Z), kernels, of_bases, strict=True):
         if given is None:
-            return found[0], found[0]
+            break
         if compares_objects(kernel, given):
             items = as_items(given)
             data = validate(items) if name == "X" else items
             found.append(Side.of(name, data, kernel, indefinite, Ids.of(given), None, basis, seed))
             continue
+        check_content(**{name: given})
         given = names.labelled(given, encoded=encoder is not None)
         ids = Ids.of_objects(given)
         ids.check_unique(name)
@@ -198,10 +204,11 @@ def sides_of(
         elif given is not ids:
             own = encoder_of(encoder) if frame_names(objects) else None
             objects = _numbers(objects, own, name)
-        data = validate(objects) if name == "X" else as_objects(objects, name)
+        data = validate(objects) if name == "X" else as_objects(objects, name, copy=True)
         columns = None if isinstance(kernel, Precomputed) else frame_names(objects)
         found.append(replace(Side.of(name, data, kernel, indefinite, ids, columns, basis, seed), encoder=own))
-    return found[0], found[1]
+    relation_checks.check_range(found[0].domain, found[-1].domain)
+    return found[0], found[-1]
 
 
 def kernels_of(kernel: KernelLike | None, target_kernel: Any, Z: Matrix) -> tuple[Kernel | None, Kernel | None]:
@@ -317,7 +324,10 @@ def model_of(
         effects = {"source_effects_": rows, "target_effects_": columns}
     if source.points is not None or target.points is not None:
         coef = _expanded(source, target, a)
-        effects = {name: _in_basis(side, v) for (name, v), side in zip(effects.items(), (source, target), strict=False)}
+        effects = {
+            name: v if side.expansion is None else side.expansion @ v
+            for (name, v), side in zip(effects.items(), (source, target), strict=False)
+        }
     elif linear:
         coef = a.between(A.array, B.array) if isinstance(a, Coefficients) else A.array.T @ (a @ B.array)
         few = sparse.issparse(coef) and sparse.csr_array(coef).nnz < 0.2 * coef.shape[0] * coef.shape[1]
@@ -325,7 +335,9 @@ def model_of(
     else:
         coef = a.toarray() if isinstance(a, Coefficients) else a
         if source.kept is not None or target.kept is not None:
-            coef = _projected(target.kept, _projected(source.kept, dense(coef)).T).T
+            coef = dense(coef)  # without the dropped directions of a kernel, which new similarities still have
+            coef = coef if source.kept is None else source.kept @ (source.kept.T @ coef)
+            coef = coef if target.kept is None else (coef @ target.kept) @ target.kept.T
     coef = coef if pairwise.product == 1 else pairwise.product * coef
     if np.float32 == source.data.dtype == target.data.dtype:
         coef, effects = coef.astype(np.float32), {name: v.astype(np.float32) for name, v in effects.items()}
@@ -341,7 +353,9 @@ def weights_of(pairwise: Pairwise, G: Domain) -> dict[str, float]:
 
 def effects_of(a: np.ndarray, pairwise: Pairwise) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of the effects of single ends, if the kernel of pairs includes them."""
-    rows, columns = a.sums() if isinstance(a, Coefficients) else (_flat(a.sum(axis=1)), _flat(a.sum(axis=0)))
+    rows, columns = (
+        a.sums() if isinstance(a, Coefficients) else tuple(np.asarray(a.sum(axis=k)).ravel() for k in (1, 0))
+    )
     return pairwise.source * rows, pairwise.target * columns
 
 
@@ -356,19 +370,6 @@ def _expanded(source: Side, target: Side, a: object) -> np.ndarray:
         core = core if B is None else dense(core @ B)
     core = core if source.expansion is None else source.expansion @ core
     return core if target.expansion is None else core @ target.expansion.T
-
-
-def _in_basis(side: Side, effects: np.ndarray) -> np.ndarray:
-    return effects if side.expansion is None else side.expansion @ effects
-
-
-def _flat(v: np.ndarray) -> np.ndarray:
-    return np.asarray(v).ravel()
-
-
-def _projected(kept: np.ndarray | None, a: np.ndarray) -> np.ndarray:
-    """Coefficients without their part in the dropped directions of a kernel, which new similarities still have."""
-    return a if kept is None else kept @ (kept.T @ a)
 
 
 def known_values(edges: EdgeSet) -> Any:

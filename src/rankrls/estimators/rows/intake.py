@@ -24,7 +24,8 @@ def training_rows(
     model: RidgeRanker, X: MatrixLike, y: ArrayLike, qid: Ids, sample_weight: ArrayLike | None, *, fresh: bool = True
 ) -> Training:
     """Rows to fit to; unless `fresh`, more rows for a fitted model."""
-    checks.check_content(X=X, y=y, qid=qid, sample_weight=sample_weight)
+    checks.check_features(X)
+    checks.check_content(y=y, qid=qid, sample_weight=sample_weight)
     X, qid = checks.split_qid_column(X, qid)
     if takes_objects(model, X):
         rows = items_of(model, X, reset=fresh, at_least=2 if fresh else 1)
