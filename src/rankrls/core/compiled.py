@@ -34,17 +34,23 @@ def loss_rows(
         out_T[r : r + k] = 0
         for i in range(a, b):
             row, o = order[i], r + k + i - a
-            s = scale[row]
-            for j in range(n):
-                out[o, j] = s * (X[row, j] - mean[j])
-            for j in range(t):
-                out_T[o, j] = s * (T[row, j] - mean_T[j])
+            s, x, loss = scale[row], X[row], out[o]
             if level[row] >= 0:
                 p, f = r + level[row] - k0, u[row] * tie_scale[level[row]]
+                tie = out[p]
                 for j in range(n):
-                    out[p, j] += f * (X[row, j] - mean[j])
+                    d = x[j] - mean[j]
+                    loss[j] = s * d
+                    tie[j] += f * d
                 for j in range(t):
-                    out_T[p, j] += f * (T[row, j] - mean_T[j])
+                    d = T[row, j] - mean_T[j]
+                    out_T[o, j] = s * d
+                    out_T[p, j] += f * d
+            else:
+                for j in range(n):
+                    loss[j] = s * (x[j] - mean[j])
+                for j in range(t):
+                    out_T[o, j] = s * (T[row, j] - mean_T[j])
         r += k + b - a
         if root[q] > 0:
             for j in range(n):
