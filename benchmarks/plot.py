@@ -1,4 +1,4 @@
-"""The picture and the tables of docs/benchmarks.md, from benchmarks/results/peers.md.
+"""The pictures and tables of docs/benchmarks.md and docs/growth.md, from what benchmarks/results has.
 
 python -m benchmarks.plot
 """
@@ -14,9 +14,13 @@ import matplotlib
 matplotlib.use("agg")
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from benchmarks.exponent import exponent
 
 ROOT = Path(__file__).parents[1]
 PAGE, PICTURE = ROOT / "docs/benchmarks.md", ROOT / "docs/images/benchmarks.png"
+GROWTH, GROWTH_PICTURE = ROOT / "docs/growth.md", ROOT / "docs/images/growth.png"
 SERIES = {  # model: colour and line
     "RankRLS()": ("#b30000", "-"),
     "RankRLS(), 500 points": ("#b30000", "--"),
@@ -55,14 +59,15 @@ class Line:
     accuracy: str
 
 
+def cells(path: Path) -> list[list[str]]:
+    """The cells of a table in Markdown, without its head."""
+    lines = [line for line in path.read_text().splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|\n").split("|")] for line in lines[2:]]
+
+
 def results(path: Path) -> list[Line]:
-    """The lines of a table in Markdown, without its head."""
-    cells = [
-        [cell.strip() for cell in line.strip("|\n").split("|")]
-        for line in path.read_text().splitlines()
-        if line.startswith("|")
-    ]
-    return [Line(*row) for row in cells[2:]]
+    """The lines of the table of peers."""
+    return [Line(*row) for row in cells(path)]
 
 
 def draw(lines: list[Line]) -> None:
@@ -120,12 +125,70 @@ def _short(number: str) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
+# ---------------------------------------------------------------- growth
+
+
+def draw_growth(lines: list[list[str]]) -> None:
+    """CPU seconds against what grows, a panel for each, with lines of the fitted powers in the legend."""
+    studies = list(dict.fromkeys(line[0] for line in lines))
+    figure, axes = plt.subplots(2, -(-len(studies) // 2), figsize=(12, 6.4), squeeze=False)
+    for ax in axes.flat[len(studies) :]:
+        ax.set_visible(False)
+    for study, ax in zip(studies, axes.flat, strict=False):
+        what, fixed = study.rstrip(")").split(" (", 1)
+        for fit, (sizes, seconds) in curves(lines, study).items():
+            colour = "#b30000" if fit == "RankRLS()" or not fit.startswith("RankRLS") else "#f08050"
+            label = f"{fit}: {exponent(sizes, seconds):.2f}"
+            ax.plot(sizes, seconds, "o-", color=colour, markersize=4, label=label)
+        ax.set(xscale="log", yscale="log", xlabel=what)
+        ax.set_title(fixed, fontsize=10, pad=28)
+        ax.xaxis.set_major_locator(LogLocator(base=10, numticks=5))
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.yaxis.set_minor_formatter(NullFormatter())
+        ax.grid(alpha=0.3)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(frameon=False, fontsize=7, loc="lower left", bbox_to_anchor=(-0.05, 0.99), borderaxespad=0)
+    for ax in axes[:, 0]:
+        ax.set_ylabel("CPU seconds")
+    figure.tight_layout()
+    figure.savefig(GROWTH_PICTURE, dpi=110)
+
+
+def curves(lines: list[list[str]], study: str) -> dict[str, tuple[list[float], list[float]]]:
+    """Sizes and CPU seconds of each fit in a study."""
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    for _, fit, size, _, cpu, *_ in (line for line in lines if line[0] == study):
+        sizes, seconds = found.setdefault(fit, ([], []))
+        sizes.append(float(size.replace(",", "")))
+        seconds.append(float(cpu))
+    return found
+
+
+def growth_table(lines: list[list[str]]) -> str:
+    """What grows, the sizes, CPU seconds at both ends and the fitted power."""
+    rows = ["| what grows | fit | from | to | CPU seconds | power |", "|---" * 6 + "|"]
+    for study in dict.fromkeys(line[0] for line in lines):
+        for fit, (sizes, seconds) in curves(lines, study).items():
+            spent = f"{seconds[0]:.3g} to {seconds[-1]:.3g}"
+            power = f"{exponent(sizes, seconds):.2f}"
+            rows.append(f"| {study} | `{fit}` | {sizes[0]:,.0f} | {sizes[-1]:,.0f} | {spent} | {power} |")
+    return "\n".join(rows)
+
+
+def put(page: Path, text: str) -> None:
+    """Write text between the marks of a page."""
+    before, rest = page.read_text().split("<!-- tables -->\n")
+    after = rest.split("<!-- end of tables -->")[1]
+    page.write_text(f"{before}<!-- tables -->\n\n{text}\n\n<!-- end of tables -->{after}")
+
+
 def main() -> None:
     lines = results(ROOT / "benchmarks/results/peers.md")
     draw(lines)
-    before, rest = PAGE.read_text().split("<!-- tables -->\n")
-    after = rest.split("<!-- end of tables -->")[1]
-    PAGE.write_text(f"{before}<!-- tables -->\n\n{tables(lines)}\n\n<!-- end of tables -->{after}")
+    put(PAGE, tables(lines))
+    grown = cells(ROOT / "benchmarks/results/growth.md")
+    draw_growth(grown)
+    put(GROWTH, growth_table(grown))
 
 
 if __name__ == "__main__":
