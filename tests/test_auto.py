@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -564,6 +565,27 @@ def test_a_pair_is_a_query_of_two():
     assert found.scoring_ == "pairwise_accuracy" and found.cv_score_ > 0.6
     with pytest.raises(ValueError, match="too few: pass at least 6"):
         AutoRanker().fit_pairs(X, pairs[:3])
+
+
+@pytest.mark.parametrize("form", ["data.txt", "data.parquet"])
+def test_command_line_learns_from_files_in_blocks(form, tmp_path, capsys):
+    X, y, qid = interactions(20, documents=10)
+    if form.endswith("parquet"):
+        pd = pytest.importorskip("pandas")
+        pytest.importorskip("pyarrow", reason="needs rankrls[arrow]")
+        pd.DataFrame(X, columns=list("abcdefgh")).assign(label=y, qid=qid).to_parquet(tmp_path / form)
+    else:
+        dump_letor(RankingData(X, y, qid), tmp_path / form)
+    data, path = str(tmp_path / form), str(tmp_path / "model.rankrls")
+    words = ["train", data, "-o", path, "--method", "auto", "--effort", "fast", "--stream", "--quiet"]
+    with limited(table_rows=70):
+        assert main(words) == 0
+        expected = AutoRanker(effort="fast").fit(data, *(["label", "qid"] if form.endswith("parquet") else []))
+    assert "read     200 rows, 20 queries, 8 features in blocks" in capsys.readouterr().out
+    with warnings.catch_warnings(action="ignore"):  # X without names of columns
+        assert_allclose(load(path).predict(X, qid), expected.predict(X, qid), rtol=1e-9)
+    assert main([*words, "--checkpoint", str(tmp_path / "state.npz")]) == 2
+    assert "--checkpoint does not go with --method auto" in capsys.readouterr().err
 
 
 def test_command_line(tmp_path, capsys):

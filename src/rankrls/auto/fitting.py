@@ -100,6 +100,7 @@ class AutoFit:
     interactions: list[dict[str, Any]]
     feature_effects: list[dict[str, Any]]
     n_queries: int
+    n_rows: int
     cv_predictions: np.ndarray | None = None
     additive: StackPart | None = None  # the model behind effects and interactions
 
@@ -122,7 +123,7 @@ def fit_dense(
     found = fit_rows(rows, rows if sample is None else rows.part(sample), columns, names, plan)
     held = np.full(len(X), np.nan)
     held[kept if sample is None else kept[sample]] = found.cv_predictions
-    return replace(found, cv_predictions=held, n_queries=n_queries)
+    return replace(found, cv_predictions=held, n_queries=n_queries, n_rows=len(X))
 
 
 def learned_columns(X: np.ndarray, queries: Queries, plan: FitPlan) -> ColumnMaps:
@@ -157,7 +158,7 @@ def fit_sparse(X: Matrix, y: np.ndarray, queries: Queries, weights: np.ndarray |
     score, error = float(model.cv_scores_[best]), float(model.cv_errors_[best])
     entry = {"candidate": "linear", "score": score, "error": error, "weight": 1.0}
     board = [{**entry, "size": X.shape[1], "seconds": round(time.perf_counter() - start, 3)}]
-    found = AutoFit([model], None, board, scoring, score, error, np.array([score]), [], [], len(queries))
+    found = AutoFit([model], None, board, scoring, score, error, np.array([score]), [], [], len(queries), len(y))
     return replace(found, cv_predictions=model.cv_predictions_)
 
 
@@ -186,9 +187,10 @@ def fit_rows(
     values = study.judge.metric.per_query(study.judge.y, blend.held, folds.groups)
     by_fold = np.array([_mean(values[folds.of_group == fold]) for fold in range(len(folds))])
     additive, interactions, effects = shown(final, columns, names)
-    n_queries = max((made.sums.n_queries for made in final.made.values()), default=len(sample.queries))
-    about = leaderboard(study, blend), scoring, score, error, by_fold, interactions, effects, n_queries
-    return AutoFit(parts, columns, *about, cv_predictions=blend.held, additive=additive)
+    sums = [made.sums for made in final.made.values()]  # all of the same rows; none if nothing is better than ties
+    size = (sums[0].n_queries, sums[0].n_rows) if sums else (len(sample.queries), len(sample))
+    about = leaderboard(study, blend), scoring, score, error, by_fold, interactions, effects
+    return AutoFit(parts, columns, *about, *size, cv_predictions=blend.held, additive=additive)
 
 
 def dealt(sample: AutoRows, plan: FitPlan, units: np.ndarray | None) -> Folds:

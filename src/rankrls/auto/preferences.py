@@ -40,7 +40,7 @@ def fit_preferences(
     sample, unit = (rows, unit) if some is None else (rows.part(some), unit[some])
     plan = replace(plan, scoring="pairwise_accuracy")
     found = fit_rows(rows, sample, columns, names, plan, unit)
-    return replace(found, n_queries=0, cv_predictions=None)
+    return replace(found, n_queries=0, n_rows=len(X), cv_predictions=None)
 
 
 def units(queries: Queries, pairs: np.ndarray, m: int) -> np.ndarray:

@@ -94,8 +94,8 @@ class AutoRanker(Ranker):
         Number of columns seen during fit.
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, if X has names.
-    n_queries_ : int
-        Number of queries seen during fit.
+    n_queries_, n_rows_ : int
+        Number of queries and rows seen during fit.
 
     Notes
     -----

@@ -24,6 +24,7 @@ from .tables import Layout, TableColumns, needs_encoding
 from .text import check_target, plural, say
 
 NOT_STREAMED = ("group", "feature_names", "sparse", "skip_bad_lines", "judgments", "pairs", "clicks", "mix")
+STREAMED_METHODS = ("rankrls", "sparse", "auto")
 OF_TABLES = ("columns", "exclude", "docid")
 
 
@@ -113,8 +114,12 @@ def _streamed(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
     """The same for rows that are read in blocks and need not fit in memory."""
     if len(args.data) > 1 or args.data[0] == "-":
         raise ValueError("--stream reads one file or folder, several times: put several files into a folder")
-    if args.method not in ("rankrls", "sparse") or args.scale not in ("auto", "none"):
-        raise ValueError("--stream is for --method rankrls or sparse with --scale auto or none: others need all rows")
+    if args.method not in STREAMED_METHODS or args.scale not in ("auto", "none"):
+        raise ValueError(
+            "--stream is for --method rankrls, sparse or auto with --scale auto or none: others need all rows"
+        )
+    if args.method == "auto" and args.checkpoint:
+        raise ValueError("--checkpoint does not go with --method auto: candidates are judged on rows in memory")
     is_table = os.path.isdir(args.data[0]) or kind(args.data[0], args.input_format) == "parquet"
     for name in (*NOT_STREAMED, *(() if is_table else OF_TABLES)):
         if getattr(args, name):
@@ -126,12 +131,13 @@ def _streamed(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
     with learning.stopwatch() as fitting:
         rows, labels, encoder = _parquet(args) if is_table else (args.data[0], (args.label, args.qid), None)
         if encoder is None:
-            model.fit(rows, *labels, checkpoint=args.checkpoint)
+            model.fit(rows, *labels, **({"checkpoint": args.checkpoint} if args.checkpoint else {}))
         else:
             model = learned(make_pipeline(encoder, ranker), rows, *labels)
     ranker.verbose = False
     features = ranker.n_features_in_ if encoder is None else len(encoder.kinds_)
-    size = {"rows": ranker.statistics_.n_rows, "queries": ranker.n_queries_, "features": features}
+    rows_read = ranker.n_rows_ if args.method == "auto" else ranker.statistics_.n_rows
+    size = {"rows": rows_read, "queries": ranker.n_queries_, "features": features}
     return model, size, {"fitting": fitting[0]}
 
 
