@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -788,6 +789,19 @@ def test_alpha_of_svmrank_in_the_limit():
     total = sum(X[i] - X[j] for i in range(40) for j in range(40) if qid[i] == qid[j] and y[i] > y[j])
     model = RankRLS(n / C, scale=None, weighting="pairs").fit(X, y, qid=qid)
     assert_allclose(model.coef_, C / n * total, rtol=1e-4)
+
+
+def test_deprecations_in_matplotlib_are_not_shown(folder, monkeypatch, capsys):
+    class Both(UserWarning, DeprecationWarning):  # as those of pyparsing are
+        pass
+
+    def command(args):
+        for kind, text, module in ((Both, "internal", "matplotlib._mathtext"), (UserWarning, "shown", "matplotlib")):
+            warnings.warn_explicit(text, kind, "file.py", 1, module=module)
+
+    monkeypatch.setattr("rankrls.cli.inspect.run", command)
+    assert main(["inspect", "train.txt"]) == 0
+    assert capsys.readouterr().err == "rankrls: warning: shown\n"
 
 
 def test_without_a_command_help_is_printed(capsys):

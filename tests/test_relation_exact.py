@@ -151,7 +151,7 @@ def test_objects_that_are_the_same_tie_in_held_out_scores(kernel, known):
         model = ConditionalRankRLS(relation="reciprocal", kernel=kernel).fit_edges(
             Z, np.column_stack([i, j]), rng.normal(size=400)
         )
-        _, which = np.unique(Z, axis=0, return_inverse=True)
+        which = np.unique(Z, axis=0, return_inverse=True)[1].ravel()  # a column in NumPy 2.0.0
         same = which[i] == which[j]
         assert same.any() and not model.cv_predictions_[same].any()  # equal players: nobody is ahead
         return

@@ -84,6 +84,8 @@ def _run(args: Namespace) -> int:
         warnings.showwarning = _warn
         if not args.debug:
             warnings.filterwarnings("always", category=UserWarning)
+            # pyparsing's deprecations are UserWarnings too, and are about matplotlib's code
+            warnings.filterwarnings("ignore", category=DeprecationWarning, module="matplotlib|pyparsing")
         code = import_module(f".{args.command}", __name__).run(args)
         sys.stdout.flush()
         return int(code or 0)
