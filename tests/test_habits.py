@@ -50,6 +50,13 @@ def test_the_extra_all_is_all():
     assert set(re.search(r"\[(.*)\]", whole)[1].split(",")) == set(extras) - {"all"}
 
 
+def test_no_docstring_is_cut_by_quotes():
+    for path in Path(rankrls.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                assert not re.search(r'\s"\n\s*"', ast.get_docstring(node) or ""), (path.name, node)
+
+
 def test_the_citation_has_the_version():
     assert f"\nversion: {rankrls.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 

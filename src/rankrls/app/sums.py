@@ -91,8 +91,7 @@ class Sums:
     def rows(
         self, state: State, y: np.ndarray, mean: np.ndarray, target_mean: np.ndarray, on: np.ndarray, scale: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """A and z themselves, for the columns switched on divided by their scale, if there are fewer rows than "
-        "columns."""
+        """A and z for the columns switched on, divided by their scale, if rows are fewer than columns."""
         labelled = np.flatnonzero(~np.isnan(y))
         parts, goals = [np.empty((0, len(on)))], [np.empty((0, 1))]
         phi = lambda rows: (np.asarray(self.X[np.ix_(rows, on)], dtype=np.float64) - mean[on]) / scale
@@ -169,8 +168,7 @@ class Sums:
 
 
 def _mixed(rank: Statistics | None, plain: Statistics | None, beta: float) -> Statistics:
-    """beta of the regression loss plus 1 - beta of the ranking loss, about the same mean, on which L does not "
-    "depend."""
+    """beta of the regression loss plus 1 - beta of the ranking loss, about one mean: L does not depend on it."""
     if plain is None or rank is None:
         found = rank if plain is None else plain
         assert found is not None

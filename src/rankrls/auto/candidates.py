@@ -170,8 +170,7 @@ def additive(split: Split) -> CandidateFeatures:
 
 
 def found_pairs(common: Common, rows: AutoRows, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs among some columns: one round screens the residual of single columns, the next that of the first pairs "
-    "too."""
+    """Pairs among some columns, in two rounds: the second screens what the first left unexplained."""
     A = in_blocks(lambda N: common.curves(N, columns), rows.N)
     Z = A[:, :, :SCREEN_CURVES]
     main = np.ascontiguousarray(Z).reshape(len(rows), -1)

@@ -212,8 +212,7 @@ def _mark(
     ids: Sequence[object] | None,
     rotation: float = 0,
 ) -> None:
-    """Lines between groups, with each name in the middle of its group; without groups, the names of up to 40 "
-    "objects."""
+    """Lines between groups, each named at its middle; without groups, the names of up to 40 objects."""
     if groups is None:
         named = ids is not None and len(ids) <= MOST_IDS
         labels = [plain(str(name)) for name in ids] if named and ids is not None else []

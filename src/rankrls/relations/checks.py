@@ -144,8 +144,7 @@ def check_feature_names(name: str, frame: Table, known: Any) -> None:
 
 
 def check_graph(edges: EdgeSet, *, ranking: bool, parity: int, closed: bool = False) -> None:
-    """Raise an error if there is nothing to learn, if Y contradicts `relation`, or if a closed form needs more "
-    "edges."""
+    """Refuse Y if it has nothing to learn, contradicts `relation`, or lacks edges a closed form needs."""
     if closed and not edges.complete:
         raise ValueError(
             f'solver="closed" needs every edge, but {edges.n_edges} of {edges.shape[0] * edges.shape[1]} are known: '

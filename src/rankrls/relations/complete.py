@@ -147,8 +147,7 @@ class Kronecker:
         return scores
 
     def row_losses(self, alphas: np.ndarray, interpolate: int = INTERPOLATE) -> np.ndarray:
-        """(k,) the loss of all rows, each by the model that never saw it, without the part that does not depend on "
-        "alpha."""
+        """(k,) the loss over all rows, each under the model that never saw it, up to a term without alpha."""
         out = _RowsOut.of(self, alphas, np.float64, interpolate)
         losses = np.zeros(len(alphas))
         for k, alpha in enumerate(alphas):

@@ -37,8 +37,7 @@ class Part:
     edges: np.ndarray | None = None
 
     def of(self, Y: MatrixLike) -> Any:
-        """The relation between these rows and columns: NaN, or not stored if sparse, where an edge is not in the "
-        "part."""
+        """The relation between these rows and columns; edges outside the part are NaN (not stored if sparse)."""
         if not sparse.issparse(Y):
             Y = np.asarray(Y, dtype=np.float64)
             part = Y[np.ix_(self.rows, self.columns)]

@@ -93,8 +93,7 @@ class WeightedSum(Kernel):
         return replace(self, kernels=[replace(k, matrix=clean(k.matrix)) for k in matrices])
 
     def numbers(self, objects: Any, ids: Ids, name: str) -> np.ndarray:
-        """(n, 1) the row of each object: by id, from a column of row numbers, or in order if there are as many as "
-        "rows."""
+        """(n, 1) the row of each object: by id, by a column of row numbers, or in order if there is one per row."""
         first = self.kernels[0]
         assert isinstance(first, Similarity)
         n = len(first.matrix)

@@ -196,8 +196,7 @@ def fidelity_grid(model: TransductiveParameters) -> np.ndarray:
 
 
 def _solver(model: TransductiveParameters, data: Training, y: np.ndarray, alpha: float) -> tuple[Completion, float]:
-    """The solver that completes scores, and the unit of fidelity: the mean weight of a row in the loss, 1 for "
-    ""items"."""
+    """The solver that completes scores, and the unit of fidelity: the mean weight of a row (1 for items)."""
     levels = None
     if not model.tied_pairs:  # rows without a score tie with no others
         known = ~np.isnan(y)
