@@ -46,12 +46,12 @@ def from_clicks(archives: Path, folder: str) -> None:
     """NDCG@10 of models that learned from simulated clicks, by what was shown and how readers read."""
     mq2008 = unpacked(archives, MQ2008, folder)
     ways = {
-        "feature 46 upside down": {"column": 45},
-        "feature 40 upside down": {"column": 39},
+        "feature 46 reversed": {"column": 45},
+        "feature 40 reversed": {"column": 39},
         "a random order": {},
         "a random order, cascade": {"model": "cascade"},
-        "feature 46 upside down, cascade": {"column": 45, "model": "cascade"},
-        "feature 46 upside down, 30 % swaps": {"column": 45, "swaps": 0.3},
+        "feature 46 reversed, cascade": {"column": 45, "model": "cascade"},
+        "feature 46 reversed, 30 % swaps": {"column": 45, "swaps": 0.3},
     }
     print("| what was shown | " + " | ".join(METHODS) + " | true labels |\n|---|" + "---|" * 5)
     for name, given in ways.items():

@@ -238,7 +238,7 @@ def test_runs_are_known_by_name_and_junk_is_irrelevant():
         straight
     ).tolist()
     refused(lambda: model.predict({"a": A, "c": B}), "the weights are for a, b, but got runs of a, c")
-    refused(lambda: fusion.Runs.of([A, B]), "runs have names: give a dict .*, not a list", TypeError)
+    refused(lambda: fusion.Runs.of([A, B]), "runs need names: pass a dict .*, not a list", TypeError)
     junk = {"q": {"a": 1, "b": -2, "c": 0}, "r": {"c": 1, "d": -1}}  # as TREC marks spam
     assert_array_equal(fusion.Fusion().fit({"a": A, "b": B}, junk).weights_, model.weights_)
 

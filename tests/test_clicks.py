@@ -113,7 +113,7 @@ def test_the_grid_of_alphas_is_that_of_the_features():
 
 
 def test_clicks_are_debiased_on_mq2008():
-    """naive < propensities < positions < true labels, shown by the 46th feature upside down."""
+    """naive < propensities < positions < true labels, shown by the 46th feature reversed."""
     folder = unpacked("letor4-mq2008") / "MQ2008"
     found = {}
     for fold in (1, 3, 5):

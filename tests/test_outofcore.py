@@ -366,9 +366,9 @@ def test_blocks_that_cannot_be_learned_from(tmp_path):
     half = len(y) // 2
     for blocks, message in (
         ([], "is empty"),
-        ([(X, y, qid), (X[:5], y[:5], qid[:5])], "do not stand together"),
+        ([(X, y, qid), (X[:5], y[:5], qid[:5])], "are not adjacent"),
         ([(X[:half], y[:half], qid[:half]), (X[half:, :3], y[half:], qid[half:])], "same columns"),
-        ([(X, y, qid, None, None)], "5 things"),
+        ([(X, y, qid, None, None)], "5 values"),
         ([(X, y[:3], qid)], "y must hold one number per row"),
     ):
         with pytest.raises(ValueError, match=message):

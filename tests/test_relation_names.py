@@ -101,7 +101,7 @@ def test_features_of_the_other_end_keep_their_names(data):
     model = ConditionalRankRLS(ALPHA).fit(drugs, Y, targets)
     with pytest.raises(ValueError, match="features of Z are in a different order"):
         model.predict(drugs, targets[["v", "u"]])
-    with pytest.raises(ValueError, match="features of Z are not those of fit: w"):
+    with pytest.raises(ValueError, match="features of Z are not those seen in fit: w"):
         model.predict(drugs, targets.rename(columns={"v": "w"}))
 
 

@@ -55,7 +55,7 @@ class Checkpoint:
             self.passes.append(Pass(label))
         state = self.passes[self._number]
         if state.label != label:
-            raise ValueError(f"{self.path} was left by a fit with other passes: remove it to start again")
+            raise ValueError(f"{self.path} was left by a fit with different passes: remove it to start again")
         return state
 
     def due(self) -> bool:

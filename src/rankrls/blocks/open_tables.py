@@ -60,7 +60,7 @@ def _common_schema(first: Any, other: Any, file: Path, other_file: Path) -> Any:
     from pyarrow import types
 
     if other.names != first.names:
-        raise ValueError(f"{other_file} has other columns than {file}: put tables of one kind into a folder")
+        raise ValueError(f"{other_file} has different columns from {file}: put tables of one kind into a folder")
     number = lambda kind: types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
     text = lambda kind: any(is_text(kind) for is_text in (types.is_string, types.is_large_string, types.is_dictionary))
     for at, name in enumerate(first.names):

@@ -206,7 +206,7 @@ def _of_path(path: Path, columns: LabelColumns, kinds: Kinds) -> Any:
         return kinds.table(parquet_table(files, str(path)), columns)
     if columns.labels:
         raise ValueError(
-            f"{path} is not a Parquet file, and LETOR text has no names for y, qid and sample_weight: read CSV by "
+            f"{path} is not a Parquet file, and LETOR text has no names for y, qid and sample_weight: read CSV with "
             "polars.scan_csv, and fit that"
         )
     source = kinds.batches(lambda: iter_letor(path, rows=limits.table_rows), columns, once=False, what=str(path))
@@ -275,7 +275,7 @@ class Batches(Source):
         if again is not None or len(set(labels)) < len(labels):
             again = again if again is not None else next(x for x in labels if labels.count(x) > 1)
             raise ValueError(
-                f"the rows of query {again!r} do not stand together in {self.what}: sort them by query, or give a "
+                f"the rows of query {again!r} are not adjacent in {self.what}: sort them by query, or give a "
                 "Parquet file, a polars LazyFrame or a DuckDB relation, whose rows may come in any order"
             )
         seen.update(labels)
@@ -304,7 +304,7 @@ class Batches(Source):
         if not isinstance(item, tuple):
             item = self._of_frame(item, where)
         if not 2 <= len(item) <= 4:
-            raise ValueError(f"{where} must be (X, y, qid) or (X, y, qid, weights), got {len(item)} things")
+            raise ValueError(f"{where} must be (X, y, qid) or (X, y, qid, weights), got {len(item)} values")
         X, y, qid, weights = (*item, None, None)[:4]
         X, qid = split_qid_column(X, qid)
         X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
@@ -325,7 +325,7 @@ class Batches(Source):
         if self.names is None:
             self.names = [str(name) for name in names(frame)]
         elif names(frame) != self.names:
-            raise ValueError(f"{where} has other columns than the block before it: {', '.join(names(frame)[:10])} ...")
+            raise ValueError(f"{where} has different columns from the block before: {', '.join(names(frame)[:10])} ...")
         return np.asarray(frame), *parts
 
 

@@ -141,7 +141,7 @@ def _columns(table: Any) -> tuple[Any, list[str]]:
     have = list(table) if isinstance(table, dict) else frames.names(table)
     if not have:
         raise TypeError(
-            f"a log is a data frame, a dict of columns or a list of dicts, got {type(table).__name__}: read files by "
+            f"a log is a data frame, a dict of columns or a list of dicts, got {type(table).__name__}: read files with "
             "pandas, polars or pyarrow, or give them to rankrls train --clicks"
         )
     return table, have

@@ -62,7 +62,7 @@ class Runs:
         """
         if not isinstance(runs, dict):
             raise TypeError(
-                f'runs have names: give a dict such as {{"bm25": run, "dense": run}}, not a {type(runs).__name__}'
+                f'runs need names: pass a dict such as {{"bm25": run, "dense": run}}, not a {type(runs).__name__}'
             )
         if not runs:
             raise ValueError("there are no runs: pass at least one")
@@ -113,7 +113,7 @@ class Runs:
         return int(np.max(counts))
 
     def only(self, names: Sequence[str]) -> Runs:
-        """The retrievers with these names, in this order; documents that none of them returned go."""
+        """The retrievers with these names, in this order; documents that none of them returned are dropped."""
         S = self.scores[:, [self.names.index(name) for name in names]]
         keep = ~np.isnan(S).all(axis=1)
         return Runs(list(names), self.query[keep], self.document[keep], S[keep])

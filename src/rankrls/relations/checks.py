@@ -139,7 +139,7 @@ def check_feature_names(name: str, frame: Table, known: Any) -> None:
         raise ValueError(f"the features of {name} are in a different order from fit: pass {name}[{list(known)[:5]}...]")
     strange = [column for column in given if column not in set(known)] or [c for c in known if c not in set(given)]
     raise ValueError(
-        f"the features of {name} are not those of fit: {', '.join(strange[:5])} are in one but not the other"
+        f"the features of {name} are not those seen in fit: {', '.join(strange[:5])} are in one but not the other"
     )
 
 
