@@ -201,9 +201,63 @@ def test_ratings_have_error_bars_that_shrink_with_games(tmp_path):
     noise = np.mean((games["margin"].to_numpy() - A @ r) ** 2)
     P = C / 2
     cov = noise * P @ np.linalg.inv(ALPHA * np.eye(8) + A.T @ A @ P)
+    played = np.abs(A).sum(axis=0)
+    C = np.eye(8) - played / played.sum()  # differences from the mean, each team counting by its games
+    cov = C @ cov @ C.T
     assert_allclose(table["std"][teams.index], np.sqrt(np.diag(cov)), rtol=1e-8)
     save(plain, tmp_path / "games.rankrls")
     pd.testing.assert_frame_equal(load(tmp_path / "games.rankrls").rating(return_std=True), table)
+
+
+def faded_league(seed=0):
+    """Teams of today, teams of a century ago, and one old game that links them; dates as years."""
+    rng = np.random.default_rng(seed)
+    frames = []
+    for era, start, q in (("new", 2016, 400), ("old", 1910, 1200)):
+        strength = rng.normal(size=15)
+        a = rng.integers(15, size=q)
+        b = (a + rng.integers(1, 15, size=q)) % 15
+        frame = pd.DataFrame({"a": [f"{era} {i}" for i in a], "b": [f"{era} {i}" for i in b]})
+        frame["margin"] = strength[a] - strength[b] + (2 if era == "new" else 0.3) * rng.normal(size=q)
+        frames.append(frame.assign(date=start + 4 * rng.uniform(size=q)))
+    link = pd.DataFrame({"a": ["old 0"], "b": ["new 0"], "margin": [9.0], "date": [1915.0]})
+    return frames[0], pd.concat([*frames, link], ignore_index=True)
+
+
+def fit_faded(edges, alpha="auto", **options):
+    model = ConditionalRankRLS(alpha, relation="reciprocal", **options)
+    return model.fit_edges(None, edges, "margin", source="a", target="b", date="date", half_life=2.0)
+
+
+def test_results_that_have_faded_do_not_choose_alpha():
+    recent, games = faded_league()
+    other = games.assign(margin=np.where(games["date"] < 2000, -(games["margin"] ** 3), games["margin"]))
+    found, expected = fit_faded(games), fit_faded(other)
+    assert found.alpha_ == expected.alpha_
+    assert_allclose(found.cv_scores_, expected.cv_scores_, atol=1e-12)
+    teams = pd.unique(recent[["a", "b"]].to_numpy().ravel())
+    assert found.rating().index[0] in teams
+    stops = [fit_faded(edges, max_iter="auto") for edges in (games, other)]
+    assert stops[0].n_iter_ == stops[1].n_iter_
+
+
+def test_objects_whose_games_have_faded_do_not_make_the_others_uncertain():
+    recent, games = faded_league()
+    alone, found = (fit_faded(edges, 1e-3).rating(return_std=True)["std"] for edges in (recent, games))
+    assert_allclose(found[alone.index], alone, rtol=1e-2)
+    assert found.drop(alone.index).min() > 10 * alone.max()
+
+
+def test_edges_judge_unless_they_have_next_to_no_weight():
+    def judge(weights):
+        n = len(weights)
+        return EdgeSet((n, n), None, np.arange(n), np.arange(n), np.ones(n), np.array(weights)).judge.tolist()
+
+    assert judge([1.0, 1.0, 0.0]) == [True, True, False]
+    assert all(judge([1000.0] + [1.0] * 1000))  # light, but together they hold half of the weight
+    assert all(judge(np.linspace(0.5, 1.5, 100)))  # none is light
+    assert judge(0.5 ** np.arange(10.0)) == [True] * 5 + [False] * 5
+    assert judge(1e-9 * 0.5 ** np.arange(10.0)) == [True] * 5 + [False] * 5
 
 
 def test_probabilities_are_calibrated_and_complementary():

@@ -122,12 +122,12 @@ def _why(
     found = reasons_for(entry, np.flatnonzero(judged.rows)[rows[[a, b]]])
     if found is None:
         return tag("p", "This model cannot say what a feature adds to a score.", class_="soft")
-    parts, X = found.parts, found.values
-    largest = np.argsort(-np.abs(parts), kind="stable")[:TOP_REASONS]
+    parts, X = found.parts + 0.0, found.values  # -0 is 0
+    order = np.argsort(-np.abs(parts), kind="stable")
+    largest, others = order[:TOP_REASONS], order[TOP_REASONS:]
     lines = [[found.names[j], page.short(X[0, j]), page.short(X[1, j]), f"{parts[j]:+.4g}"] for j in largest]
-    rest = parts.sum() - parts[largest].sum()
-    if len(parts) > len(largest):
-        lines.append([f"{len(parts) - len(largest)} others", "", "", f"{rest:+.4g}"])
+    if len(others):
+        lines.append([f"{len(others)} others", "", "", f"{parts[others].sum():+.4g}"])
     lines.append(["difference of the scores", "", "", f"{parts.sum():+.4g}"])
     labels = judged.y[rows]
     places = [f" (place {place + 1}, label {labels[i]:g})" for place, i in zip(wrong, (a, b), strict=True)]

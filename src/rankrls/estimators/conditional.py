@@ -84,7 +84,8 @@ class ConditionalRankRLS(RelationModel):
         "leave-column-out" each ranked object (regression). "auto" is "leave-row-out" if the relation is complete and
         `relation` is None. Otherwise it is five folds: of conditioning objects (setting 2) if the ends differ in kind,
         of objects in both roles (setting 4) if they do not, and of games (setting 1) for a reciprocal list. "time"
-        learns from the past of a list with dates and holds out what came next. See `rankrls.selection.RelationKFold`.
+        learns from the past of a list with dates and holds out what came next. Edges with next to no weight, such as
+        games that have faded, judge nothing. See `rankrls.selection.RelationKFold`.
     indefinite : {"error", "clip", "shift"}, default="error"
         What to do about a precomputed kernel with negative eigenvalues, which similarities of drugs and proteins often
         have: refuse it, drop its negative part (also from new similarities), or add a multiple of the identity. The

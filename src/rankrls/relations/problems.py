@@ -242,11 +242,14 @@ class EdgeProblem:
 
     def scores(self, alphas: np.ndarray, metric: Metric, held: RelationKFold) -> np.ndarray:
         edges = self.graph.edges
+        judge = edges.judge
+        folds = ((train, test & judge) for train, test in self._folds(held))
         return mean_score(
             metric,
             (
                 (edges.y[test], self._predictions(train, test, alphas), edges.rows[test])
-                for train, test in self._folds(held)
+                for train, test in folds
+                if test.any()
             ),
             mirrored=self.graph.parity != 0,
         )

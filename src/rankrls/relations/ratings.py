@@ -9,7 +9,8 @@ whose weighted Laplacian is L, the covariance is
 
     cov(r) = s^2 (alpha P^-1 + L)^-1 = s^2 R (alpha I + R'L R)^-1 R'     with P = R R',
 
-and since ratings are zero on average, theirs is C cov(r) C with C the projection that removes the mean.
+and that of differences from the mean is C cov(r) C' with C = I - 1 w', w the share of each object in the weight of all
+edges: an object whose edges have faded does not make the others uncertain.
 """
 
 from __future__ import annotations
@@ -51,8 +52,10 @@ def rating_errors(
     e, U = eigh(R.T @ L @ R)
     known = np.maximum(e, 0.0) + alpha
     cov = R @ (U * np.divide(1.0, known, out=np.zeros(n), where=known > 0)) @ (R @ U).T
-    cov = cov - cov.mean(axis=0)  # ratings are zero on average: a common shift is not uncertain
-    cov = cov - cov.mean(axis=1, keepdims=True)
+    known_by = np.bincount(ends, np.tile(u, 2), minlength=n)
+    share = known_by / np.sum(known_by)  # a common shift is not uncertain
+    cov = cov - share @ cov
+    cov = cov - (cov @ share)[:, None]
     return np.sqrt(noise * np.maximum(np.diagonal(cov), 0))
 
 

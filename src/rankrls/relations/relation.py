@@ -11,6 +11,7 @@ from scipy import linalg, sparse
 
 from ..core.symmetric import INDEFINITE, cutoff, eigh
 
+FADED = 0.1  # edges with less than this share of the mean weight, and together half of it, judge nothing
 FLAT = 1e-10  # if rounding exceeds this share of the largest eigenvalue of C K C, the kernel is nearly constant
 Eigen = tuple[np.ndarray, np.ndarray]  # orthonormal columns and positive numbers
 
@@ -200,6 +201,20 @@ class EdgeSet:
             rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
         _, place, counts = np.unique(rows * max(self.shape) + columns, return_inverse=True, return_counts=True)
         return np.where(rows == columns, counts[place], np.maximum(1.0, counts[place] / 2)) if parity else counts[place]
+
+    @property
+    def judge(self) -> np.ndarray:
+        """(q,) which edges of a list judge a model: all but those with next to no weight.
+
+        These are the lightest edges, below a tenth of the mean weight (each edge counting by its weight), that hold at
+        most a twentieth of all weight. A game that has faded teaches nothing, so its result says nothing of a model.
+        """
+        if self.weights is None:
+            return np.ones(len(self.y), dtype=bool)
+        levels, place = np.unique(self.weights, return_inverse=True)
+        held = np.bincount(place, self.weights)
+        small = levels < FADED * np.sum(levels * held) / np.sum(held)
+        return ~(small & (np.cumsum(held) <= FADED / 2 * np.sum(held)))[place]
 
     def only(self, edges: np.ndarray) -> EdgeSet:
         """Some edges of a list, among the same objects."""

@@ -18,6 +18,7 @@ from ..metrics import Metric
 from ..problems.choice import exceeds
 from .folds import RelationKFold
 from .problems import NOTHING_HELD_OUT, EdgeProblem
+from .relation import EdgeSet
 
 PATIENCE = 10  # iterations without a better score, at least
 MOST = 1000  # iterations tried
@@ -61,9 +62,10 @@ class _Run:
 def choose(problem: EdgeProblem, metric: Metric, held: RelationKFold, alpha: float) -> Stop:
     """The number of iterations with the best mean score over folds; the smallest if several are equal."""
     edges, sign = problem.graph.edges, 1 if metric.greater_is_better else -1
-    runs = []
+    runs, judge = [], edges.judge
     for train, test in held.split_edges(edges.rows, edges.columns, edges.shape):
-        if train.any() and test.any() and _judges(metric, edges.y[test], edges.rows[test]):
+        asked = test & judge
+        if train.any() and asked.any() and _judges(metric, edges.y[asked], edges.rows[asked]):
             inner = EdgeProblem(problem.graph.restrict(train))
             runs.append(_Run(inner, test, inner.graph.iterates(alpha), np.zeros(int(test.sum()))))
     if not runs:
@@ -73,7 +75,7 @@ def choose(problem: EdgeProblem, metric: Metric, held: RelationKFold, alpha: flo
     while len(scores) < MOST and not all(run.over for run in runs) and len(scores) - best <= max(PATIENCE, best):
         for run in runs:
             run.advance(problem, problem.graph.tol)
-        folds = [_score(metric, edges.y[run.test], run.scores, edges.rows[run.test]) for run in runs]
+        folds = [_score(metric, edges, run.scores, run.test, judge) for run in runs]
         scores.append(float(np.mean(folds)))
         if len(scores) == 1 or exceeds(sign * scores[-1], sign * scores[best]):
             best = len(scores) - 1
@@ -94,8 +96,9 @@ def solve(problem: EdgeProblem, alpha: float, most: int, watch: Watch | None = N
     return Solution(value, np.array([residual]), len(history) - 1, residual <= problem.graph.tol, np.array(history))
 
 
-def _score(metric: Metric, y: np.ndarray, scores: np.ndarray, rows: np.ndarray) -> float:
-    return float(metric(y, scores, Queries.of(rows)))
+def _score(metric: Metric, edges: EdgeSet, scores: np.ndarray, test: np.ndarray, judge: np.ndarray) -> float:
+    asked = test & judge
+    return float(metric(edges.y[asked], scores[judge[test]], Queries.of(edges.rows[asked])))
 
 
 def _judges(metric: Metric, y: np.ndarray, rows: np.ndarray) -> bool:

@@ -208,8 +208,9 @@ class RelationModel(RelationEnds):
         Parameters
         ----------
         return_std : bool, default=False
-            Also return standard errors: for one kind of objects and models fitted by `fit_edges`. The part of the edges
-            that ratings do not explain counts as noise.
+            Also return standard errors: for one kind of objects and models fitted by `fit_edges`. They are those of
+            the difference from the mean of all objects, each counted by its edges; the part of the edges that ratings
+            do not explain counts as noise.
 
         Returns
         -------
