@@ -14,10 +14,12 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankrls import AutoRanker, ColumnMaps, PairScreen, RankRLS, cross_fit, export, kernels, load, save, stack_weights
+from rankrls.auto.additive import AdditiveMap
 from rankrls.auto.candidates import MAKE, Common, scores
 from rankrls.auto.crossfit import CrossFit, CrossFitJudge, Folds, fit_on_all
 from rankrls.auto.effort import EFFORTS
 from rankrls.auto.elsewhere import DrawQueries
+from rankrls.auto.functions import KNOTS, Curves, Ramps
 from rankrls.auto.kernelmap import JITTER, KernelMap
 from rankrls.auto.rows import ALPHAS, AutoRows, Penalised, solve
 from rankrls.auto.screen import best_pairs, pair_lift
@@ -474,6 +476,27 @@ def test_onnx_graphs_hold_pairs_of_ramps():
     assert any(len(part.map.fine_pairs) for part in model.parts_)
     session = onnxruntime.InferenceSession(export.to_onnx(model).SerializeToString())
     assert_allclose(session.run(None, {"X": X})[0], model.predict(X, qid), atol=1e-10)
+
+
+def test_contributions_are_sums_of_features_without_making_them():
+    N = np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
+    ramps = Ramps.of(N, {1: KNOTS, 3: KNOTS + 0.1, 4: KNOTS})
+    features = AdditiveMap.of(N, Curves.of(N, 5), ramps, [0, 2], [(0, 5), (2, 5)], [1, 3], [(3, 4)])
+    coef = np.random.default_rng(1).normal(size=features.n_columns)
+    N = N.astype(np.float64)
+    expected = np.add.reduceat(features(N) * coef, features.starts, axis=1)
+    assert_allclose(features.outputs(N, coef), expected, rtol=1e-9, atol=1e-9)
+    assert_array_equal(features.used, np.arange(6))
+
+
+def test_columns_that_no_part_uses_are_not_computed(fitted):
+    model, X, _, qid = fitted
+    queries = Queries.of(qid)
+    whole = model.columns_.scores(X, queries, np.float64)
+    assert_allclose(model.predict(X, qid), sum(part(whole) for part in model.parts_), rtol=1e-12)
+    some = model.columns_.scores(X, queries, np.float64, np.array([1, 9]))
+    assert_array_equal(some[:, [1, 9]], whole[:, [1, 9]])
+    assert not some[:, [0, 2, 8, 10]].any()
 
 
 def test_formats_of_weights_point_to_onnx(fitted):

@@ -69,6 +69,10 @@ class AdditiveMap:
         return int(self.sizes.sum())
 
     @cached_property
+    def used(self) -> np.ndarray:
+        return np.unique(np.concatenate([self.columns, self.fine_columns, *self.pairs, *self.fine_pairs]))
+
+    @cached_property
     def members(self) -> list[tuple[int, ...]]:
         """The column, or the two, of each block."""
         singles = [[(int(i),) for i in columns] for columns in (self.columns, self.fine_columns)]
@@ -86,10 +90,25 @@ class AdditiveMap:
         return Phi
 
     def outputs(self, N: np.ndarray, coef: np.ndarray) -> np.ndarray:
-        """(m, blocks) the contribution of each block."""
-        Phi = self(N)
-        Phi *= coef.astype(Phi.dtype)
-        return np.add.reduceat(Phi, self.starts, axis=1)
+        """(m, blocks) the contribution of each block: w'f(x) of a column, f(x)'W f(z) of a pair, without products."""
+        weights = np.split((self.scale * coef).astype(N.dtype), self.starts[1:])
+        V = np.empty((len(self.sizes), len(N)), dtype=N.dtype)
+        k, b = min(self.curves.size, PAIR_CURVES), 0
+        kinds = (
+            (self.curves, self.columns, self.pairs, np.arange(k)),
+            (self.ramps, self.fine_columns, self.fine_pairs, np.array(PAIR_RAMPS)),
+        )
+        for functions, columns, pairs, of_pair in kinds:
+            every = np.unique(np.concatenate([columns, *pairs]))
+            A = dict(zip(every.tolist(), functions.lines(N, every), strict=True))
+            for i in columns.tolist():
+                V[b] = weights[b] @ A[i]
+                b += 1
+            for i, j in pairs.tolist():
+                W = weights[b].reshape(len(of_pair), -1)
+                V[b] = np.einsum("km,km->m", W.T @ A[i][of_pair], A[j][of_pair])
+                b += 1
+        return V.T
 
 
 def _products(functions, pairs: np.ndarray, N: np.ndarray) -> np.ndarray:

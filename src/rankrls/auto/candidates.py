@@ -270,6 +270,10 @@ class EffectKernel:
     def n_columns(self) -> int:
         return self.kernel.n_columns
 
+    @property
+    def used(self) -> np.ndarray:
+        return self.effects.additive.used
+
     def __call__(self, N: np.ndarray) -> np.ndarray:
         return self.kernel(self.effects(N))
 

@@ -16,6 +16,7 @@ import numpy as np
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..metrics import Metric, get_metric, standard_error
+from .additive import AdditiveMap
 from .candidates import MAKE, Common, Split
 from .rows import ALPHAS, AutoRows, Map, in_blocks, solve
 from .stack import stack
@@ -199,6 +200,8 @@ class Blend:
 
 def scores_of(features: Map, coef: np.ndarray, N: np.ndarray) -> np.ndarray:
     """Scores of rows by the features of a candidate."""
+    if isinstance(features, AdditiveMap):
+        return in_blocks(lambda N: features.outputs(N, coef).sum(axis=1), N)
     coef = coef.astype(N.dtype)
     return in_blocks(lambda N: features(N) @ coef, N)
 

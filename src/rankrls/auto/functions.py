@@ -45,6 +45,16 @@ class Curves:
         A /= self.scale[columns, None]
         return A
 
+    def lines(self, N: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """(c, k, m) the same, a line of memory for each curve: faster where rows are many."""
+        E = N.T[columns, None] - CENTRES.astype(N.dtype)[:, None]
+        E *= E
+        E *= -1 / (2 * WIDTH**2)
+        A = self.W.T @ np.exp(E, out=E)
+        A -= self.mean[columns, :, None]
+        A /= self.scale[columns, None, None]
+        return A
+
 
 @dataclass(frozen=True)
 class Ramps:
@@ -76,6 +86,15 @@ class Ramps:
         A = _ramps(np.take(N, columns, axis=1), self.knots[columns])
         A -= self.mean[columns]
         A *= self.scale[columns]
+        return A
+
+    def lines(self, N: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """(c, 15, m) the same, a line of memory for each function."""
+        x = N.T[columns, None]
+        above = x - self.knots[columns, :, None].astype(N.dtype)
+        A = np.concatenate([x, np.maximum(above, 0), above > 0], axis=1, dtype=N.dtype)
+        A -= self.mean[columns, :, None]
+        A *= self.scale[columns, :, None]
         return A
 
 

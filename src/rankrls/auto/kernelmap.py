@@ -44,6 +44,10 @@ class KernelMap:
     def n_columns(self) -> int:
         return len(self.points)
 
+    @property
+    def used(self) -> np.ndarray:
+        return self.columns
+
     def penalty(self) -> np.ndarray:
         """(r, r) the upper triangular C with C'C = K, the kernel matrix of the points: |C w|^2 is the kernel's norm.
 
@@ -66,11 +70,14 @@ class KernelMap:
         return self._values(self.coded(N))
 
     def _values(self, X: np.ndarray) -> np.ndarray:
-        points = self.points.astype(X.dtype, copy=False)
-        D = X @ points.T
-        D *= 2
-        D -= np.einsum("ij,ij->i", X, X)[:, None]
-        D -= np.einsum("ij,ij->i", points, points)
+        """exp(-|x - p|^2 / c), with the exponent as one product: (x, |x|^2, 1) @ (2 p, -1, -|p|^2) / c."""
+        points, k = self.points, self.points.shape[1]
+        right = np.empty((k + 2, len(points)))
+        right[:k], right[k], right[k + 1] = 2 * points.T, -1, -np.einsum("ij,ij->i", points, points, dtype=np.float64)
+        right /= self.width
+        left = np.ones((len(X), k + 2), dtype=X.dtype)
+        left[:, :k] = X
+        np.einsum("ij,ij->i", X, X, out=left[:, k])
+        D = left @ right.astype(X.dtype)
         np.minimum(D, 0, out=D)
-        D *= 1 / self.width
         return np.exp(D, out=D)

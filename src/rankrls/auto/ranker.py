@@ -304,7 +304,9 @@ class AutoRanker(Ranker):
         queries = checks.check_queries(qid, X.shape[0])
         if sparse.issparse(X):
             raise TypeError("the model was fitted on dense rows: call X.toarray()")
-        return self._scores(self.columns_.scores(X, queries, np.float64 if len(X) <= DOUBLE_ROWS else np.float32))
+        dtype = np.float64 if len(X) <= DOUBLE_ROWS else np.float32
+        used = np.unique(np.concatenate([np.empty(0, np.intp), *(part.map.used for part in self.parts_)]))
+        return self._scores(self.columns_.scores(X, queries, dtype, used))
 
     def _rows_of(self, X: Any, qid: Ids = None) -> Any:
         """Checked rows, as numbers."""

@@ -23,7 +23,7 @@ from ..core.symmetric import solve_path, solve_shifted
 
 ALPHAS = 10.0 ** np.arange(-3, 2.6, 0.5)
 MOST_SCORES = 1000  # features of the linear candidate
-BLOCK = 4096  # rows whose features are in memory at a time, outside cross-validation
+BLOCK = 2048  # rows whose features are in memory at a time, outside cross-validation
 
 
 class Map(Protocol):
@@ -31,6 +31,9 @@ class Map(Protocol):
 
     @property
     def n_columns(self) -> int: ...
+
+    @property
+    def used(self) -> np.ndarray: ...  # the columns of N that features depend on
 
     def __call__(self, N: np.ndarray, /) -> np.ndarray: ...
 
@@ -54,6 +57,10 @@ class Scores:
     @property
     def n_columns(self) -> int:
         return self.stop - self.start if self.directions is None else self.directions.shape[1]
+
+    @property
+    def used(self) -> np.ndarray:
+        return np.arange(self.start, self.stop)
 
     def weights(self, coef: np.ndarray) -> np.ndarray:
         """(stop - start,) the weights of the columns, for coefficients of the features."""

@@ -145,9 +145,13 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
         """The number of columns of the result before the raw ones."""
         return len(self.source_) - len(self.columns_) * bool(self.raw)
 
-    def scores(self, X: np.ndarray, queries: Queries, dtype: DTypeLike) -> np.ndarray:
-        """The scores of checked rows, in the given precision."""
-        N = self._scores(X, queries, dtype)
+    def scores(self, X: np.ndarray, queries: Queries, dtype: DTypeLike, used: np.ndarray | None = None) -> np.ndarray:
+        """The scores of checked rows, in the given precision; only columns `used` of the result, the others 0."""
+        wanted = np.ones(len(self.source_), dtype=bool)
+        if used is not None:
+            wanted[:] = False
+            wanted[used] = True
+        N = self._scores(X, queries, dtype, wanted)
         N[:, : self.n_scores_] /= self.scale_[: self.n_scores_].astype(dtype)
         return N
 
@@ -164,33 +168,39 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
         self.source_ = np.concatenate([self.columns_, *ranks, self.missing_, *raw]).astype(np.intp)
         self.mean_, deviation = _mean_and_deviation([known[i] for i in self.columns_] if self.raw else [])
         self.scale_ = np.concatenate([np.ones(self.n_scores_), deviation])
-        deviation = self._scores(X, queries, np.float64)[:, : self.n_scores_].std(axis=0)
+        every = np.ones(len(self.source_), dtype=bool)
+        deviation = self._scores(X, queries, np.float64, every)[:, : self.n_scores_].std(axis=0)
         self.scale_[: self.n_scores_] = np.where(deviation > 1e-3, deviation, 1.0)
         return self
 
-    def _scores(self, X: np.ndarray, queries: Queries, dtype: DTypeLike) -> np.ndarray:
-        """The result; raw columns have been divided by their scale."""
+    def _scores(self, X: np.ndarray, queries: Queries, dtype: DTypeLike, wanted: np.ndarray) -> np.ndarray:
+        """The wanted columns of the result; raw ones have been divided by their scale."""
         n, twice, end = len(self.columns_), 1 + bool(self.relative), self.n_scores_
-        N = np.empty((len(X), len(self.source_)), dtype=dtype)
-        for j, (i, values, scores) in enumerate(zip(self.columns_, self.values_, self.scores_, strict=True)):
-            N[:, j] = np.interp(X[:, i], values, scores, left=-END, right=END)
-        if self.relative:
-            filled = X[:, self.columns_]
-            gap = np.isnan(filled)
-            if gap.any():
-                known = zip(self.values_, self.scores_, strict=True)
-                middle = np.array([np.interp(0.0, scores, values) for values, scores in known], dtype=filled.dtype)
-                filled = np.where(gap, middle, filled)
+        N = np.zeros((len(X), len(self.source_)), dtype=dtype)
+        for j in np.flatnonzero(wanted[:n]):
+            scores = np.interp(X[:, self.columns_[j]], self.values_[j], self.scores_[j], left=-END, right=END)
+            N[:, j] = np.nan_to_num(scores, copy=False)
+        ranked = np.flatnonzero(wanted[n : twice * n])
+        if len(ranked):
+            filled = self._filled(X, ranked)
+            ranks = np.empty(filled.shape, dtype=dtype)
             for batch in queries.batches():
-                N[batch.rows, n : 2 * n] = _rank_scores(batch.stack(filled)).reshape(
-                    len(batch.queries) * batch.length, n
-                )
-        np.nan_to_num(N[:, :n], copy=False)
+                ranks[batch.rows] = _rank_scores(batch.stack(filled)).reshape(-1, len(ranked))
+            N[:, n + ranked] = ranks
         if len(self.missing_):
             N[:, twice * n : end] = np.isnan(X[:, self.missing_])
-        if self.raw:
+        if self.raw and wanted[end:].any():
             N[:, end:] = np.nan_to_num((X[:, self.columns_] - self.mean_) / self.scale_[end:])
         return N
+
+    def _filled(self, X: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        """Some of the kept columns, with medians instead of missing values."""
+        filled = X[:, self.columns_[kept]]
+        gap = np.isnan(filled)
+        if not gap.any():
+            return filled
+        middle = [np.interp(0.0, self.scores_[j], self.values_[j]) for j in kept]
+        return np.where(gap, np.array(middle, dtype=filled.dtype), filled)
 
     def _checked(self, X, *, reset: bool) -> np.ndarray:
         dtypes = [np.float64, np.float32]
