@@ -206,18 +206,18 @@ def test_queries_are_selected_without_a_mouse_and_without_ctrl(page):
         page.press("ArrowDown", modifiers=8)
     page.until(f"{APP}.queryList.picked.size === 4")
     page.press(" ")
-    assert page.app("queryList.picked.size") == 3 and page.app("query") == 3
+    page.until(f"{APP}.queryList.picked.size === 3 && {APP}.query === 3")
     page.ask("[...document.querySelectorAll('.wb-pick button')].find((b) => b.textContent === 'Un-learn').click()")
     page.until(f"{APP}.state.forgotten.length === 3 && !{APP}.queryList.picked.size")
     page.click(".wb-sort button")  # a click selects from now on, as on a phone
     page.click("[data-query='6']")
     page.click("[data-query='8']")
-    assert page.app("query") == 3 and page.app("queryList.picked.size") == 2
+    page.until(f"{APP}.query === 3 && {APP}.queryList.picked.size === 2")
     page.click(".wb-sort button")
     page.type_into(".wb-search input", "lamp", "input")
     page.click(".wb-sort button")
     page.click(".wb-pick .wb-small")
-    assert page.app("queryList.picked.size") == page.app("queryList.shown.length") > 3
+    page.until(f"{APP}.queryList.picked.size === {APP}.queryList.shown.length && {APP}.queryList.picked.size > 3")
     page.clean()
 
 

@@ -281,10 +281,14 @@ export class DocumentList {
     this.marked = this.at(this.focused);
   }
 
-  go(place) {
+  show(place) {
     this.mark(place);
     this.reveal(this.focused);
     this.place(true);
+  }
+
+  go(place) {
+    this.show(place);
     this.focus();
   }
 
@@ -322,9 +326,10 @@ export class DocumentList {
     const fresh = this.app.list.documents.find((doc) => doc.row === row)?.grade === null;
     const { activeElement } = this.element.getRootNode(); // also inside of a shadow tree, as in marimo
     const inList = !activeElement || activeElement === document.body || this.box.contains(activeElement);
-    if (await this.app.grade(row, grade)) {
-      if (inList && !this.closeMenu) this.go(fresh ? this.nextUnjudged(place) : Math.min(place + 1, this.order.length - 1));
-    }
+    if (!(await this.app.grade(row, grade)) || this.closeMenu) return;
+    const next = fresh ? this.nextUnjudged(place) : Math.min(place + 1, this.order.length - 1);
+    if (inList) this.go(next);
+    else this.show(next); // the focus stays where it is, as on the button that closed the reasons
   }
 
   // The list has moved under the judge: the next document without a grade from a place on, then from the top.
