@@ -9,6 +9,18 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True)
+def _means(X, T, rows, u, one, mean, mean_T):
+    """Write the weighted means of some rows and of their targets; `one` is 1 / the sum of their weights u."""
+    mean[:], mean_T[:] = 0, 0
+    for row in rows:
+        w = u[row] * one
+        for j in range(X.shape[1]):
+            mean[j] += w * X[row, j]
+        for j in range(T.shape[1]):
+            mean_T[j] += w * T[row, j]
+
+
+@njit(nogil=True, cache=True)
 def loss_rows(
     X, T, order, starts, sizes, first, last, scale, u, S, noise, root, shift, level, tie_start, tie_scale,
     out, out_T, top,
@@ -19,14 +31,7 @@ def loss_rows(
     r = 0
     for q in range(first, last):
         a, b = starts[q], starts[q] + sizes[q]
-        mean[:], mean_T[:], one = 0, 0, 1 / S[q]
-        for i in range(a, b):
-            row = order[i]
-            w = u[row] * one
-            for j in range(n):
-                mean[j] += w * X[row, j]
-            for j in range(t):
-                mean_T[j] += w * T[row, j]
+        _means(X, T, order[a:b], u, 1 / S[q], mean, mean_T)
         for j in range(n):
             top[j] = max(top[j], abs(mean[j]) * noise[q])
         k0, k = tie_start[q], tie_start[q + 1] - tie_start[q]
