@@ -13,6 +13,7 @@ from cases import problem, weights
 from papers import RankRLS
 from rankrls import metrics
 from rankrls.core.features import Identity
+from rankrls.core.fused import compiled_code
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
 from rankrls.datasets import dump_letor, make_search
@@ -436,3 +437,49 @@ def test_sums_without_items_of_one_query_come_from_moments_of_levels(weighting, 
         got, expected = cut.without(k, fold), problem.restrict(fold.rest(m)).sums
         for name in ("gram", "cross", "square", "mean", "target_mean", "weight", "n_rows", "n_pairs"):
             assert_allclose(getattr(got, name), getattr(expected, name), rtol=1e-10, atol=1e-9, err_msg=name)
+
+
+def _nothing_in_common(ids: bool, per: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows with a column each, or columns that only one query has; their labels; their queries."""
+    rng, n = np.random.default_rng(0), 120
+    qid = np.repeat(np.arange(n // per), per)
+    X = np.eye(n) if ids else np.zeros((n, 4 * (n // per)))
+    if not ids:
+        X[np.arange(n)[:, None], 4 * qid[:, None] + np.arange(4)] = rng.normal(size=(n, 4))
+    return X, rng.normal(size=n) + 10 * qid, qid
+
+
+@pytest.mark.filterwarnings("ignore")  # nothing was learned
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("make", [np.asarray, np.float32, sparse.csr_array])
+@pytest.mark.parametrize(("ids", "per"), [(True, 3), (True, 10), (False, 10)])
+def test_queries_with_nothing_in_common_tie_instead_of_being_ranked_by_rounding(ids, per, make, compiled):
+    X, y, qid = _nothing_in_common(ids, per)
+    with compiled_code(compiled):
+        assert_array_equal(RankRLS().fit(make(X), y, qid).cv_scores_, 0.5)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("ids", [True, False])
+@pytest.mark.parametrize("options", [{}, {"cv": 5}, {"regression": 0.5}, {"weighting": "pairs"}])
+def test_queries_with_nothing_in_common_tie_under_kernels(options, ids):
+    X, y, qid = _nothing_in_common(ids, 10)
+    assert_array_equal(RankRLS(kernel="precomputed", **options).fit(X @ X.T, y, qid).cv_scores_, 0.5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_nothing_in_common_ties_under_signs_and_for_pairs_of_items():
+    X, y, qid = _nothing_in_common(False, 10)
+    assert_array_equal(RankRLS(positive=True).fit(np.abs(X), y, qid).cv_scores_, 0.5)
+    for options in ({}, {"kernel": "precomputed"}):
+        assert_array_equal(RankRLS(cv="leave-pair-out", **options).fit(np.eye(60), y[:60]).cv_scores_, 0.5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_queries_with_nothing_in_common_tie_out_of_core(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    X, y, qid = _nothing_in_common(True, 10)
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]).assign(y=y, qid=qid)
+    table.to_parquet(tmp_path / "rows.parquet")
+    assert_array_equal(RankRLS().fit(str(tmp_path / "rows.parquet"), "y", "qid").cv_scores_, 0.5)

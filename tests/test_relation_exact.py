@@ -179,3 +179,12 @@ def test_rows_left_out_with_nothing_in_common_are_tied_not_ranked_by_rounding(p,
     model = ConditionalRankRLS(kernel="precomputed")
     with pytest.warns(UserWarning, match="nothing was learned"):
         assert_array_equal(model.fit(np.eye(p), Y, np.eye(r)).cv_scores_, 0.5)
+
+
+@pytest.mark.parametrize(("p", "r"), [(60, 50), (400, 30)])
+def test_rows_left_out_with_nothing_in_common_are_tied_beside_a_constant(p, r):
+    Y = np.random.default_rng(0).normal(size=(p, r)) + 3
+    model = ConditionalRankRLS(kernel="precomputed", loss="regression", intercept=True, cv="leave-row-out")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # nothing was learned
+        assert_array_equal(model.fit(np.eye(p), Y, np.eye(r)).cv_scores_, 0.5)

@@ -55,6 +55,7 @@ class HeldOutFold:
         return np.flatnonzero(stay)
 
 
+CANCELLED = {4: 2e-5, 8: 1e-12}  # by bytes of a number: a smaller share of what was added up is rounding
 HEAVY = 0.5  # a fold with a larger share of the loss takes digits from the rest when it is subtracted
 
 
@@ -89,14 +90,38 @@ def without_rounding(C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.nda
     root = np.sqrt(np.where(np.isfinite(d), d, 0.0)).astype(C.dtype)[:, None]  # ||f|| in the loss is ||sqrt(d) c||
     unit = np.abs(c).max(axis=0, initial=0)  # squares of tiny values would vanish
     unit = np.where(unit > 0, unit, 1)
-    eps, most = float(np.finfo(C.dtype).eps), 1e-6 if C.dtype == np.float64 else 1e-3
-    smallest = np.where(alphas > 0, alphas, np.min(d, initial=np.inf))  # alpha = 0 goes with d > 0
-    condition = np.repeat(1 + root.max(initial=0) ** 2 / smallest, c.shape[1] // len(alphas))
-    limit = np.minimum(100 * eps * condition, most) * np.linalg.norm(root * (c / unit), axis=0)
+    limit = _rounding(C.dtype, d, alphas, c.shape[1]) * np.linalg.norm(root * (c / unit), axis=0)
     largest = np.argmax(root * np.abs(c), axis=0), np.arange(c.shape[1])  # one part of the norm is usually enough
     if np.all(root[largest[0], 0] * np.abs(C[:, *largest]) > limit * unit):
         return
     C *= (np.linalg.norm(root * (C / unit), axis=1) > limit)[:, None]
+
+
+def _rounding(dtype: np.dtype, d: np.ndarray, alphas: np.ndarray, columns: int) -> np.ndarray:
+    """(columns,) the share of a held-out solution that may be rounding, for each alpha and target."""
+    smallest = np.where(alphas > 0, alphas, np.min(d, initial=np.inf))  # alpha = 0 goes with d > 0
+    largest = np.max(d, where=np.isfinite(d), initial=0.0)
+    eps, most = float(np.finfo(dtype).eps), 1e-6 if dtype == np.float64 else 1e-3
+    return np.minimum(100 * eps * np.repeat(1 + largest / smallest, columns // len(alphas)), most)
+
+
+def held_out_scores(V: np.ndarray, C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.ndarray) -> np.ndarray:
+    """(g, l, k t) scores V C of g folds (see `without_rounding`), tied where they are equal up to rounding.
+
+    V (g, l, r) are the rows. A fold that has nothing in common with the others is scored by sums that cancel: all its
+    rows tie, else they would be ranked by what rounding leaves of their own labels. In single precision small alphas
+    hide this, and the largest alpha tells.
+    """
+    scores, limit = V @ C, 2 * _rounding(C.dtype, d, alphas, c.shape[1]) + CANCELLED[C.itemsize]
+    used, spread = np.abs(C) + np.abs(c), np.ptp(scores, axis=1)
+    unclear = spread <= 2 * limit * np.abs(V).max(axis=(1, 2), initial=0)[:, None] * used.sum(axis=1)
+    for fold in np.flatnonzero(unclear.any(axis=1)):
+        size = np.abs(V[fold] - V[fold].mean(axis=0)) @ used[fold]
+        tied = (spread[fold] <= limit * size.max(axis=0)).reshape(len(alphas), -1)
+        if C.dtype == np.float32:
+            tied |= tied[np.argmax(alphas)]
+        scores[fold] = np.where(tied.ravel(), scores[fold].mean(axis=0), scores[fold])
+    return tied_where_equal(scores)
 
 
 def silenced(

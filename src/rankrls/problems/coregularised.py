@@ -38,7 +38,7 @@ from ..core.views import FittedView
 from ..system import memory
 from ..system.parallel import share
 from ..system.types import Matrix, MatrixLike
-from .base import HeldOutFold, unsolved
+from .base import HeldOutFold, held_out_scores, unsolved
 from .primal import check_determined_without
 from .solved import model_at
 
@@ -235,6 +235,7 @@ class Coregularised:
         r, free = V.shape[1], M if F.beta > 0 else 0  # an intercept for each view
         D, z = np.vstack([D, np.ones((free, len(alphas)))]), np.vstack([z, np.zeros((free, z.shape[1]))])
         unit = np.sqrt(F.beta * sums.weight)
+        c = (np.repeat(D, z.shape[1], axis=1) * np.tile(z, len(alphas)))[:r]
 
         def work(share_of_batches: Sequence[Batch]) -> None:
             read = self.stack.reader(self.X, self.rows)()
@@ -252,7 +253,7 @@ class Coregularised:
                     check_determined_without(B.reshape(g, -1, r + free), D, F.queries.labels[batch.queries])
                 target_rows = np.tile(batch.stack(target), (1, M, 1))
                 C = held_out(B.reshape(g, -1, r + free), target_rows, D, z, complete=False)
-                held = S @ C[:, :r]
+                held = held_out_scores(S, C[:, :r], c, path.d, alphas)
                 if free:
                     held += C[:, r:].sum(axis=1, keepdims=True) / unit
                 scores[batch.rows] = (held / M).reshape(-1, *scores.shape[1:])

@@ -22,8 +22,8 @@ from .base import (
     Model,
     careful,
     heavy_queries,
+    held_out_scores,
     scores_by_query,
-    tied_where_equal,
     unsolved,
     without_rounding,
 )
@@ -137,7 +137,7 @@ class Dual:
             C = held_out(B, target, D, path.z, complete=True)
             c = np.repeat(D, scores.shape[2], axis=1) * np.tile(path.z, len(alphas))
             without_rounding(C, c, path.d, alphas * factor)
-            held = tied_where_equal(S_U @ C) * self.unit
+            held = held_out_scores(S_U, C, c, path.d, alphas * factor) * self.unit
             held = held.reshape(*S_U.shape[:2], *scores.shape[1:])
             if F.beta > 0:  # the mean of y - f over the remaining rows; over all rows both have mean zero
                 u = np.ones(B.shape[:2]) if F.u is None else batch.stack(F.u)

@@ -161,7 +161,8 @@ class _Part:
         h = (d if complete else 1.0) / (d + alpha)
         y = self.query.y - self.query.y.mean()
         fitted = T @ (h * c)
-        rounding = max(2.0**-38 * np.ptp(fitted), 64 * np.finfo(float).eps * np.ptp(y))
+        condition = 1 + d.max(initial=0) / (alpha or d.min(initial=np.inf))  # residuals of y are divided by 1 - h
+        rounding = max(2.0**-38 * np.ptp(fitted), min(64 * np.finfo(float).eps * condition, 1e-7) * np.ptp(y))
         return _State(self, alpha, T * np.sqrt(h), y - fitted, float(rounding))
 
 

@@ -37,8 +37,8 @@ from .base import (
     Model,
     careful,
     heavy_queries,
+    held_out_scores,
     scores_by_query,
-    tied_where_equal,
     unsolved,
     without_rounding,
 )
@@ -220,7 +220,7 @@ class Primal:
                 target_rows = batch.stack(target).astype(self.dtype)
                 C = held_out(B.reshape(g, batch.length, len(D)), target_rows, D, z, complete=False)
                 without_rounding(C[:, :r], c, path.d, alphas)
-                held = tied_where_equal(V.reshape(g, batch.length, r) @ C[:, :r])
+                held = held_out_scores(V.reshape(g, batch.length, r), C[:, :r], c, path.d, alphas)
                 level = mean[:, None] @ C[:, :r]
                 held += level
                 if F.beta > 0:  # the mean of y - f over the remaining rows; over all rows both have mean zero

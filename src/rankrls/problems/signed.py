@@ -26,7 +26,7 @@ from ..core.signs import signed_solution
 from ..core.statistics import Statistics, targets
 from ..core.symmetric import per_deviation
 from ..system.parallel import share, threads_for
-from .base import HeldOutFold, Model, tied_where_equal
+from .base import HeldOutFold, Model, held_out_scores
 from .primal import Primal
 
 LONG = 512  # longer queries are left out one by one: a system of their rows would be larger than one of columns
@@ -73,7 +73,8 @@ class SignedPrimal(Primal):
         if F.beta > 0 or self.y.shape[1] > 1 or self.dtype != np.float64:
             return done
         z, n = np.asarray(F @ self.y[:, 0]), len(self.signs)
-        systems = self._systems(near, alphas)
+        systems, c = self._systems(near, alphas), np.hstack([model.coef for model in near])
+        d = np.sum(np.diag(self.sums.gram) / _penalty(n, self.W), keepdims=True)  # no eigenvalue is larger
 
         def work(batches: Sequence[Batch]) -> None:
             for batch in batches:
@@ -83,7 +84,7 @@ class SignedPrimal(Primal):
                 done[batch.queries] = True
                 X = read(batch.rows).reshape(shape)
                 origin = X[:, :1].copy()  # so that scores far from zero keep their differences
-                held = tied_where_equal(np.matmul(X - origin, V))
+                held = held_out_scores(X - origin, V, c, d, alphas)
                 held += np.matmul(origin, V)
                 scores[batch.rows, :, 0] = held.reshape(-1, len(near))
 

@@ -318,7 +318,9 @@ class _Constant:
         squares = np.sum(e * e / stay, axis=1) + d**2 * self.left_square
         change = products / (delta - squares)
         held = (path.YU[rows] - (r + change[:, None] * e) / stay) @ path.U.T
-        return held + np.outer((mu - change) * d, self.left)
+        held += np.outer((mu - change) * d, self.left)
+        mean = held.mean(axis=1, keepdims=True)
+        return mean + without_rounding((held - mean).astype(R.dtype, copy=False), path.YU[rows])
 
 
 class Mirrored:
