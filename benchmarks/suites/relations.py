@@ -32,12 +32,12 @@ def relations(quick: bool) -> Iterator[Row]:
 
 
 def sparse_features(quick: bool) -> Iterator[Row]:
-    """A product with the kernel of the edges between objects that have 5, 10, 20 of 8,000 features."""
+    """A product with the kernel of the edges between objects that have 5, 10, 20, 40 of 8,000 features."""
     rng = np.random.default_rng(0)
     p, q = (1_000, 20_000) if quick else (5_000, 200_000)
     rows, columns, v = rng.integers(p, size=q), rng.integers(p, size=q), rng.normal(size=q)
     first = None
-    for k in (5, 10, 20):
+    for k in (5, 10, 20, 40):
         made = [
             sparse.csr_array(
                 (rng.normal(size=p * k), (np.repeat(np.arange(p), k), rng.integers(8_000, size=p * k))),

@@ -32,7 +32,7 @@ from .relation import PRODUCT, Domain, EdgeSet, Pairwise, dense, one_way, part
 
 SPARSE = 8  # a multiplication through the indices of V costs as much as this many in a dense matrix product
 SAMPLED = 20  # a multiplication for a single edge costs as much as this many
-COLUMNS = 1000  # of sparse features that are dense at a time
+COLUMNS = 512  # of sparse features that are dense at a time
 CELLS = 1 << 18  # numbers gathered at a time
 DENSE_ENOUGH = 0.7  # the complete graph pays off as a preconditioner if at least this share of edges is known
 
@@ -149,9 +149,14 @@ class EdgeKernel:
     def _by_columns(self, V: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """The same for sparse features, some columns at a time: linear in their nonzeros, and features stay sparse."""
         Z, out = sparse.csc_array(self.K.array), np.zeros(len(rows))
+        XT = sparse.csr_array(self.G.array.T)
         for j in range(0, Z.shape[1], COLUMNS):
             some = sparse.csr_array(Z[:, j : j + COLUMNS])
-            out += sampled(self.G.dot(dense(V @ some)), some, rows, columns)
+            M = self.G.array @ (XT @ dense(V @ some))
+            size = np.diff(some.indptr)[columns]
+            edge, start = np.repeat(np.arange(len(rows)), size), some.indptr[columns] - (np.cumsum(size) - size)
+            at = np.arange(len(edge)) + start[edge]
+            out += np.bincount(edge, some.data[at] * M[rows[edge], some.indices[at]], minlength=len(rows))
         return out
 
     def __call__(self, v: np.ndarray) -> np.ndarray:
