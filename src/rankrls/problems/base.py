@@ -113,11 +113,11 @@ def held_out_scores(V: np.ndarray, C: np.ndarray, c: np.ndarray, d: np.ndarray, 
     hide this, and the largest alpha tells.
     """
     scores, limit = V @ C, 2 * _rounding(C.dtype, d, alphas, c.shape[1]) + CANCELLED[C.itemsize]
-    used, spread = np.abs(C) + np.abs(c), np.ptp(scores, axis=1)
-    unclear = spread <= 2 * limit * np.abs(V).max(axis=(1, 2), initial=0)[:, None] * used.sum(axis=1)
+    used, width = np.abs(C) + np.abs(c), np.ptp(scores, axis=1)
+    unclear = width <= 2 * limit * np.abs(V).max(axis=(1, 2), initial=0)[:, None] * used.sum(axis=1)
     for fold in np.flatnonzero(unclear.any(axis=1)):
         size = np.abs(V[fold] - V[fold].mean(axis=0)) @ used[fold]
-        tied = (spread[fold] <= limit * size.max(axis=0)).reshape(len(alphas), -1)
+        tied = (width[fold] <= limit * size.max(axis=0)).reshape(len(alphas), -1)
         if C.dtype == np.float32:
             tied |= tied[np.argmax(alphas)]
         scores[fold] = np.where(tied.ravel(), scores[fold].mean(axis=0), scores[fold])
