@@ -87,7 +87,7 @@ class _OneThread:
                 if limit is not None:
                     limit.__exit__(None, None, None)
                     if self._inside > 1:
-                        self._keep()  # for those who entered meanwhile
+                        self._keep()  # for those who entered meanwhile; it is lifted for an instant
                 self._leave()
 
     def _keep(self) -> None:
