@@ -61,7 +61,7 @@ attack: .venv/.test  ## 100,000 random problems against independent oracles; pri
 	$(BIN)/python -m tests.attack --cases 100000 --seed 2026
 
 test-lowest: $(LOWEST)/.done  ## the main part of the tests, with the lowest versions that pyproject.toml allows
-	$(LOWEST)/bin/python -m pytest -W default -W ignore::DeprecationWarning $(LOWEST_TESTS)
+	$(LOWEST)/bin/python -m pytest -n auto -W default -W ignore::DeprecationWarning $(LOWEST_TESTS)
 
 test-notebooks: .venv/.test  ## the workbench in JupyterLab and marimo (200 MB more), in a headless Chromium
 	$(BIN)/python $(INSTALL) --group notebook-test
