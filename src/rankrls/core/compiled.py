@@ -68,9 +68,9 @@ def loss_rows(
 
 @njit(nogil=True, cache=True)
 def centred(X, rows, share, first, last, unit, V, low, mean):
-    """Rows of queries first to last - 1 about their query's mean, in units of columns, as V and in `low` precision.
+    """Write rows of queries first to last - 1, minus their query's mean and in units of columns, to V and `low`.
 
-    Returns how many rows there are. The means (g, n) are in the units of X.
+    Returns the number of rows. The means (g, n) are in the units of X.
     """
     n, r = X.shape[1], 0
     for q in range(first, last):
@@ -148,9 +148,9 @@ def pulled_back(A, P, sizes, U):
 def advance(A, U, P, R, Q, sizes, rho, square, leverage, bound, total, left):
     """One step of conjugate gradients on (I - A M A') T = R, given U = M A'P; `total` gathers M A'T.
 
-    A residual changes scores by itself times the leverage, taken to be ten times the largest ||A U|| / ||P|| seen, or
-    more if more is given; `leverage` (g, k) holds squares.
-    `left` counts the columns of each query whose residual still changes scores by more than the root of `bound`.
+    The scores change by the residual times the leverage, which is estimated as ten times the largest ||A U|| / ||P||
+    seen so far, or more if the caller gives more; `leverage` (g, k) holds squares. `left` counts the columns of each
+    query whose residual still changes scores by more than sqrt(bound).
     """
     k, r = P.shape[1], 0
     step, ratio = np.empty(k, A.dtype), np.empty(k, A.dtype)
@@ -188,10 +188,10 @@ def advance(A, U, P, R, Q, sizes, rho, square, leverage, bound, total, left):
 
 @njit(nogil=True, cache=True)
 def corrected(S, level, V, total, rows, first, last, bits, largest, norm, Q, scores, good):
-    """Scores S of centred rows less V @ total', plus the level (g, k) of their query, times `norm`.
+    """Write the scores S of centred rows less V @ total', plus the level (g, k) of their query, times `norm`.
 
-    S is rounded to `bits` of the largest of its query, so that equal rows tie. A query is good where no correction
-    exceeds `largest` times the scores it corrects.
+    S is rounded to `bits` of the largest of its query, so that equal rows tie. `good` is True for the queries in which
+    no correction exceeds `largest` times the scores it corrects.
     """
     k, width, r = scores.shape[1], S.shape[1], 0
     for q in range(first, last):
@@ -216,7 +216,7 @@ def corrected(S, level, V, total, rows, first, last, bits, largest, norm, Q, sco
 
 @njit(nogil=True, cache=True)
 def _same_for_equal_rows(S, V, Q):
-    """Where rows of V are equal, so are those of Q: a matrix product may round them differently."""
+    """Make rows of Q equal where those of V are: the matrix product may have rounded them differently."""
     order = np.argsort(S[:, 0])
     for i in range(1, len(order)):
         before, row = order[i - 1], order[i]

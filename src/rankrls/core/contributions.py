@@ -11,7 +11,7 @@ so d_j g_j is the share of feature j. For a linear model g is its weights, as it
 - Laplacian:  dk/dx_j = -gamma sign(u_j + t d_j) k. Between the points where some u_j + t d_j changes sign, log k
               is linear in t.
 - Polynomial: a polynomial in t of degree - 1, for which Gauss-Legendre nodes are exact.
-- Cosine:     smooth except at the origin: Gauss-Legendre nodes, more of them until both sides agree.
+- Cosine:     smooth except at the origin: Gauss-Legendre nodes, more of them until the shares add up.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def _cosine(kernel: Cosine, P: np.ndarray, c: np.ndarray, b: np.ndarray, d: np.n
         if abs(mean @ d - difference) <= AGREE * size:
             return mean
     raise ValueError(
-        "the line between the two items passes through zero, or nearly so, where the cosine jumps: the shares of the "
-        "features are not defined there"
+        "the line between the two items passes through zero, or close to it, where the cosine jumps: the shares of "
+        "the features are undefined there"
     )
 
 

@@ -19,7 +19,7 @@ def expansion(kernel: Kernel, X: Matrix, points: Matrix, coef: np.ndarray, *, ce
 
 
 def expanded(values: Callable[[Matrix], np.ndarray], X: Matrix, coef: np.ndarray, *, cells: int = CELLS) -> np.ndarray:
-    """The same, given x -> (k(x, x_i))_i."""
+    """The same for `values`, a function of x that returns the (k(x, x_i))_i."""
     m, r = X.shape[0], coef.shape[0]
     step = max(16, cells // max(1, r))
     if m <= step:

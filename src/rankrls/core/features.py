@@ -21,7 +21,7 @@ from .means import Read, Rows
 from .symmetric import whitening
 
 # Directions of the basis points below this share of the largest eigenvalue are left out. A function of norm 1 has
-# values of sqrt(share) there: scores move by 3e-7 of theirs at most; rounding would move them by eps / sqrt(share).
+# values of sqrt(share) there, so scores move by at most a share of 3e-7; rounding would move them by eps / sqrt(share).
 RANK_TOLERANCE = 1e-13
 
 

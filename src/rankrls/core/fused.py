@@ -18,9 +18,9 @@ from ..system.parallel import share
 from .preferences import QueryPreferences
 from .queries import Queries
 
-BLOCK_ROWS, BLOCK_CELLS = 2048, 1 << 18  # a block has this many rows, or more of short rows, up to this many cells
-LONGEST = 4096  # longest query whose rows are still in the cache for a second read
-WORTH = 1e8  # cells from which loading the compiled code pays off
+BLOCK_ROWS, BLOCK_CELLS = 2048, 1 << 18  # rows of a block; blocks of short rows grow up to this many cells
+LONGEST = 4096  # longest query whose rows are still in the cache when they are read again
+WORTH = 1e8  # number of cells above which loading the compiled code pays off
 LOADED = 5e6  # the same once the code is loaded
 
 _wanted: ContextVar[bool | None] = ContextVar("compiled_code", default=None)

@@ -6,8 +6,8 @@ order of the query's leverage, one in thousands where there are many queries. Si
 error of at most 1e-6, which is 1e-9 of the scores where the correction is a thousandth of them. Queries with a larger
 correction are computed in double precision, or left to `ridge.held_out`.
 
-M = V D V' is diagonal if rows are rotated by V, which pays for short queries. Otherwise it is applied to the few
-columns A_U'T of many queries at once.
+M = V D V' is diagonal if rows are rotated by V, which pays for short queries. Otherwise M is applied to the few columns
+A_U'T of many queries at once.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .preferences import QueryPreferences
 from .ridge import RidgePath
 
 BLOCK_ROWS = 2048
-ERROR, ROUNDING = 1e-9, 1e-6  # of scores in double precision, and of a correction in single precision
+ERROR, ROUNDING = 1e-9, 1e-6  # relative errors: of scores, and of a correction in single precision
 STEPS = 20
 FEWEST_QUERIES = 100  # with fewer, the leverage of each is too large
-FEW = 0.1  # not worth another pass, or another precision, if it would serve less than this share of the queries
+FEW = 0.1  # another pass, or another precision, is not worth it for less than this share of the queries
 SHORT = 5  # rows are rotated where queries have fewer than this many rows for each column of W
 
 
@@ -69,7 +69,7 @@ def serves(F: QueryPreferences, X: np.ndarray) -> bool:
 def leave_queries_out(
     F: QueryPreferences, X: np.ndarray, target: np.ndarray, path: RidgePath, deviation: np.ndarray, alphas: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(m, k t) scores of each row by models that never saw its query, and (q,) whether those of a query are exact.
+    """(m, k t) scores of each row by models that never saw its query, and (q,) which queries' scores are exact.
 
     `target` (m, t) is F y. Rows are written in units of `deviation` (n,), the spread of each column. The columns of the
     scores run over alphas, then targets.
@@ -87,7 +87,7 @@ def leave_queries_out(
 
 @dataclass(frozen=True)
 class _Folds:
-    """Rows whose queries are left out one by one, and the path in units that single precision holds.
+    """The rows, left out query by query, and the path in units that fit in single precision.
 
     Columns of rows are in units of their deviation and targets in units of the largest; A and M are divided such that
     A M A' = (A / root) (root^2 M) (A / root)'. There is a column of W, and a row of D, for each alpha and target,
@@ -145,7 +145,7 @@ class _Folds:
     def leave_out(self, rows: FoldRows, scores: np.ndarray) -> np.ndarray:
         """Write the scores (m, k) of the rows of some queries; returns (q,) which queries have a small correction.
 
-        Gives up if few queries of the first hundredth have one.
+        Stops after the first hundredth of the queries if few of them do.
         """
         blocks, good = fused.blocks_of(rows.sizes, BLOCK_ROWS), np.zeros(len(rows.sizes), dtype=bool)
         trial = len(blocks) // 100 + 1
@@ -163,7 +163,7 @@ class _Folds:
     def _leave_block_out(
         self, rows: FoldRows, a: int, b: int, scores: np.ndarray, good: np.ndarray, memory: _Memory
     ) -> None:
-        """Queries a to b - 1."""
+        """Leave out queries a to b - 1."""
         from .compiled import centred, corrected, residuals, weighted
 
         dtype, (n, k) = self.X.dtype, self.W.shape
@@ -190,7 +190,7 @@ class _Folds:
 
     @property
     def _largest_correction(self) -> float:
-        """Relative to the scores; beyond half of them little may be left but rounding."""
+        """The limit relative to the scores; a correction beyond half of them may leave little but rounding."""
         mixed = self.X.dtype == np.float64 and self.D.dtype == np.float32
         return ERROR / ROUNDING if mixed else 0.5
 

@@ -1,4 +1,4 @@
-"""What a label is worth to the loss: as it is, 2^y - 1, or a function given by the caller."""
+"""What a label is worth in the loss: the label itself, 2^y - 1, or the value of the caller's own function."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def recoded(y: np.ndarray, gain: Gain) -> np.ndarray:
 
 
 def _check_growing(y: np.ndarray, found: np.ndarray) -> None:
-    """A larger label must not be worth less: the metric would judge the opposite of what is learned."""
+    """Raise an error if a larger label is worth less: the metric would judge the opposite of what is learned."""
     for label, worth in zip(y.T, found.T, strict=True):
         known = np.flatnonzero(np.isfinite(label))
         order = known[np.argsort(label[known], kind="stable")]
@@ -39,7 +39,7 @@ def _check_growing(y: np.ndarray, found: np.ndarray) -> None:
             a, b = order[falls[0]], order[falls[0] + 1]
             raise ValueError(
                 f"gain makes {worth[a]:g} of the label {label[a]:g} and {worth[b]:g} of {label[b]:g}: it must not fall "
-                "as labels grow. Where less is better, negate y instead"
+                "as labels grow. If less is better, negate y instead"
             )
 
 

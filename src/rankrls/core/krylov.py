@@ -142,8 +142,8 @@ def conjugate_residuals(product: Product, b: np.ndarray, shift: float = 0.0) -> 
     """x after each iteration for (M + shift I) x = b, and ||b - (M + shift) x|| / ||b||; M positive semi-definite.
 
     Every x has the least residual in its Krylov space, so residuals never rise; where stopping early is the
-    regulariser, conjugate gradients would fit what matters least first. Stops when nothing is left to gain. The
-    same array is yielded, updated in place, at every iteration.
+    regulariser, conjugate gradients would fit what matters least first. Stops when no progress is possible. Every
+    iteration yields the same array, updated in place.
     """
     norm = float(np.linalg.norm(b))
     if norm == 0:
@@ -165,7 +165,7 @@ def conjugate_residuals(product: Product, b: np.ndarray, shift: float = 0.0) -> 
             v += along
 
 
-@np.errstate(all="ignore")  # where it diverges it has not converged
+@np.errstate(all="ignore")  # a column that diverges is reported as not converged
 def fold_residuals(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """D B'T with (I - B D B') T = R, for all folds and columns at once; fast because the folds' leverage is small.
 

@@ -21,7 +21,7 @@ SMALL = 1 << 12  # cells of a matrix that is dense rather than sparse
 
 @dataclass(frozen=True)
 class Levels:
-    """All levels, including those of a single item; some may be empty."""
+    """All tie levels, including those of a single item; some may be empty."""
 
     level: np.ndarray  # (m,) the level of each item
     query: np.ndarray  # (levels,) ascending
@@ -108,7 +108,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class GroupMeans:
-    """Weighted means over queries and over tie levels."""
+    """Weighted means over queries and over tie levels, accurate for weights of very different sizes."""
 
     queries: Queries
     u: np.ndarray | None  # (m,)
@@ -126,7 +126,7 @@ class GroupMeans:
 
     @cached_property
     def heaviest(self) -> np.ndarray:
-        """(q,) the heaviest row of each query where weights are uneven, else none.
+        """(q,) the heaviest row of each query where weights are uneven; empty otherwise.
 
         The mean of such a query is that row plus a small correction from the others, so no digits are lost.
         """
@@ -170,10 +170,10 @@ class GroupMeans:
         return (weight[:, None] * V).reshape(len(batch.queries), -1, V.shape[1]).sum(axis=1)
 
     def _balance(self, level_mean: np.ndarray, queries: np.ndarray, untied: np.ndarray) -> None:
-        """Means of levels, in place, such that those of a query cancel.
+        """Recompute, in place, the mean of each level that outweighs the rest of its query, from the other levels.
 
-        The mean of a level that outweighs the rest of its query is nearly the query's mean, and their difference
-        would be rounding; it is computed from the other levels instead.
+        That mean is nearly the query's mean, and their difference would be rounding. `level_mean` is relative to the
+        query's mean, so the weighted sum of all levels is zero.
         """
         assert self.ties is not None
         ties, n = self.ties.of_queries(queries), self.ties.start[queries + 1] - self.ties.start[queries]

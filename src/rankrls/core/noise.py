@@ -1,6 +1,6 @@
-"""The noise of labels from held-out scores: sigma of residuals, and tau, which makes probabilities of an order fit.
+"""The noise of labels, estimated from held-out scores: sigma of the residuals, and tau, which calibrates an order.
 
-tau has the largest likelihood of held-out pairs of one query under P(a above b) = Phi((f(a) - f(b)) / tau).
+tau maximises the likelihood of held-out pairs of one query under P(a above b) = Phi((f(a) - f(b)) / tau).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from scipy.special import erfcx
 from .queries import Queries
 
 SAMPLE = 8000  # held-out pairs to calibrate by
-FLATTEST, STEEPEST = 1e-4, 1e5  # of probabilities over margins up to 1: where order says nothing, or all
+FLATTEST, STEEPEST = 1e-4, 1e5  # limits of b in Phi(b margin), margins up to 1: pure chance, and near certainty
 
 
 @dataclass(frozen=True)
 class HeldOutNoise:
-    """What held-out scores of k models tell of the noise; parts of the queries add up."""
+    """What sigma and tau of k models are computed from; those of disjoint queries add up."""
 
     square: np.ndarray  # (k,) of residuals within queries
     free: int  # rows less queries
@@ -58,7 +58,7 @@ def noise_of(y: np.ndarray, held_out: np.ndarray, queries: Queries) -> tuple[flo
 
 
 def noise_of_pairs(margins: np.ndarray, held_out: np.ndarray, weights: np.ndarray | None) -> tuple[float, float]:
-    """sigma and tau from the margins of explicit pairs and what models that never saw them say, (p,) each."""
+    """sigma and tau from the margins of explicit pairs and their held-out predictions, (p,) each."""
     square = np.average((margins - held_out) ** 2, weights=weights)
     size, known = float(np.abs(held_out).max(initial=0.0)), margins != 0
     right = (held_out * np.sign(margins))[known]
@@ -77,7 +77,7 @@ def _squares(y: np.ndarray, held_out: np.ndarray, queries: Queries) -> np.ndarra
 
 
 def _steepness(margin: np.ndarray) -> float:
-    """The b with the largest sum of log Phi(b margin), which is concave in b, by Newton's method; margins to 1."""
+    """The b that maximises the sum of log Phi(b margin), concave in b, by Newton's method; margins are at most 1."""
     b = 0.0
     for _ in range(50):
         z = b * margin
@@ -90,9 +90,9 @@ def _steepness(margin: np.ndarray) -> float:
 
 
 def _pairs(y: np.ndarray, queries: Queries) -> tuple[np.ndarray, np.ndarray, float]:
-    """Pairs of rows of one query with different labels, each as likely as any other, always the same ones.
+    """A uniform sample of the pairs of rows of one query with different labels, the same on every call.
 
-    And how many such pairs each of them stands for.
+    Also returns how many such pairs each pair of the sample stands for.
     """
     rng = np.random.default_rng(0)
     total = np.cumsum(queries.sizes.astype(np.float64) ** 2)

@@ -42,14 +42,16 @@ class QueryPreferences(LinearOperator):
         The partition of the m items into queries.
     y : (m,) array, optional
         Labels; tied pairs are excluded. None includes all pairs.
-    weighting : "pairs" (c = 1), "queries" (c = 1 / weight of the pairs) or "items" (c = 1 / S)
+    weighting : {"pairs", "queries", "items"}
+        The factor c of a query: 1, 1 / weight of its pairs, or 1 / S.
     regression : float
         beta, the share of the regression loss.
     weights : (m,) array of positive numbers, optional
         u, the copies each item counts for.
     between2 : (q,) array, optional
-        between^2 of each query, needed when these items are only part of it.
-    intercept : whether a constant is unpenalised where beta > 0; if not, targets and features are not centred
+        between^2 of each query, to pass if these items are only part of it.
+    intercept : bool
+        Whether a constant is unpenalised where beta > 0; if not, targets and features are not centred.
     """
 
     def __init__(
@@ -94,7 +96,7 @@ class QueryPreferences(LinearOperator):
         return float(self.S.sum())
 
     def restrict(self, rows: np.ndarray) -> QueryPreferences:
-        """The preferences among some of the items."""
+        """The preferences within a subset of the items."""
         y, u = (None if v is None else v[rows] for v in (self.y, self.u))
         queries = Queries.of(self.queries.codes[rows], self.queries.batch_rows)
         kind, beta = self.weighting.kind, self.beta
@@ -105,10 +107,10 @@ class QueryPreferences(LinearOperator):
         return self.queries.sized_batches(width)
 
     def factor(self, batch: Batch, read: Read, shift: Any = 0.0, level: Any = None) -> Iterator[np.ndarray]:
-        """Blocks R of rows, the sum of R'R being (V - 1 shift')'Lt (V - 1 shift') over the queries of a batch.
+        """Yield blocks of rows R whose R'R add up to (V - 1 shift')'Lt (V - 1 shift') over the queries of a batch.
 
-        Not the rows of F, to save operations: items minus their query's mean scaled by `within`, level means scaled
-        by what `between` adds to that, and query means scaled by beta. `level` is what rounding is relative to.
+        Cheaper than the rows of F: items minus their query's mean scaled by `within`, level means scaled by what
+        `between` adds to that, and query means scaled by beta. `level` collects the size that rounding is relative to.
         """
         for piece in self.means.pieces(batch, read):
             if piece.last and level is not None:
@@ -123,7 +125,7 @@ class QueryPreferences(LinearOperator):
             yield piece.V
 
     def rows_of(self, batch: Batch, read: Read) -> Iterator[tuple[Rows, np.ndarray]]:
-        """Rows of F V over the queries of a batch, and their row numbers, in pieces of bounded size."""
+        """Yield row numbers and rows of F V over the queries of a batch, in pieces of bounded size."""
         for piece in self.means.pieces(batch, read):
             yield piece.batch.rows, self._apply(piece)
 

@@ -113,7 +113,7 @@ class Queries:
     def batches(self, max_rows: int | None = None, only: np.ndarray | None = None) -> Iterator[Batch]:
         """Batches of equally long queries: one query, or at most `max_rows` rows (`batch_rows` if not given).
 
-        `only` (k,) are the numbers of some queries, at least one, in ascending order.
+        `only` (k,), in ascending order and not empty, restricts them to the queries of these numbers.
         """
         max_rows = self.batch_rows if max_rows is None else max_rows
         by_size = np.argsort(self.sizes if only is None else self.sizes[only], kind="stable")
@@ -126,7 +126,7 @@ class Queries:
                 yield self._batch(same[i : i + step], length)
 
     def sized_batches(self, width: int) -> list[Batch]:
-        """All batches, with twice as many rows where rows of `width` columns are short, and fewer where long."""
+        """All batches for rows of `width` columns: up to twice `batch_rows` rows, fewer if the rows are long."""
         rows = 2 * self.batch_rows
         while rows > FEWEST_ROWS and rows * width > (BATCH_CELLS if rows > self.batch_rows else 4 * BATCH_CELLS):
             rows //= 2

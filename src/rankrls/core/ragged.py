@@ -19,7 +19,7 @@ from ..system.types import DTypeLike
 from .means import Read, Rows
 from .preferences import QueryPreferences
 
-RARE = 3  # use runs if there are more than this many times the batches that the rows would fill
+RARE = 3  # use runs if there are more than this many times as many batches as full ones would need
 
 
 @dataclass(frozen=True)
@@ -28,17 +28,17 @@ class Run:
 
     queries: np.ndarray  # (g,)
     rows: Rows  # (k,)
-    query: np.ndarray  # (k,) the place of each row's query in the run
+    query: np.ndarray  # (k,) index of each row's query in the run
     average: sparse.csr_array  # (g, k)
     levels: sparse.csr_array  # (ties, k) level means times their scale in the loss
-    scale: np.ndarray  # (k, 1) of a row in the loss
+    scale: np.ndarray  # (k, 1) weight of a row in the loss
 
     def __len__(self) -> int:
         return len(self.query)
 
 
 def serves(F: QueryPreferences, width: int) -> bool:
-    """True if batches of equally long queries would be small."""
+    """True if most batches of equally long queries would be small."""
     q = F.queries
     if F.means.uneven or q.n_rows * width < limits.worth_runs or q.sizes.max() > q.batch_rows:
         return False

@@ -27,8 +27,8 @@ from .krylov import fold_residuals
 from .statistics import Statistics
 from .symmetric import UNCLEAR, above_rounding, cutoff, eigh, solve_each, unwhitened
 
-Look = Callable[[np.ndarray], Statistics]  # V (n, k) -> the sums of A V and z
-VISIBLE = 1e-20  # below this share of the largest eigenvalue a direction is rounding even in the rows themselves
+Look = Callable[[np.ndarray], Statistics]  # V (n, k) -> the sums of A V and z, from the rows
+VISIBLE = 1e-20  # a direction below this share of the largest eigenvalue is rounding even in the rows themselves
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,9 @@ def primal(
 def held_out(B: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *, complete: bool) -> np.ndarray:
     """(g, r, k t) the solutions without each of g folds, for k alphas; columns run over alphas, then targets.
 
-    In the path's coordinates, B (g, b, r) are the loss rows of the folds and target (g, b, t) their targets;
-    D (r, k), z (r, t). `complete` means that the loss rows are the basis itself (dual). NaN: solve without the fold.
+    In the path's coordinates, B (g, b, r) are the loss rows of the folds and target (g, b, t) their targets; D (r, k),
+    z (r, t). `complete` means that the loss rows are the basis itself (dual). A fold is NaN if its equations are
+    singular to rounding: refit without it.
     """
     k, t = D.shape[1], z.shape[1]
     Dz = np.repeat(D, t, axis=1)  # (r, k t)
@@ -99,7 +100,7 @@ def held_out(B: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *,
 
 
 def _direct(B: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *, complete: bool) -> np.ndarray:
-    """(g, r, k t) held-out solutions by one dense solve per fold and alpha, in min(l, r) dimensions."""
+    """(g, r, k t) held-out solutions by one dense solve of size min(l, r) per fold and alpha."""
     _, length, r = B.shape
     Bt = B.transpose(0, 2, 1)
     solutions = []

@@ -1,9 +1,9 @@
-"""How much the rounding of each row shows in F V, so that a column that varies can be told from one that does not.
+"""Bounds on the rounding of rows in F V, which tell a column that varies from a constant one.
 
-A row rounds by eps times its value, times its weight sqrt(u) between. Two kinds of rows round less where weights are
-uneven. The heaviest row of a query is nearly its mean, and its difference from the mean is what the other rows leave
-(see `means`); only the regression part, of weight beta, sees it. And sums are taken about the heaviest row of all if it
-has a fair share of the weight, so that nothing of that row is rounded.
+The rounding of a row is eps times its value times its weight sqrt(u) between. It is less for two kinds of rows where
+weights are uneven. The heaviest row of a query is nearly the query's mean, so its difference from the mean is computed
+from the other rows (see `means`); its own rounding enters only the regression part, of weight beta. And the heaviest
+row overall is the centre of the sums if it has a fair share of the weight, so its values are not rounded at all.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FAIR = 1e-3  # sums are taken about the heaviest row if it has at least this sha
 
 @dataclass(frozen=True)
 class Rounding:
-    """The rounding of rows under the weights `between` (q,) of queries and the share beta of regression."""
+    """Rounding under the weights `between` (q,) of queries and the share beta of regression."""
 
     means: GroupMeans
     between: np.ndarray
@@ -40,7 +40,7 @@ class Rounding:
 
     @cached_property
     def centre(self) -> int | None:
-        """The heaviest row of all, if it is to be the centre of all others."""
+        """The row that sums are centred on: the heaviest, if it has a fair share of the weight; else None."""
         u = self.means.u
         if u is None or not self.means.uneven:
             return None
@@ -49,7 +49,7 @@ class Rounding:
 
     @cached_property
     def of_queries(self) -> np.ndarray:
-        """(q,) the same for the rows of a query together."""
+        """(q,) the sum of `of_rows` over each query."""
         means = self.means
         if not means.uneven:
             return means.S / means.S.sum() * self.between**2
@@ -62,7 +62,7 @@ class Rounding:
 
     @cached_property
     def roots(self) -> np.ndarray:
-        """(m,) the weight of a row's rounding in F V; that of the heaviest row of a query comes from all others."""
+        """(m,) the weight of a row's rounding in F V; for the heaviest row of a query, that of all its rows."""
         found = self.of_rows * self.means.S.sum()
         found[self.means.heaviest] += self.means.queries.sum(found) if len(self.means.heaviest) else 0.0
         return np.sqrt(found)

@@ -2,9 +2,10 @@
 
     min v'M v - 2 c'v   subject to   s_j v_j >= 0 where s_j is 1 or -1
 
-At the solution the weights of a set P solve the normal equations among themselves; the others are zero and would get
-the wrong sign. Block pivoting exchanges all weights that violate this at once; where that stops helping, it exchanges
-one at a time, which ends after finitely many steps (Kim and Park 2011, after Murty). M is positive definite.
+At the solution the weights of a set P solve the normal equations among themselves; the others are zero because the
+loss would give them the wrong sign. Block pivoting exchanges all weights that violate this at once; where that stops
+helping, it exchanges one at a time, which ends after finitely many steps (Kim and Park 2011, after Murty). M is
+positive definite.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-PATIENCE = 3  # block exchanges that may fail to help
-EXCHANGES = 1000  # for each weight; far more than were ever needed
+PATIENCE = 3  # block exchanges that may bring no progress before weights are exchanged one at a time
+EXCHANGES = 1000  # per weight; far more than any problem has needed
 
 
 def signed_solution(M: np.ndarray, c: np.ndarray, signs: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
     """(n,) the solution; `start` says which weights are nonzero at a nearby solution."""
     size = np.sqrt(np.diag(M))
-    s = np.where(signs == 0, 1.0, signs) / np.where(size > 0, size, 1.0)  # columns of any units, each now of length 1
+    s = np.where(signs == 0, 1.0, signs) / np.where(size > 0, size, 1.0)  # scales every column to length 1
     M, c, free = s[:, None] * M * s, s * c, signs == 0
     P = np.ones(len(c), dtype=bool) if start is None else start | free
     best, patience = len(c) + 1, PATIENCE

@@ -51,7 +51,7 @@ class Statistics:
     n_queries: int
     n_pairs: int
     rounding: np.ndarray | None = None  # (n,) a column's spread below this is rounding; None where unknown
-    explicit: int = 0  # pairs that were given as such, and have no rows
+    explicit: int = 0  # number of explicit pairs, which have no rows of their own
 
     @property
     def deviation(self) -> np.ndarray:
@@ -62,7 +62,7 @@ class Statistics:
 
     @property
     def faint(self) -> np.ndarray:
-        """The numbers of the columns whose squares are too small for floating point, or zero."""
+        """Numbers of the columns whose squares add up to zero, or to so little that digits are lost."""
         return np.flatnonzero(np.diag(self.gram) < FAINTEST)
 
     def whitened(self, W: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -122,7 +122,7 @@ def statistics(
 ) -> Statistics:
     """The sums of [F Phi, F y] in one pass over the rows; O(m n^2) time, O(n^2) memory.
 
-    `reader()` gives a thread its own function rows -> Phi[rows]; y is (m, t), or (p, t) margins for explicit pairs.
+    `reader()` gives each thread its own function rows -> Phi[rows]; y is (m, t), or (p, t) margins for explicit pairs.
     `array` is Phi itself if it is an array of `dtype` in memory, so that a compiled pass can read it.
     """
     target_mean = target_mean_of(F, y)
@@ -180,7 +180,7 @@ def _of_products(
 
 
 def _near_mean(F: QueryPreferences, read: Read) -> np.ndarray:
-    """(n,) the mean of the heaviest rows, or the heaviest itself: sums centred on it do not cancel."""
+    """(n,) the mean of the heaviest rows, or the single centre row of `Rounding`: sums about it do not cancel."""
     rows: Rows = slice(0, BATCH_ROWS)
     if F.rounding.centre is not None:
         return read(np.array([F.rounding.centre]))[0].astype(np.float64)
@@ -214,7 +214,7 @@ def fits_single(F: Preferences, X: Matrix, y: np.ndarray, gram: np.ndarray) -> b
 
 
 def column_deviation(F: QueryPreferences, X: Any) -> np.ndarray:
-    """(n,) the spread of each column, as in `Statistics`, a few columns at a time and without their products."""
+    """(n,) the spread of each column, as in `Statistics`, a few columns at a time and without forming X'X."""
     u = np.ones(F.shape[0]) if F.u is None else F.u
     heaviest, eps, parts = np.argmax(u), np.finfo(X.dtype).eps, []
     for i in range(0, X.shape[1], DEVIATION_COLUMNS):
@@ -236,7 +236,7 @@ def column_deviation(F: QueryPreferences, X: Any) -> np.ndarray:
 
 
 def _largest_or_one(V: np.ndarray) -> np.ndarray:
-    """(n,) the largest size in each column, 1 where it is zero."""
+    """(n,) the largest absolute value of each column, 1 where that is zero."""
     top = np.abs(V).max(axis=0, initial=0.0)
     return np.where(top > 0, top, 1.0)
 
@@ -321,7 +321,7 @@ def _appended(read: Read, T: np.ndarray, centre: np.ndarray) -> Read:
 
 
 def targets(F: Preferences, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """z = F (y - mean), and that mean (zero where there is no intercept)."""
+    """z = F (y - mean), and the mean that was subtracted (zero without an intercept)."""
     if isinstance(F, PairPreferences):
         return F.s[:, None] * y, np.zeros(y.shape[1])
     mean = target_mean_of(F, y)

@@ -13,7 +13,7 @@ from scipy.linalg import lapack
 from ..system.progress import step
 from ..system.types import DTypeLike
 
-UNCLEAR = 1e-8  # below this share of the largest eigenvalue of A'A, an eigenvalue has lost half of its digits
+UNCLEAR = 1e-8  # an eigenvalue of A'A below this share of the largest has lost half of its digits
 RAW = 1e-6  # raw sums are accurate down to this share of the largest eigenvalue of a kernel matrix
 INDEFINITE = (
     "the kernel matrix is not positive semi-definite (smallest eigenvalue {:.3g}, largest {:.3g}): "
@@ -24,7 +24,7 @@ INDEFINITE = (
 def eigh(M: np.ndarray, *, overwrite: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues, ascending, and eigenvectors of a symmetric matrix by divide and conquer.
 
-    NumPy lets other threads run meanwhile, SciPy does not; SciPy can use the memory of M again.
+    `numpy.linalg.eigh` lets other threads run meanwhile; SciPy's does not, but it can overwrite M.
     """
     with step(f"decomposition of {len(M):,} x {len(M):,} values", 4.0 * len(M) ** 3):
         if overwrite:
@@ -81,7 +81,7 @@ def cutoff(n: int, dtype: DTypeLike = np.float64) -> float:
 
 
 def above_rounding(z: np.ndarray, top: float, square: np.ndarray, dtype: DTypeLike) -> np.ndarray:
-    """(r,) True where A'z has more than rounding in a direction: it then counts even if its eigenvalue is small."""
+    """(r,) True where A'z along a direction exceeds rounding: it is kept even if its eigenvalue is small."""
     eps = float(np.finfo(np.dtype(dtype)).eps)
     return np.any(np.abs(z) > 10 * len(z) * eps * np.sqrt(top) * np.sqrt(np.maximum(square, 0)), axis=1)
 
@@ -103,7 +103,7 @@ def whitening(K: np.ndarray, tolerance: float) -> np.ndarray:
 
 
 def unwhitened(W: np.ndarray | None, V: np.ndarray) -> np.ndarray:
-    """W V."""
+    """W V, where W may be None (the identity) or a vector (a diagonal)."""
     return V if W is None else W[:, None] * V if W.ndim == 1 else W @ V
 
 
@@ -119,5 +119,5 @@ def gentle(W: np.ndarray) -> np.ndarray:
 
 
 def per_deviation(deviation: np.ndarray) -> np.ndarray:
-    """(n,) the W of a penalty on weights per spread of their column; a column that does not vary has no weight."""
+    """(n,) the W of a penalty on weights per spread of their column; zero for columns that do not vary."""
     return np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)

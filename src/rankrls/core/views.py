@@ -18,7 +18,7 @@ from ..system.types import Matrix
 
 @dataclass
 class View:
-    """One way to look at a row: some of its columns, with a kernel, expanded in a basis.
+    """One description of a row: some of its columns, with a kernel, expanded in basis points.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ class View:
         As in `RankRLS`; None is linear in these columns. With "precomputed" the columns hold kernel values of each row
         with the points of the basis.
     basis : None, int, object of `rankrls.bases`, array of row numbers or array of points, default=None
-        Points the kernel is expanded in: every row, scored or not (None), or as in `RankRLS`. Views that draw a number
-        of points draw them from different rows. Points given as an array have the columns of the view. For a
-        precomputed kernel, the row number of each column; None if there is a column for every row.
+        The points the kernel is expanded in: every row of X, scored or not (None), or as in `RankRLS`. A number draws
+        that many rows, different ones for each view. Points given as an array have the columns of the view. For a
+        precomputed kernel, give the row number of each column, or None if there is a column for every row.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class FittedView:
 
 
 def as_views(views: object, kernel: object, basis: object) -> list[View]:
-    """The given list of views, or that many views that differ in the rows of their basis."""
+    """`views` as a list; a number makes that many views, each with its own basis rows."""
     if isinstance(views, Sequence) and not isinstance(views, str):
         for number, view in enumerate(views):
             if not isinstance(view, View):
@@ -86,7 +86,7 @@ def as_views(views: object, kernel: object, basis: object) -> list[View]:
 
 
 def n_widths(views: Sequence[View]) -> int:
-    """The number of kernels to choose from: with gamma="auto", the same multiples of each view's own width."""
+    """The number of kernels to choose from: with gamma="auto", each view gets the same multiples of its own width."""
     auto = any(getattr(view.kernel, "gamma", None) == "auto" for view in views)
     return len(WIDTHS) if auto else 1
 
@@ -99,9 +99,9 @@ def fitted_views(
     seed: int,
     width: int | None = None,
 ) -> list[FittedView]:
-    """Views with everything fixed; the points that views draw by number are disjoint rows.
+    """Views with everything fixed; views that draw a number of points draw disjoint rows.
 
-    Rows of weight zero are ignored. `width` is the index of the kernel where gamma is "auto".
+    Rows of weight zero are ignored. `width` is the number of the kernel to use where gamma is "auto".
     """
     rows = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights)
     given = X if len(rows) == X.shape[0] else X[rows]

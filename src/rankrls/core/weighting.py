@@ -48,7 +48,7 @@ class Weighting:
     def ties_included(cls, kind: str, beta: float, S: np.ndarray, others: np.ndarray | None = None) -> Weighting:
         """The weights of queries whose tied pairs count like all others; S (q,) is the weight of each query.
 
-        `others` (q,) is S - 1, where it is known better than by subtracting.
+        `others` (q,) is S - 1, for callers that know it more accurately than by subtraction.
         """
         return cls(kind, beta, np.arange(len(S)), S, len(S), tied=True, others=others)
 
@@ -68,7 +68,7 @@ class Weighting:
 
     @cached_property
     def mass_share(self) -> np.ndarray:
-        """(q,) mass / S^2, which neither overflows nor underflows."""
+        """(q,) mass / S^2, which cannot overflow or underflow."""
         if self.tied:
             return np.maximum(0.0, (self.S - 1 if self.others is None else self.others) / self.S) / 2
         S = self.S[self.query]
@@ -81,7 +81,7 @@ class Weighting:
 
     @cached_property
     def cS(self) -> np.ndarray:
-        """(q,) c S; zero where no pair counts, so that nothing but rounding is lost."""
+        """(q,) c S; zero for queries in which no pair counts."""
         if self.kind != "queries":
             cS = self.S if self.kind == "pairs" else np.ones(self.n_queries)
             return cS if self.tied else np.where(self.mass_share > 0, cS, 0.0)
@@ -108,7 +108,7 @@ class Weighting:
 
 
 def others_of(S: np.ndarray, queries: Queries, u: np.ndarray | None) -> np.ndarray | None:
-    """(q,) S - 1 with all its digits, from the weights u of the items; None where there are none."""
+    """(q,) S - 1 with all its digits, from the weights u of the items; None without weights."""
     if u is None:
         return None
     others = S - 1

@@ -41,7 +41,7 @@ class Model:
 class HeldOutFold:
     """Rows left out together: whole queries, unless `whole` is false.
 
-    While they are held out, alpha counts `factor` times (1 except for items of a single query).
+    While they are held out, alpha is multiplied by `factor` (1 except for items of a single query).
     """
 
     rows: np.ndarray
@@ -49,18 +49,18 @@ class HeldOutFold:
     whole: bool = True
 
     def rest(self, m: int) -> np.ndarray:
-        """The other rows."""
+        """The rows of 0..m - 1 that are not in the fold."""
         stay = np.ones(m, dtype=bool)
         stay[self.rows] = False
         return np.flatnonzero(stay)
 
 
-CANCELLED = {4: 2e-5, 8: 1e-12}  # by bytes of a number: a smaller share of what was added up is rounding
-HEAVY = 0.5  # a fold with a larger share of the loss takes digits from the rest when it is subtracted
+CANCELLED = {4: 2e-5, 8: 1e-12}  # by itemsize: a sum smaller than this share of its terms is rounding
+HEAVY = 0.5  # subtracting a fold with more than this share of the loss costs the rest digits
 
 
 def heavy_queries(F: QueryPreferences) -> list[HeldOutFold]:
-    """Queries that outweigh all others together: they are held out by refitting without them."""
+    """Queries that outweigh all others together, as folds to be refitted."""
     mass = (F.S / F.S.max(initial=0)) * (F.between / F.between.max(initial=0)) ** 2 if F.between.any() else F.S
     heavy = (mass > HEAVY * mass.sum()) | (HEAVY * F.weight < F.S)
     return (
@@ -69,12 +69,12 @@ def heavy_queries(F: QueryPreferences) -> list[HeldOutFold]:
 
 
 def unsolved(scores: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Queries with NaN among their scores (m, k, t): they alone determine some direction, so refit without them."""
+    """Queries with NaN among their scores (m, k, t), to be refitted: each alone determines some direction."""
     return np.unique(codes[np.isnan(scores).any(axis=(1, 2))]) if np.isnan(scores.sum()) else codes[:0]
 
 
 def careful(folds: Sequence[HeldOutFold], F: QueryPreferences) -> list[HeldOutFold]:
-    """The folds, with those that outweigh the rest marked for refitting."""
+    """The folds, with those that outweigh the rest of the rows marked for refitting."""
     u = np.ones(F.shape[0]) if F.u is None else F.u
     mass = u / u.max() * (F.between / (F.between.max(initial=0) or 1.0))[F.queries.codes] ** 2
     heavy = [max(mass[f.rows].sum() / mass.sum(), u[f.rows].sum() / F.weight) > HEAVY for f in folds]
@@ -88,10 +88,10 @@ def without_rounding(C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.nda
     with eigenvalues d. If a fold leaves nothing to learn from, its scores should be zero, not random.
     """
     root = np.sqrt(np.where(np.isfinite(d), d, 0.0)).astype(C.dtype)[:, None]  # ||f|| in the loss is ||sqrt(d) c||
-    unit = np.abs(c).max(axis=0, initial=0)  # squares of tiny values would vanish
+    unit = np.abs(c).max(axis=0, initial=0)  # the squares of tiny values would underflow
     unit = np.where(unit > 0, unit, 1)
     limit = _rounding(C.dtype, d, alphas, c.shape[1]) * np.linalg.norm(root * (c / unit), axis=0)
-    largest = np.argmax(root * np.abs(c), axis=0), np.arange(c.shape[1])  # one part of the norm is usually enough
+    largest = np.argmax(root * np.abs(c), axis=0), np.arange(c.shape[1])  # its largest entry usually settles it
     if np.all(root[largest[0], 0] * np.abs(C[:, *largest]) > limit * unit):
         return
     C *= (np.linalg.norm(root * (C / unit), axis=1) > limit)[:, None]
@@ -99,18 +99,18 @@ def without_rounding(C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.nda
 
 def _rounding(dtype: np.dtype, d: np.ndarray, alphas: np.ndarray, columns: int) -> np.ndarray:
     """(columns,) the share of a held-out solution that may be rounding, for each alpha and target."""
-    smallest = np.where(alphas > 0, alphas, np.min(d, initial=np.inf))  # alpha = 0 goes with d > 0
+    smallest = np.where(alphas > 0, alphas, np.min(d, initial=np.inf))  # alpha = 0 is only used where d > 0
     largest = np.max(d, where=np.isfinite(d), initial=0.0)
     eps, most = float(np.finfo(dtype).eps), 1e-6 if dtype == np.float64 else 1e-3
     return np.minimum(100 * eps * np.repeat(1 + largest / smallest, columns // len(alphas)), most)
 
 
 def held_out_scores(V: np.ndarray, C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.ndarray) -> np.ndarray:
-    """(g, l, k t) scores V C of g folds (see `without_rounding`), tied where they are equal up to rounding.
+    """(g, l, k t) scores V C of g folds, with scores that are equal up to rounding made equal.
 
-    V (g, l, r) are the rows. A fold that has nothing in common with the others is scored by sums that cancel: all its
-    rows tie, else they would be ranked by what rounding leaves of their own labels. In single precision small alphas
-    hide this, and the largest alpha tells.
+    V (g, l, r) are the rows; C, c, d and alphas are as in `without_rounding`. A fold that shares no direction with the
+    other rows is scored by sums that cancel, and rounding would rank it by its own labels: all its rows are tied
+    instead. In single precision small alphas hide this, so the largest alpha decides.
     """
     scores, limit = V @ C, 2 * _rounding(C.dtype, d, alphas, c.shape[1]) + CANCELLED[C.itemsize]
     used, width = np.abs(C) + np.abs(c), np.ptp(scores, axis=1)
@@ -129,7 +129,7 @@ def silenced(
 ) -> np.ndarray:
     """Make held-out scores (m, k, t) constant, in place, where the remaining labels or rows are all equal.
 
-    There is nothing to learn from then, and scores would be rounding. With a free intercept they are the mean label.
+    Nothing can be learned then, and scores would be rounding. With a free intercept they are the mean label.
     """
     queries, free, m = F.queries, F.beta > 0, len(y)
     some_row = np.empty(len(queries), dtype=np.intp)
@@ -185,9 +185,9 @@ def _differ(X: Matrix, rows: np.ndarray) -> bool:
 
 
 def tied_where_equal(scores: np.ndarray) -> np.ndarray:
-    """Scores (g, l, k) of g queries without their last bits: equal rows could differ there by rounding."""
+    """Round scores (g, l, k) of g queries to drop their last bits, in which equal rows may differ."""
     top = np.abs(scores)
-    while top.shape[1] > 1:  # by halves, because NumPy is slow at maxima along a middle axis
+    while top.shape[1] > 1:  # by halves, because NumPy's maximum along a middle axis is slow
         half, odd = top.shape[1] // 2, top[:, -1:] if top.shape[1] % 2 else top[:, :1]
         top = np.maximum(top[:, :half], top[:, half : 2 * half])
         np.maximum(top[:, :1], odd, out=top[:, :1])
@@ -199,7 +199,7 @@ def scores_by_query(
 ) -> np.ndarray:
     """(l, k) read(rows) @ coef, rounded as in `tied_where_equal`; codes (l,) are the queries of the rows.
 
-    Each query is read about one of its rows, so that scores far from zero keep their differences.
+    Each query is read relative to one of its rows, so that scores far from zero keep their differences.
     """
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))

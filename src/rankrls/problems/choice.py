@@ -1,8 +1,8 @@
-"""The choice of settings by exact hold-out: alpha; nu and alpha; a number of functions; a fidelity.
+"""Settings chosen by exact hold-out: alpha; nu and alpha; a number of functions; a fidelity.
 
-A candidate is a way to set up the problem (a kernel, a basis, ties included or not) with the settings it can be solved
-for after one factorisation. `choose` is the one loop over candidates, and `best` the one rule for a winner: where
-several settings score the same up to rounding, the most regularised one wins, and among candidates the first.
+A candidate is a way to set up the problem (a kernel, a basis, ties included or not) together with the settings that one
+factorisation solves it for. `choose` is the only loop over candidates, and `best` the only rule for a winner: among
+settings that score the same up to rounding the most regularised one wins, and among candidates the first.
 
 Folds are unions of whole queries: a model never sees part of the query it is judged on. A single query (global
 ranking) is cut into folds of its items instead; with tied pairs included that too is exact without refits, since
@@ -37,16 +37,16 @@ ALPHA_RANGE = (-5.0, 2.0)  # decades around the mean eigenvalue of the loss: doc
 N_ALPHAS = 15
 ITEM_FOLDS = 10
 ITERATIVE_FOLDS = 5
-EXTENSIONS, DECADES = 2, 3  # how often, and how far, a grid grows while its best alpha is at its end
+EXTENSIONS, DECADES = 2, 3  # a grid grows at most twice, by three decades, while its best alpha is at its end
 ENOUGH_GROUPS = 20  # held-out queries needed to tell a score from chance
-MANY_COMPONENTS, LARGEST_COMPONENT = 4, 0.5  # when components of explicit pairs are left out like queries
+MANY_COMPONENTS, LARGEST_COMPONENT = 4, 0.5  # conditions for leaving out components of explicit pairs as a whole
 TIES_COUNT_HALF = ("pairwise_accuracy", "auc")  # metrics that are 0.5 where all rows tie
-ROUNDING = 1e-10  # scores that differ by less than this share are equal
-FLAT = 1e-4  # half a decade of alpha that gains less than this share is not followed beyond the grid
+ROUNDING = 1e-10  # scores whose relative difference is smaller are equal
+FLAT = 1e-4  # the grid is not extended if its last half decade of alpha gained less than this share
 
 
 class Setting(NamedTuple):
-    """One value of everything that is chosen by hold-out; zero where a model has no such parameter."""
+    """One value for everything that is chosen by hold-out; zero for parameters that a model does not have."""
 
     alpha: float = 0.0
     nu: float = 0.0
@@ -55,17 +55,17 @@ class Setting(NamedTuple):
 
     @property
     def strength(self) -> tuple[float, ...]:
-        """Sorts settings by how strongly they regularise."""
+        """Sort key: how strongly a setting regularises."""
         return self.alpha, self.nu, self.fidelity, -self.size
 
 
 @dataclass(frozen=True)
 class Judged:
-    """How well each setting of a candidate ranks rows it has not seen."""
+    """How well each setting of a candidate ranks held-out rows."""
 
     settings: Sequence[Setting]
     scores: np.ndarray  # (k,) mean score over held-out queries
-    errors: np.ndarray  # (k,) its standard error over them; NaN where the metric is not a mean over queries
+    errors: np.ndarray  # (k,) standard error over those queries; NaN if the metric is not a mean over queries
     predictions: np.ndarray | None = None  # (m, k, t) held-out scores, NaN outside the folds
     chance: float = np.nan  # the score of a model that ties everything
     n_groups: int = 0  # held-out queries behind the scores
@@ -96,12 +96,12 @@ class Judged:
 
 
 class Candidate(Protocol):
-    """A way to set up the problem."""
+    """A way to set up the problem, with the settings it can be solved for."""
 
     def judge(self, folds: object, metric: Metric) -> Judged:
         """Judge each setting on held-out rows; `folds` is what the caller asked for (`cv`).
 
-        A candidate whose grid of alphas was fitted to the data (`extends`) also takes `alphas` to judge instead.
+        If the candidate fitted its grid of alphas to the data (`extends`), it also accepts `alphas` to judge instead.
         """
 
 
@@ -115,11 +115,11 @@ class Choice:
     errors: np.ndarray  # (k,)
     predictions: Any  # (m, t) held-out scores at the best setting, None if there are none
     best: int
-    held_out: Any = None  # (m, k, t) those at every setting
+    held_out: Any = None  # (m, k, t) held-out scores at every setting
 
     @classmethod
     def only(cls, candidate: object, setting: Setting) -> Choice:
-        """The only candidate, where there is nothing to choose."""
+        """The choice where there is one candidate with one setting."""
         return cls(candidate, [setting], np.empty(0), np.empty(0), None, 0)
 
     @property
@@ -150,7 +150,7 @@ def choose(candidates: Iterable[Any], folds: object, metric: Metric) -> Choice:
     if hopeless:
         warn(
             f"nothing was learned: on held-out queries {metric.name} is {found.scores[found.best]:.3f} at best, no "
-            "better than chance; do the labels, the features and qid belong to the same rows?"
+            "better than chance; check that the rows of X, y and qid are in the same order"
         )
     return found
 
@@ -167,7 +167,7 @@ def _judged_beyond(candidate: Any, judged: Judged, folds: object, metric: Metric
         checks.check_held_out(judged.scores, metric.name)
         scores, n = sign * judged.scores, len(judged.scores)
         while more[0] > given[0] and n > k and not exceeds(np.max(scores), np.min(scores[n - 2 : n])):
-            n -= 1  # the curve is flat here: there is nothing to find further up
+            n -= 1  # the curve is flat here: larger alphas cannot win
         judged = judged.first(n)
     if extends is False and len(given) > 1 and beyond(sign * judged.scores, np.array(given)) is not None:
         warn_of_end(given)
@@ -177,7 +177,7 @@ def _judged_beyond(candidate: Any, judged: Judged, folds: object, metric: Metric
 
 
 def beyond(scores: np.ndarray, alphas: np.ndarray) -> np.ndarray | None:
-    """More alphas, in order, if the best of a grid is at its end and the curve still rises there; else None."""
+    """More alphas, ascending, if the best of a grid is at its end and the curve still rises there; else None."""
     order = np.argsort(alphas)
     scores, alphas, k = scores[order], alphas[order], len(alphas)
     winner = best(scores, alphas)
@@ -190,16 +190,16 @@ def beyond(scores: np.ndarray, alphas: np.ndarray) -> np.ndarray | None:
 
 
 def warn_of_end(given: Sequence[float] | np.ndarray, now: Sequence[float] | np.ndarray | None = None) -> None:
-    """Warn that the best alpha was at the end of the caller's grid, or of ours, which was then extended."""
+    """Warn that the best alpha was at the end of the caller's grid, or of the default grid, which was extended."""
     ends = f"the best alpha was at the end of the grid ({min(given):.2g} to {max(given):.2g})"
     if now is None:
         warn(f"{ends}: pass a wider one as alphas=, or leave alphas out to let the data choose")
     elif len(now) != len(given):
-        warn(f"{ends}, which was extended to {min(now):.2g} to {max(now):.2g}; pass alphas= for a grid of your own")
+        warn(f"{ends}, which was extended to {min(now):.2g} to {max(now):.2g}; pass alphas= to set your own grid")
 
 
 def best(scores: np.ndarray, strengths: Sequence[Any] | np.ndarray) -> int:
-    """The index of the largest score; of several that are equal up to rounding, the most regularised."""
+    """The index of the largest score; among scores equal up to rounding, that of the most regularised setting."""
     top = float(np.max(scores))
     ties = [k for k in range(len(scores)) if not exceeds(top, scores[k])]
     return max(ties, key=lambda k: strengths[k])
@@ -241,7 +241,7 @@ def judge(
             predictions[rows] = held[rows]
         try:
             judged = [metric.judge(y[rows, t], held[rows, :, t], part) for t in range(held.shape[2])]
-        except ValueError as error:  # nothing to judge in this layer; maybe in another
+        except ValueError as error:  # this layer has nothing to judge; another may
             undefined = error
             continue
         scores.append(np.mean([mean for mean, _ in judged], axis=0))
@@ -255,7 +255,7 @@ def judge(
 
 
 def _chance(metric: Metric, y: np.ndarray, groups: Queries) -> float:
-    """The score of a model that ties all rows of a query; NaN for the caller's own function."""
+    """The score of a model that ties all rows of a query; NaN for a function of the caller's."""
     if not metric.averages or metric.name in TIES_COUNT_HALF:
         return 0.5 if metric.averages else np.nan
     ties = np.zeros(len(y))
@@ -265,7 +265,7 @@ def _chance(metric: Metric, y: np.ndarray, groups: Queries) -> float:
 def _errors(of_groups: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """(k,) standard errors over groups from their codes (g,) and values (g, k).
 
-    A group that occurs again, in another fold or for another target, counts once with the mean of its values.
+    A group that occurs several times, in other folds or for other targets, counts once, with the mean of its values.
     """
     codes, values = (np.concatenate(parts) for parts in zip(*of_groups, strict=True))
     defined = ~np.isnan(values).any(axis=1)
@@ -276,17 +276,17 @@ def _errors(of_groups: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 
 
 def pair_scores(problem: Primal, alphas: np.ndarray) -> np.ndarray:
-    """(k,) the share of explicit pairs in the right order by models that never saw them."""
+    """(k,) the share of explicit pairs that models which never saw them put in the right order."""
     F = problem.F
     assert isinstance(F, PairPreferences)
     return in_order(pair_margins(problem, alphas), problem.y, F)
 
 
 def pair_margins(problem: Primal, alphas: np.ndarray) -> np.ndarray:
-    """(p, k) what models that never saw an explicit pair say of it.
+    """(p, k) the margin of each explicit pair under models that never saw it.
 
     Each pair is left out by itself. If the preference graph falls into many components of comparable size, these are
-    left out as a whole, like queries; a few small ones would say nothing about the rest.
+    left out as a whole, like queries; with a few small ones that would measure nothing about the rest.
     """
     F = problem.F
     assert isinstance(F, PairPreferences)
@@ -330,13 +330,13 @@ def query_folds(tests: Sequence[np.ndarray], queries: Queries) -> list[HeldOutFo
 
 
 def dealt_folds(y: np.ndarray, n_folds: int) -> list[np.ndarray]:
-    """Folds of items, dealt out like cards in the order of y: every fold spans the range of y, without randomness."""
+    """Folds of items, dealt out like cards in the order of y: every fold spans the range of y; nothing is random."""
     order = np.argsort(y, kind="stable")
     return [np.sort(order[i::n_folds]) for i in range(n_folds)]
 
 
 def fold_groups(folds: Sequence[HeldOutFold], m: int) -> Queries:
-    """The folds as groups: items of a single query are judged within their fold, as each fold has its own model."""
+    """The groups that rows are judged in: the folds, as each has its own model; one group if folds overlap."""
     codes = np.zeros(m, dtype=np.intp)
     if _disjoint(folds):
         for number, fold in enumerate(folds):

@@ -1,8 +1,7 @@
-"""Many rows of few columns as few rows: R and b with R'R = A'A and R'b = A'z.
+"""Replace many rows of few columns by few rows R and targets b with R'R = A'A and R'b = A'z.
 
 A pursuit uses only lengths and angles of A and z, which R and b share. R and b come from sums that take one pass over
-the rows. The price: a Gram matrix loses half of the digits. Columns so nearly dependent that this would show are not
-compressed.
+the rows. A Gram matrix loses half of the digits, so columns that are nearly dependent are not compressed.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from ..core.statistics import Statistics
 from ..core.symmetric import eigh
 from .dictionary import Whitened
 
-DEPENDENT = 1e-6  # eigenvalues of the columns' correlations below this share of the largest are too small
-TALL = 2  # rows per column above which compression pays
+DEPENDENT = 1e-6  # do not compress if an eigenvalue of the columns' correlations is below this share of the largest
+TALL = 2  # compress if there are more than this many rows per column
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Compressed:
 
     @classmethod
     def of(cls, sums: Statistics) -> Compressed | None:
-        """From the sums of one target; None where they have too few digits."""
+        """From the sums of one target; None if they have too few digits."""
         seen = sums.deviation > 0
         length = np.sqrt(np.diag(sums.gram)[seen])
         d, V = eigh(sums.gram[np.ix_(seen, seen)] / np.outer(length, length))

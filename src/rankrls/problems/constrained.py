@@ -1,4 +1,4 @@
-"""Ridge regression from sums, with pairs added to them and equalities that hold exactly.
+"""Ridge regression from sums, with single pairs added to the loss or required exactly.
 
 A pair (i over j by d, weight w) adds w (d - a'v)^2 to the loss, a = phi(x_i) - phi(x_j): a rank-one change of the sums.
 If it must hold exactly, it is an equation A v = d. With v0 the solution without it and M = gram + alpha I,
@@ -17,7 +17,7 @@ from ..system.types import DTypeLike
 from .base import Model
 from .solved import model_at
 
-FEW = 8  # up to this many pairs are compared with all others one by one
+FEW = 8  # up to this many given pairs are compared with the stored ones directly, without keys
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Preferred:
         return Preferred(*(value[rows] for value in vars(self).values()))
 
     def places(self, difference: np.ndarray) -> list[list[int]]:
-        """For each given difference, the pairs that have it, in the order in which they were added."""
+        """For each given difference, the indices of the pairs that have it, in the order they were added."""
         if len(difference) <= FEW:  # faster than keys of all pairs
             return [self._equal(d) for d in difference]
         found: dict[bytes, list[int]] = {}
@@ -58,7 +58,7 @@ class Preferred:
         return likely[(self.difference[likely] == d).all(axis=1)].tolist()
 
     def added(self, sums: Statistics, sign: int = 1) -> Statistics:
-        """The sums with these pairs, or without them."""
+        """The sums with these pairs added (sign 1) or removed (sign -1)."""
         soft = self.take(~self.exact)
         A, d, w = soft.difference, soft.margin, sign * soft.weight
         return replace(
@@ -71,14 +71,14 @@ class Preferred:
 
 
 def row_bytes(D: np.ndarray) -> list[bytes]:
-    """Each row as a key; 0 and -0 are the same."""
+    """Each row as a bytes key, with -0 equal to 0."""
     D = np.ascontiguousarray(D + 0.0)
     whole, width = D.tobytes(), D.shape[1] * D.itemsize
     return [whole[start : start + width] for start in range(0, len(whole), width)]
 
 
 def contradiction(pairs: Preferred) -> tuple[int, np.ndarray] | None:
-    """The first exact pair that contradicts earlier exact pairs, and those pairs, as numbers among all pairs.
+    """The first exact pair that contradicts earlier exact pairs, and the indices of those pairs; None if there is none.
 
     Its difference is a combination of theirs, but its margin is not the same combination of their margins.
     """
@@ -96,7 +96,7 @@ def contradiction(pairs: Preferred) -> tuple[int, np.ndarray] | None:
 def constrained_model(
     alpha: float, sums: Statistics, W: np.ndarray | None, dtype: DTypeLike, pairs: Preferred | None
 ) -> tuple[Model, float]:
-    """The model of the sums in which exact pairs hold, and the largest error left in them."""
+    """The model of the sums in which the exact pairs hold, and the largest error that remains in them."""
     model = model_at(alpha, sums, W, dtype)
     hard = None if pairs is None else pairs.take(pairs.exact)
     if hard is None or not len(hard):

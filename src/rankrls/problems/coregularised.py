@@ -85,7 +85,7 @@ class Stack:
 
     @property
     def fixed(self) -> bool:
-        """True if the features do not depend on the rows that were fitted to."""
+        """True if the features do not depend on the rows the views were fitted to."""
         return all(R is None for R in self.rows)
 
     def __call__(self, X: Any) -> np.ndarray:
@@ -142,7 +142,7 @@ class Joint:
 
     @property
     def nus(self) -> np.ndarray:
-        """Zero, and values around that at which C weighs as much as B; only zero if nu does not matter."""
+        """Zero, and values around the nu at which C weighs as much as B; only zero if nu has no effect."""
         return default_nus(float(np.trace(self.sums.gram)), 2 * (self.n_views - 1) * float(np.trace(self.S)))
 
     def with_agreement(self, nu: float) -> Statistics:
@@ -204,9 +204,9 @@ class Coregularised:
         return self.joint.nus if self.given_nus is None else self.given_nus
 
     def leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
-        """(m, k, t) scores of every scored row by the model that never saw its fold, its query for None.
+        """(m, k, t) scores of every scored row by the model that never saw its fold, or its query if folds is None.
 
-        k counts all pairs of a nu and an alpha: the alphas at the first of `nus`, at the second and so on.
+        k runs over pairs of nu and alpha: all alphas at the first of `nus`, then at the second, and so on.
         """
         nus, t = self.nus, self.y.shape[1]
         by_nu = np.full((len(self.rows), len(nus), len(alphas), t), np.nan)
@@ -219,7 +219,7 @@ class Coregularised:
                 for k in numbers:
                     self._leave_queries_out(short, nus[k], alphas, by_nu[:, k])
 
-            # factorisations side by side
+            # factorisations run side by side
             share(work, range(len(nus)), cost=float(self.stack.n_columns) ** 3, label="factorisations")
             lost = unsolved(by_nu.reshape(len(self.rows), -1, t), self.F.queries.codes)
             folds = [HeldOutFold(self.F.queries.rows(q)) for q in lost]
@@ -228,7 +228,7 @@ class Coregularised:
         return by_nu.reshape(len(self.rows), -1, t)
 
     def _leave_queries_out(self, batches: Sequence[Batch], nu: float, alphas: np.ndarray, scores: np.ndarray) -> None:
-        """Query by query in the coordinates of the path: one factorisation serves all queries and alphas."""
+        """Leave out query by query in the coordinates of the path: one factorisation for all queries and alphas."""
         F, blocks, sums = self.F, self.stack.blocks, self.joint.sums
         path, target = primal(self.joint.with_agreement(nu)), targets(self.F, self.y)[0]
         V, D, z, M = path.basis, path.inverse(alphas), path.z, len(blocks)
@@ -263,9 +263,9 @@ class Coregularised:
         share(work, batches, cost=float(F.shape[0]) * V.size, label="held-out queries")
 
     def _leave_fold_out(self, fold: HeldOutFold, alphas: np.ndarray, scores: np.ndarray) -> None:
-        """The sums less those of the fold, one factorisation for each nu.
+        """Leave out a fold: subtract its sums, then one factorisation for each nu.
 
-        A fold that cuts a query changes the pairs among the rest, whose sums are then recomputed.
+        A fold that cuts a query changes the pairs among the remaining rows, whose sums are then computed again.
         """
         if fold.whole:
             sums = self.joint.sums - self._sums(self.F.restrict(fold.rows), fold.rows)
@@ -282,7 +282,7 @@ class Coregularised:
 
 
 def default_nus(loss: float, agreement: float) -> np.ndarray:
-    """Zero, and values around that at which agreement (per nu) weighs as much as the loss; only zero without any."""
+    """Zero, and values around the nu at which agreement weighs as much as the loss; only zero without agreement."""
     if agreement <= 0:
         return np.zeros(1)
     return np.concatenate([[0.0], loss / agreement * np.logspace(*NU_RANGE, N_NUS)])
@@ -310,12 +310,12 @@ def _whitening(view: FittedView, rows: object) -> np.ndarray | None:
 
 
 def expanded_in(views: Sequence[FittedView], X: Matrix) -> list[Any]:
-    """For each view, the rows of X if it is linear with more columns than X has rows (it is expanded in them)."""
+    """For each view, the rows of X if it is expanded in them (linear, with more columns than X has rows); else None."""
     wide = [v.kernel is None and X[:1, v.columns].shape[1] > max(X.shape[0], WIDE_COLUMNS) for v in views]
     return [X[:, v.columns].astype(np.float64) if w else None for v, w in zip(views, wide, strict=True)]
 
 
 def _products(X: Any, rows: Any) -> np.ndarray:
-    """X rows', dense, in double precision."""
+    """X rows', dense and in double precision."""
     K = X.astype(np.float64) @ rows.T
     return K.toarray() if sparse.issparse(K) else K

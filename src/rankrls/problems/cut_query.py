@@ -25,9 +25,9 @@ from ..system.parallel import share
 from .base import HeldOutFold
 
 MOST_CELLS = 1 << 25  # in the moments of all folds and levels
-FEWEST_ROWS = 5000  # with fewer rows the rest of the query is summed again: as fast, and exact for any values
-UNEVEN = 1e6  # the same if weights differ by more than this factor
-CLEAR = 1e-6  # a sum of squares has lost too many digits if subtraction leaves less than this share of it
+FEWEST_ROWS = 5000  # with fewer rows, summing the rest of the query again is as fast, and exact for any values
+UNEVEN = 1e6  # the rest is also summed again if weights differ by more than this factor
+CLEAR = 1e-6  # digits are lost if subtraction leaves less than this share of a sum of squares
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class CutQuery:
 
     @staticmethod
     def pays(F: QueryPreferences, folds: Sequence[HeldOutFold], width: int) -> bool:
-        """True if one query is cut into several folds, with few enough tie levels."""
+        """True if moments are faster: one query, cut into several folds, with few enough tie levels."""
         if len(F.queries) > 1 or F.ties is None or (F.beta > 0 and not F.free):
             return False
         if len(folds) < 2 or any(fold.whole for fold in folds) or F.shape[0] < FEWEST_ROWS:
@@ -71,7 +71,7 @@ class CutQuery:
         group = number * n_levels + np.where(F.ties.level < 0, n_levels - 1, F.ties.level)
         order = np.argsort(group, kind="stable")
         cuts = np.searchsorted(group[order], np.arange((len(folds) + 1) * n_levels + 1))
-        some = order[:: max(1, m // BATCH_ROWS)][:BATCH_ROWS]  # any point among the rows keeps the moments small
+        some = order[:: max(1, m // BATCH_ROWS)][:BATCH_ROWS]  # any origin among the rows keeps the moments small
         origin = np.append(np.mean(reader()(np.sort(some)), axis=0, dtype=np.float64), y[some, 0].mean())
         squares, totals = np.zeros((len(cuts) - 1, n + 1, n + 1)), np.zeros((len(cuts) - 1, n + 1))
 

@@ -1,4 +1,4 @@
-"""A dictionary as the loss sees it: the columns A = F D of its functions ("atoms") at the training rows.
+"""The functions ("atoms") a pursuit chooses from, as the loss sees them: columns A = F D at the training rows.
 
 A pursuit needs four things of A, whatever its size: the squares g = diag(A'A), which atoms vanish, products A'q with
 a vector, and single columns. `AtomsInMemory` holds all of A; if that does not fit, parts of it are recomputed for
@@ -27,9 +27,9 @@ from ..system import memory
 from ..system.limits import limits
 from ..system.parallel import share
 
-MEMORY_SHARE = 0.5  # of the free memory that A may take; atoms beyond that are recomputed for every product
+MEMORY_SHARE = 0.5  # of the free memory that A may take; further atoms are recomputed for every product
 BLOCK_CELLS = 1 << 20  # kernel values at a time, so that they stay in the cache
-ZERO = 1e-13  # an atom is rounding if F sees less than this share of it
+ZERO = 1e-13  # an atom vanishes if F leaves less than this share of it
 
 
 class Dictionary(Protocol):
@@ -39,7 +39,7 @@ class Dictionary(Protocol):
     def n_atoms(self) -> int: ...
 
     def reader(self, part: slice) -> Read:
-        """rows -> a fresh (k, atoms) array of the values of some atoms."""
+        """rows -> a fresh (k, atoms) array of the values of these atoms."""
 
     def restrict(self, rows: np.ndarray, atoms: np.ndarray) -> Any:
         """Some of the atoms at some of the rows."""
@@ -48,7 +48,7 @@ class Dictionary(Protocol):
         """(k, len(atoms)) some atoms at some rows."""
 
     def evaluated(self) -> Any:
-        """The same with all values computed, if they fit in memory."""
+        """The same dictionary with all values computed, if they fit in memory."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Atoms(Protocol):
 
 
 def as_atoms(F: Preferences, dictionary: Any) -> Atoms:
-    """A dictionary in the form that suits it."""
+    """The columns A of a dictionary, in the representation that suits it."""
     if isinstance(dictionary, Columns) and sparse.issparse(dictionary.X):
         if isinstance(F, PairPreferences):
             return SparseDifferences(F, dictionary.X)
@@ -136,7 +136,7 @@ def as_atoms(F: Preferences, dictionary: Any) -> Atoms:
 
 @dataclass(frozen=True)
 class Whitened:
-    """All of A = F D of some atoms; or any columns A."""
+    """All of A in memory: F D for some atoms, or given columns."""
 
     A: np.ndarray  # (m, N)
     means: np.ndarray  # (N,) zero where there is no intercept
@@ -182,7 +182,7 @@ class Whitened:
 
     @classmethod
     def columns(cls, A: np.ndarray, means: np.ndarray | None = None, raw: np.ndarray | float = 0.0) -> Whitened:
-        """Given columns; `raw` are their squares before F was applied, to tell rounding from data."""
+        """From given columns; `raw` are their squares before F was applied, to tell rounding from data."""
         squares = np.einsum("ij,ij->j", A, A)
         return cls(A, np.zeros(A.shape[1]) if means is None else means, squares, squares <= ZERO**2 * raw)
 
@@ -249,7 +249,7 @@ class SparseColumns:
     @cached_property
     def zero(self) -> np.ndarray:
         scale = self.F.between.max() ** 2 * self._u.max()
-        # sums of squares lose half of the digits, unlike the differences in `Whitened`
+        # sums of squares have half of the digits that the differences in `Whitened` have
         return self.squares <= ZERO * scale * np.asarray(self.X.multiply(self.X).sum(axis=0)).ravel()
 
     def products(self, q: np.ndarray) -> np.ndarray:

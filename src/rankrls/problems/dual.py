@@ -61,7 +61,7 @@ class Dual:
 
     @cached_property
     def unit(self) -> float:
-        """The unit of targets while solving, because solutions may underflow: a power of two, so nothing is rounded."""
+        """The unit of targets while solving, so that solutions do not underflow; a power of two, so it is exact."""
         top = float(np.abs(self.y - self.target_mean).max(initial=0))
         return float(np.ldexp(0.5, np.frexp(top)[1]))
 
@@ -75,7 +75,7 @@ class Dual:
         return self._model(self.path.coef(alpha) if factorised else self.system.solution(alpha))
 
     def models(self, alphas: np.ndarray) -> list[Model]:
-        """One for each alpha, from one factorisation."""
+        """One model for each alpha, from one factorisation."""
         return [self._model(self.path.coef(alpha)) for alpha in alphas]
 
     def _model(self, b: np.ndarray) -> Model:
@@ -103,7 +103,7 @@ class Dual:
         return sparse.issparse(self.K) and not sparse_sums_cancel(self.F, self.K.astype(np.float64))
 
     def leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
-        """A dense solve per fold and alpha, of the size of the fold."""
+        """Held-out scores, by one dense solve of the size of the fold for each fold and alpha."""
         checks.check_penalised(float(alphas.min()))
         anew = heavy_queries(self.F)
         if folds is not None:

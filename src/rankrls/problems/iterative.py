@@ -20,7 +20,7 @@ from .base import HeldOutFold, Model
 
 @dataclass(frozen=True)
 class Iterative:
-    """Many rows and many sparse columns: conjugate gradients on v -> X'F'F X v, one Krylov space for all alphas."""
+    """Conjugate gradients on v -> X'F'F X v, for many rows and many sparse columns; one Krylov space for all alphas."""
 
     F: QueryPreferences
     X: Any
@@ -44,7 +44,7 @@ class Iterative:
         return (self.X.T @ u) / self.F.weight
 
     def solutions(self, alphas: np.ndarray) -> list[Solution]:
-        """One for each target."""
+        """One solution for each target."""
         checks.check_penalised(float(alphas.min()))
         z, F = targets(self.F, self.y)[0], self.F
 
@@ -68,7 +68,7 @@ class Iterative:
         return self.models(np.array([alpha]))[0]
 
     def leave_out(self, folds: Sequence[HeldOutFold], alphas: np.ndarray) -> np.ndarray:
-        """One run of conjugate gradients per fold."""
+        """Held-out scores, by one run of conjugate gradients per fold."""
         scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan)
         for fold in folds:
             rest = self.restrict(fold.rest(self.F.shape[0]))

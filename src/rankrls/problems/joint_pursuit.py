@@ -1,6 +1,6 @@
 """Pursuit with several views that agree on unscored rows.
 
-A view of weight w counts w times in the loss, and its share of the mean of the views is p = w / sum of w.
+A view of weight w counts w times in the loss; its share in the mean of the views is p = w / sum of w.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .pursuit import (
     difference,
 )
 
-MOST_TURNS = 20  # per view in one step
+MOST_TURNS = 20  # turns that each view takes at most in one step
 SAME = 1e-12  # gains that differ by less than this share are equal
 
 
@@ -57,7 +57,7 @@ class Agreeing:
         return np.repeat(w, [block.stop - block.start for block in self.blocks])
 
     def traces(self) -> tuple[float, float]:
-        """Of the loss, and of the agreement for each unit of nu."""
+        """Traces of the loss, and of the agreement per unit of nu."""
         return float(self._weight @ self._atoms.squares), 2 * (len(self.blocks) - 1) * float(np.trace(self.S))
 
     def evaluated(self) -> Agreeing:
@@ -122,7 +122,7 @@ class Agreeing:
 
 
 def _search(H: np.ndarray, blocks: Sequence[slice]) -> Any:
-    """How a step finds a function for each view."""
+    """The search that a step uses: exhaustive for two views, by turns for more."""
     return Pairs(H, blocks) if len(blocks) == 2 else ByTurns(H, blocks)
 
 
@@ -147,12 +147,12 @@ class Pairs:
         return [self.one.start + int(i), self.two.start + int(j)], float(gain[i, j])
 
     def update(self, w: np.ndarray) -> None:
-        """What is spanned by a column leaves the products."""
+        """Remove what column w spans from the products."""
         self.cross -= np.outer(w[self.one], w[self.two])
 
 
 class Shared:
-    """The same number in every view: N systems of M equations."""
+    """The same atom number in every view: solves N systems of M equations."""
 
     def __init__(self, H: np.ndarray, blocks: Sequence[slice]):
         columns = np.stack([np.arange(block.start, block.stop) for block in blocks], axis=1)  # (N, M)
@@ -173,15 +173,15 @@ class Shared:
         return self.columns[best].tolist(), float(gain[best])
 
     def update(self, w: np.ndarray) -> None:
-        """What is spanned by a column leaves the products."""
+        """Remove what column w spans from the products."""
         self.T -= w[self.columns][:, :, None] * w[self.columns][:, None]
 
 
 class ByTurns:
-    """More than two views take turns: each chooses its best function given those of the others, until none changes.
+    """More than two views take turns: each chooses its best function given the others' until no view changes.
 
-    Trying all combinations would cost atoms to the power of views. The turns start once from each view, and the best
-    result is taken; if views are not coupled (nu = 0), it is the best of all combinations. Given the columns O of the
+    Trying all combinations would cost the number of atoms to the power of views. The turns start once from each view,
+    and the best result wins; without coupling (nu = 0) that is the best combination. Given the columns O of the
     other views, a column j adds
 
         (e_j - T_jO T_OO^-1 e_O)^2 / (T_jj - T_jO T_OO^-1 T_Oj)        to the gain e_O'T_OO^-1 e_O.
@@ -200,7 +200,7 @@ class ByTurns:
     def _by_turns(self, first: int, d: np.ndarray, e: np.ndarray, free: np.ndarray) -> tuple[list[int], float]:
         M = len(self.blocks)
         chosen: dict[int, int] = {}
-        gain, kept = 0.0, 0  # kept: views in a row that kept their function
+        gain, kept = 0.0, 0  # kept: how many views in a row kept their function
         for turn in range(MOST_TURNS * M):
             view = (first + turn) % M
             column, new = self._best_given(view, [c for v, c in chosen.items() if v != view], d, e, free)
@@ -216,7 +216,7 @@ class ByTurns:
     def _best_given(
         self, view: int, others: list[int], d: np.ndarray, e: np.ndarray, free: np.ndarray
     ) -> tuple[int | None, float]:
-        """The best column of a view given columns of others, None if these span all of it; and the joint gain."""
+        """The best column of a view given the others' columns, and the joint gain; None if these span the view."""
         block = self.blocks[view]
         X = np.linalg.solve(self.T[np.ix_(others, others)], np.column_stack([self.T[others, block], e[others]]))
         new = d[block] - np.einsum("oj,oj->j", self.T[others, block], X[:, :-1])
@@ -229,12 +229,12 @@ class ByTurns:
         return block.start + j, float(gain[j] + e[others] @ X[:, -1])
 
     def update(self, w: np.ndarray) -> None:
-        """What is spanned by a column leaves the products."""
+        """Remove what column w spans from the products."""
         self.T -= np.outer(w, w)
 
 
 class _JointPursuit:
-    """Gains and factor of a pursuit on H = C'C; G are the scored products of all views, cross those with z."""
+    """Gains and factor of a pursuit on H = C'C; G are the scored products of all views, `cross` those with z."""
 
     def __init__(
         self, H: np.ndarray, G: np.ndarray, cross: np.ndarray, weight: np.ndarray, zero: np.ndarray, search: Any, n: int

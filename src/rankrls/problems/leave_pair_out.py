@@ -31,11 +31,11 @@ from ..core.symmetric import cutoff, eigh
 from ..core.weighting import Weighting
 from ..system.parallel import share
 
-CELLS = 1 << 17  # pairs that are worked on at once
-LEVEL_PAIRS = 100  # factorisations, at most
+CELLS = 1 << 17  # pairs computed at once
+LEVEL_PAIRS = 100  # most factorisations
 SINGULAR = 1e-10
 
-Block = tuple[np.ndarray, np.ndarray, np.ndarray]  # upper items, lower items, and which of their pairs to compare
+Block = tuple[np.ndarray, np.ndarray, np.ndarray]  # upper items, lower items, and a mask of the pairs to compare
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class OneQuery:
         return right / pairs
 
     def _parts(self) -> Iterator[_Part]:
-        """The problem for each pair of levels that loses an item; a single one if tied pairs count or no item ties."""
+        """The problem for each pair of levels that loses an item; only one if tied pairs count or no items tie."""
         m, level = len(self.y), grades(self.y)
         size = np.bincount(level).astype(float)
         if self.tied or size.max() == 1:
@@ -76,7 +76,7 @@ class OneQuery:
         present = np.flatnonzero(size)
         if len(present) * (len(present) - 1) // 2 > LEVEL_PAIRS:
             raise ValueError(
-                f"leave-pair-out without tied pairs needs a factorisation for every pair of labels, and y has "
+                f"leave-pair-out without tied pairs needs one factorisation for every pair of labels, but y has "
                 f"{len(present)} different ones, some of them tied: set tied_pairs=True"
             )
         for a in present:
@@ -89,13 +89,13 @@ class OneQuery:
 
 @dataclass(frozen=True)
 class _Part:
-    """All items, with the weights that the loss has after leaving out one item of each of two levels."""
+    """All items, with the weights of the loss once an item of each of two levels is left out."""
 
     query: OneQuery
     p: float
     n: np.ndarray  # (levels,)
     level: np.ndarray  # (m,)
-    of: tuple[int, int] | None  # the two levels, None for any
+    of: tuple[int, int] | None  # the two levels, None if it does not matter which
 
     def blocks(self, relevant: float | None) -> Iterator[Block]:
         """The pairs with different labels, a few items at a time."""
@@ -233,14 +233,14 @@ class _State:
         return np.eye(2)[:, :, None] - H * W[None, :, None]
 
     def _inverse(self, M: np.ndarray) -> np.ndarray:
-        """Of matrices M (2, 2, ...)."""
+        """The inverses of matrices M (2, 2, ...)."""
         det = self._determined(M[0, 0] * M[1, 1] - M[0, 1] * M[1, 0])
         return np.array([[M[1, 1], -M[0, 1]], [-M[1, 0], M[0, 0]]]) / det
 
     def _determined(self, det: np.ndarray) -> np.ndarray:
         if self.alpha == 0 and np.any(np.abs(det) < SINGULAR):
             raise ValueError(
-                "alpha=0 does not determine a model when some pair of items is left out: there are too few items "
+                "alpha=0 does not determine a model once a pair of items is left out: there are too few items "
                 "for the features; use an alpha above zero"
             )
         return det

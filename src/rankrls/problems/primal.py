@@ -55,10 +55,10 @@ class Primal:
     X: Any
     y: np.ndarray  # (m, t); margins (p, t) with PairPreferences
     dtype: Any
-    scaled: float = 0.0  # if positive, weights are penalised per spread of their column; this is the unit of alpha
+    scaled: float = 0.0  # if positive, weights are penalised per spread of their column; this is then the unit of alpha
     total: Statistics | None = None  # sums over more than these rows: rows elsewhere, or pairs
-    extra: Statistics | None = None  # the part of `total` beyond these rows, if queries may be left out by refitting
-    units: np.ndarray | None = None  # (n,) the spread of columns, if it differs from that of the sums
+    extra: Statistics | None = None  # the part of `total` beyond these rows, needed to refit without a query
+    units: np.ndarray | None = None  # (n,) the spread of columns, where it differs from that of the sums
 
     @cached_property
     def sums(self) -> Statistics:
@@ -82,7 +82,7 @@ class Primal:
 
     @cached_property
     def in_range(self) -> bool:
-        """True if the precision of the rows holds their squares."""
+        """True if squares of the rows fit in their precision."""
         single = self.dtype == np.float32 and isinstance(self.features, Identity)
         return not single or fits_single(self.F, self.X, self.y, self._sums.gram)
 
@@ -167,7 +167,7 @@ class Primal:
         return self._with_unsolved(scores, solved, alphas)
 
     def _with_unsolved(self, scores: np.ndarray, solved: Solved, alphas: np.ndarray) -> np.ndarray:
-        """Fill in the queries whose scores are NaN so far: too long, or their equations are singular to rounding."""
+        """Fill in the queries whose scores are still NaN: too long, or their equations are singular to rounding."""
         assert isinstance(self.F, QueryPreferences)
         folds = [HeldOutFold(self.F.queries.rows(q)) for q in unsolved(scores, self.F.queries.codes)]
         if folds:
@@ -177,7 +177,7 @@ class Primal:
         return scores
 
     def _leave_queries_out_compiled(self, solved: Solved, alphas: np.ndarray) -> np.ndarray:
-        """The same in compiled code; queries with too much leverage for it are left to NumPy."""
+        """The same in compiled code; NumPy does the queries whose leverage is too large for it."""
         F = self.F
         assert isinstance(F, QueryPreferences)
         target, deviation = F @ (self.y - solved.sums.target_mean), solved.sums.deviation
@@ -191,7 +191,7 @@ class Primal:
     def _leave_short_queries_out(
         self, batches: Sequence[Batch], solved: Solved, alphas: np.ndarray, scores: np.ndarray
     ) -> None:
-        """Query by query in the coordinates of the path: O(m n^2), then O(m n k) for each step of the solver.
+        """Leave out query by query in the coordinates of the path: O(m n^2), then O(m n k) per step of the solver.
 
         Writes to the rows of these queries in scores (m, k, t): NaN where their equations are singular to rounding.
         """
@@ -234,8 +234,10 @@ class Primal:
         share(work, batches, cost=float(F.shape[0]) * basis.size, label="held-out queries")
 
     def rotation(self, basis: np.ndarray, mean: np.ndarray) -> Callable[[], Callable[[Batch], tuple]]:
-        """Readers of (Phi - query mean) basis and (query mean - mean) basis. Dense rows are centred first, so that
-        large query-level offsets cancel before they mix with other columns."""
+        """Readers of (Phi - query mean) basis and (query mean - mean) basis.
+
+        Dense rows are centred first, so that large query-level offsets cancel before they mix with other columns.
+        """
         F, X = self.F, self.X
         assert isinstance(F, QueryPreferences)
 
@@ -263,10 +265,10 @@ class Primal:
     def _leave_folds_out(
         self, folds: Sequence[HeldOutFold], total: Statistics, W: np.ndarray | None, alphas: np.ndarray
     ) -> np.ndarray:
-        """Fold by fold, from the sums of all rows minus those of the fold.
+        """Leave out fold by fold, by subtracting each fold's sums from those of all rows.
 
-        A fold that cuts a query changes the pairs among the rest: their sums are assembled from moments of tie
-        levels, or recomputed.
+        A fold that cuts a query changes the pairs among the remaining rows: their sums are assembled from moments of
+        tie levels, or computed again.
         """
         if W is not None and steep(W) and self.total is None and total is self.sums:
             white = replace(self, features=Projected(self.features, W))
@@ -290,7 +292,7 @@ class Primal:
         return scores
 
     def leave_pairs_out(self, alphas: np.ndarray) -> np.ndarray:
-        """(p, k, t) the margin of each explicit pair under the model that never saw the pair: one division each."""
+        """(p, k, t) the margin of each explicit pair under the model that never saw it: one division each."""
         F, path = self.F, self.path
         assert isinstance(F, PairPreferences)
         D, target = path.inverse(alphas), targets(F, self.y)[0]
@@ -306,7 +308,7 @@ class Primal:
         return margins
 
     def scores(self, rows: np.ndarray, models: Sequence[Model]) -> np.ndarray:
-        """(len(rows), k, t) scores of some rows; for explicit pairs, the differences of scores."""
+        """(len(rows), k, t) scores of some rows; with explicit pairs, differences of scores of some pairs."""
         if isinstance(self.F, PairPreferences):
             coef = np.concatenate([model.coef for model in models], axis=1).astype(self.dtype)
             unit, read = PairPreferences(self.F.pair[rows], self.F.shape[1]), self.features.reader(self.X)()
@@ -318,7 +320,7 @@ class Primal:
         return (scores + intercept).reshape(len(rows), len(models), -1)
 
     def restrict(self, rows: np.ndarray) -> Primal:
-        """The problem of some rows (of some pairs, for explicit pairs); X is not copied."""
+        """The problem restricted to some rows (to some pairs, with explicit pairs); X is not copied."""
         F = self.F.restrict(rows)
         if isinstance(F, PairPreferences):
             return Primal(F, self.features, self.X, self.y[rows], self.dtype)
@@ -329,7 +331,7 @@ class Primal:
 
 @dataclass(frozen=True)
 class _Selected:
-    """Features of some rows only, without copying X."""
+    """The features of some rows, without copying X."""
 
     features: Features
     rows: np.ndarray
@@ -357,13 +359,13 @@ class _Selected:
 
 
 def _fits_single(path: RidgePath, alphas: np.ndarray) -> bool:
-    """True if the numbers that hold-out needs from a path fit in single precision."""
+    """True if the numbers that hold-out takes from a path fit in single precision."""
     values = path.basis, path.d, path.inverse(alphas[alphas + path.d.min(initial=np.inf) > 0]), path.z
     return all(np.abs(part).max(initial=0.0) < 1e30 for part in values)
 
 
 def check_determined_without(B: np.ndarray, D: np.ndarray, labels: np.ndarray) -> None:
-    """Raise an error if some direction is determined by one of g queries alone."""
+    """Raise an error if a single one of g queries determines some direction alone."""
     free = D.max(axis=1)  # 1 / d
     leverage = np.linalg.svd(B * np.sqrt(free), compute_uv=False)[:, :1] ** 2
     if np.any(leverage > 1 - 1e-9):

@@ -1,13 +1,13 @@
-"""Ranking pursuit: basis functions chosen one at a time, always the best one left, and models of every size.
+"""Ranking pursuit: choose basis functions one at a time, always the best remaining one; gives models of every size.
 
-Supervised, in the space of F with A = F D (columns a_g) and z = F y. Let r be the residual, and g and e the squares
-a_g'a_g and products a_g'r of what is new in each atom. The best one has the largest gain e^2 / g; with q its direction,
-
+Everything happens in the space of F, with A = F D (columns a_g) and z = F y. Let r be the residual; for the part of
+each atom that is new, let g be its square and e its product with r. The best atom has the largest gain e^2 / g; with q
+its direction,
     s = q'r,   w = A'q,   r <- r - s q,   e <- e - s w       one product with A for each step
 
 plain       q = a / ||a||, and g stays: the update of the paper; an atom may be chosen again
-back-fitted q = (a - Q Q'a) / ||.||, g <- g - w^2: after the step all coefficients are those of least squares, and
-            the gain is the decrease of the loss when all of them are refitted: no candidate has to be tried.
+back-fitted q = (a - Q Q'a) / ||.||, g <- g - w^2: after the step all coefficients are those of least squares, and the
+            gain is exactly what refitting all of them takes off the loss, so no candidate needs a trial fit.
 
 With A = Q R among the chosen atoms, the coefficients of every size are cumulative sums over the columns of R^-1
 diag(s); in the plain pursuit R = diag(||a||).
@@ -17,7 +17,7 @@ M views that agree on unscored rows: sum_v ||F (y - f_v)||^2 + nu sum_{v,u} ||G 
     H = C'C = blockdiag(D_v'F'F D_v) + 2 nu (M blockdiag(S) - S),   S = D'G'G D      [Tsivtsivadze13]
 
 of columns C, and everything above works on H, without rows: w = H_c - W W_c is a step of a Cholesky factorisation. A
-step takes one atom of each view. With T the part of H that is new, its gain is e_c' T_cc^-1 e_c, for two views
+step takes one atom of each view. With T the new part of H, its gain is e_c' T_cc^-1 e_c, for two views
 
     (t22 e1^2 - 2 t12 e1 e2 + t11 e2^2) / (t11 t22 - t12^2),     t12 <- t12 - w1 w2'.
 
@@ -45,7 +45,7 @@ from .compressed import TALL, Compressed
 from .dictionary import Atoms, Columns, Dictionary, as_atoms
 from .primal import Primal
 
-DEPENDENT = 1e-10  # an atom is spanned by the chosen ones if no more than this share (of its square) is new
+DEPENDENT = 1e-10  # an atom whose new part is at most this share of its square is spanned by the chosen ones
 NOTHING = 1e-20  # a gain below this share of the initial loss is rounding
 EXHAUSTED = "every remaining atom is a combination of the chosen ones"
 NO_GAIN = "no remaining atom would lower the loss"
@@ -62,21 +62,21 @@ class PursuitPath:
     coefs : ndarray of shape (k, k), or (k, n_views, k)
         `coefs[p]` are the coefficients of the model of size p + 1 on the first p + 1 atoms, zeros after them.
     intercepts : ndarray of shape (k,), or (k, n_views)
-        Zeros where the loss has no share of regression.
+        Zeros without a share of regression.
     errors : ndarray of shape (k,)
-        The training loss of each size, of the mean of the views.
+        The training loss at each size; with views, that of their mean.
     start : float
-        The training loss of no function at all.
+        The training loss of the empty model.
     scores : ndarray of shape (k,) or None
-        Held-out score of each size; None if nothing was held out.
+        Held-out score at each size; None if nothing was held out.
     score_errors : ndarray of shape (k,) or None
         Standard errors of the scores over held-out queries.
     n_skipped : int
         Atoms skipped because they are duplicates or linear combinations of the chosen ones.
     n_zero : int
-        Atoms that are constant within every query, which ranking cannot see.
+        Atoms that are constant within every query, so that ranking cannot use them.
     stopped : str
-        Why the path is shorter than requested; empty if it is not.
+        Why the path is shorter than requested; empty if it has the requested length.
     """
 
     indices: np.ndarray
@@ -123,7 +123,7 @@ def pursue(
 
 
 class _Pursuit:
-    """Residual, gains and factor of a pursuit in the rows."""
+    """The state of a pursuit: residual, gains and factor, in the space of F."""
 
     def __init__(self, atoms: Atoms, z: np.ndarray, n_steps: int, backfit: bool):
         self.atoms, self.backfit, self.start = atoms, backfit, float(z @ z)
@@ -132,7 +132,7 @@ class _Pursuit:
         self.Q, self.s, self.inverse = np.empty((n_steps, len(z))), np.zeros(n_steps), np.zeros((n_steps, n_steps))
 
     def choose(self, p: int) -> int | None:
-        """The atom with the largest gain; sets its direction Q[p] and its column of R^-1. None at the end."""
+        """The atom with the largest gain; sets its direction Q[p] and its column of R^-1. None if the path ends."""
         while self.free.any():
             gain = np.divide(self.e**2, self.g, out=np.zeros_like(self.g), where=self.free)
             best = int(np.argmax(gain))
@@ -147,12 +147,12 @@ class _Pursuit:
                 self.Q[p] = a / norm
                 _extend_inverse(self.inverse, h, norm)
                 return best
-            self.free[best], self.spanned[best] = False, True  # g had too few digits left to show it
+            self.free[best], self.spanned[best] = False, True  # dependent after all: g had too few digits to show it
         self.stopped = EXHAUSTED
         return None
 
     def take(self, best: int, p: int) -> None:
-        """The step along Q[p]."""
+        """Take the step along Q[p]."""
         q, squares = self.Q[p], self.atoms.squares
         s = self.s[p] = q @ self.r
         w = self.atoms.products(q)
@@ -173,14 +173,14 @@ class _Pursuit:
 
 
 def _extend_inverse(inverse: np.ndarray, h: np.ndarray, norm: float) -> None:
-    """The next column of R^-1, that of R being (h, norm)."""
+    """Append the next column of R^-1; that of R is (h, norm)."""
     p = len(h)
     inverse[:p, p] = inverse[:p, :p] @ h / -norm
     inverse[p, p] = 1 / norm
 
 
 def _orthogonal(a: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Q a, and a minus its part in the rows of Q; done twice if little of a is left."""
+    """Q a, and a minus its part in the rows of Q; done twice if little of a remains."""
     h = Q @ a
     rest = a - h @ Q
     if rest @ rest > 0.5 * (a @ a):
@@ -196,8 +196,8 @@ Follow = Callable[..., PursuitPath]  # (atoms, z, n_steps, banned=) -> path
 class Supervised:
     """Pursuit with one dictionary.
 
-    An atom is held out together with its training row in `rows`; None if atoms are never held out. With explicit pairs,
-    y holds their margins, pairs are held out, and atoms are not.
+    `rows` gives the training row of each atom, which is held out together with it; None if atoms are never held out.
+    With explicit pairs, y holds their margins, and pairs are held out but atoms are not.
     """
 
     F: Preferences
@@ -205,11 +205,11 @@ class Supervised:
     y: np.ndarray  # (m, 1)
     backfit: bool = True
     rows: np.ndarray | None = None  # (N,)
-    follow: Follow | None = None  # how to choose atoms, if not by `pursue`
+    follow: Follow | None = None  # the pursuit to use instead of `pursue`
 
     @cached_property
     def _columns(self) -> Primal | None:
-        """A problem with the sums over the rows of X, if the atoms are its columns and rows far outnumber them."""
+        """A problem with sums over rows, if the atoms are the columns of X and rows far outnumber them; else None."""
         X = getattr(self.dictionary, "X", None)
         if not isinstance(self.dictionary, Columns) or self.rows is not None or not isinstance(X, np.ndarray):
             return None
@@ -227,7 +227,7 @@ class Supervised:
         return as_atoms(self.F, self.dictionary), z[:, 0], float(mean[0])
 
     def path(self, n: int, banned: Sequence[int] = ()) -> PursuitPath:
-        """Models of sizes 1 to n, or fewer."""
+        """Models of sizes 1 to n, fewer if the path ends early."""
         return self._path(*self._problem, n, banned)
 
     def _path(self, atoms: Atoms, z: np.ndarray, mean: float, n: int, banned: Sequence[int] = ()) -> PursuitPath:
@@ -238,7 +238,7 @@ class Supervised:
         return replace(path, intercepts=path.intercepts + mean)
 
     def alternatives(self, path: PursuitPath, n: int, k: int, tolerance: float) -> list[PursuitPath]:
-        """Up to k other paths of n steps whose error is at most 1 + tolerance times that of this one, best first.
+        """Up to k other paths of n steps with an error of at most 1 + tolerance times that of `path`, best first.
 
         Each is a pursuit with one atom of the model forbidden, or more if that does not give enough paths.
         """
@@ -264,7 +264,7 @@ class Supervised:
         return found
 
     def evaluated(self) -> Supervised:
-        """The same with the values of its atoms computed, if they fit; for several paths over the same rows."""
+        """The same problem with the values of its atoms computed, if they fit; for several paths over the same rows."""
         return replace(self, dictionary=self.dictionary.evaluated())
 
     def released(self) -> Supervised:
@@ -272,7 +272,7 @@ class Supervised:
         return replace(self)
 
     def leave_out(self, folds: Sequence[HeldOutFold], sizes: np.ndarray) -> np.ndarray:
-        """(m, k, 1) scores of every row, for some sizes, by models that never saw its fold or atoms at its rows."""
+        """(m, k, 1) scores of every row, for each size, by models that saw neither its fold nor atoms at its rows."""
         return _leave_out(self._held_out, folds, sizes, len(self.y))
 
     def _held_out(self, fold: HeldOutFold, n: int) -> np.ndarray:
@@ -293,14 +293,14 @@ class Supervised:
         return D @ path.coefs[:, 0].T + path.intercepts[:, 0]
 
     def _held_out_pairs(self, F: PairPreferences, fold: HeldOutFold, n: int) -> np.ndarray:
-        """Differences of the scores of pairs, by models of the other pairs."""
+        """Differences of the scores of the fold's pairs, by models of the other pairs."""
         rest = fold.rest(len(self.y))
         path = replace(self, F=F.restrict(rest), y=self.y[rest]).path(n)
         values = partial(self.dictionary.values, atoms=path.indices[:, 0])
         return difference(values, F.pair[fold.rows]) @ path.coefs[:, 0].T
 
     def _path_without(self, fold: HeldOutFold, n: int) -> PursuitPath | None:
-        """The path without whole queries, from the sums minus theirs; None if the sums do not suffice."""
+        """The path without whole queries, from the sums minus theirs; None if the sums have lost too many digits."""
         if self._columns is None or not fold.whole or isinstance(self.F, PairPreferences):
             return None
         if careful([fold], self.F) != [fold]:
@@ -320,7 +320,7 @@ def _members(path: PursuitPath, n: int) -> frozenset[int]:
 
 
 def _leave_out(held_out: Any, folds: Sequence[HeldOutFold], sizes: np.ndarray, m: int) -> np.ndarray:
-    """Scores by size; a path that ends early keeps its last model, and an empty one scores all rows the same."""
+    """Scores at each size; a path that ends early keeps its last model, and an empty one scores all rows the same."""
     scores = np.full((m, len(sizes), 1), np.nan)
     for fold in counted(folds, "folds"):
         held = held_out(fold, int(np.max(sizes)))

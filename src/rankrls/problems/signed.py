@@ -1,13 +1,13 @@
-"""RankRLS with sign constraints on the weights, from the same sums; held out exactly, from down-dated sums.
+"""RankRLS with sign constraints on the weights, from the same sums, with exact hold-out.
 
 Leaving out a query usually leaves the same weights at zero. Then, with B and z its rows of (F X, F y), P the columns
 with nonzero weights and M = A'A + alpha I,
 
     v_P = w_P - M_PP^-1 B_P' (I - B_P M_PP^-1 B_P')^-1 (z - B_P w_P),
 
-for many queries at once; or, where columns are fewer than the rows of a query, v_P = (M - B'B)_PP^-1 (c - B'z)_P. It
-is the solution if its signs and the gradients of the zero weights are right; where they
-are not, weights are exchanged from there.
+for many queries at once; or, where columns are fewer than the rows of a query, v_P = (M - B'B)_PP^-1 (c - B'z)_P. This
+is the solution if the nonzero weights have the right signs and the gradients of the zero weights do too. Otherwise
+weights are exchanged, starting from there.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ..system.parallel import share, threads_for
 from .base import HeldOutFold, Model, held_out_scores
 from .primal import Primal
 
-LONG = 512  # longer queries are left out one by one: a system of their rows would be larger than one of columns
-CLOSE = 1e-11  # gradients below this share of the largest of the labels count as zero
+LONG = 512  # longer queries are left out one by one: by then a system of columns is smaller than one of rows
+CLOSE = 1e-11  # gradients below this share of the largest label gradient count as zero
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class SignedPrimal(Primal):
         return signed_models(self.sums, np.array([alpha]), self.signs, W=self.W)[0]
 
     def leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
-        """(m, k, t) scores of every row by models that never saw its fold; each starts from the weights of all rows."""
+        """(m, k, t) scores of every row by models that never saw its fold, each started at the full solution."""
         with threads_for(float(len(self.signs)) ** 3):
             near = signed_models(self.sums, alphas, self.signs, W=self.W)
             scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan, dtype=self.dtype)
@@ -65,7 +65,7 @@ class SignedPrimal(Primal):
         return self.scores(fold.rows, signed_models(sums, alphas * fold.factor, self.signs, near, W=self.W))
 
     def _leave_queries_out(self, near: Sequence[Model], alphas: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """(q,) which queries were left out, many at a time; their scores are filled in."""
+        """(q,) which queries were left out here, many at a time; fills in their scores."""
         F, reader = self.F, self._reader()
         read = lambda rows: np.array(reader(rows), dtype=np.float64)  # F works in place
         assert isinstance(F, QueryPreferences)
@@ -74,7 +74,7 @@ class SignedPrimal(Primal):
             return done
         z, n = np.asarray(F @ self.y[:, 0]), len(self.signs)
         systems, c = self._systems(near, alphas), np.hstack([model.coef for model in near])
-        d = np.sum(np.diag(self.sums.gram) / _penalty(n, self.W), keepdims=True)  # no eigenvalue is larger
+        d = np.sum(np.diag(self.sums.gram) / _penalty(n, self.W), keepdims=True)  # an upper bound of the eigenvalues
 
         def work(batches: Sequence[Batch]) -> None:
             for batch in batches:
@@ -93,7 +93,7 @@ class SignedPrimal(Primal):
         return done
 
     def leave_pairs_out(self, alphas: np.ndarray) -> np.ndarray:
-        """(p, k, 1) the margin of each explicit pair under the model that never saw the pair."""
+        """(p, k, 1) the margin of each explicit pair under the model that never saw it."""
         F = self.F
         assert isinstance(F, PairPreferences)
         margins = np.empty((F.shape[0], len(alphas), 1))
@@ -108,7 +108,7 @@ class SignedPrimal(Primal):
         return margins
 
     def _systems(self, near: Sequence[Model], alphas: np.ndarray) -> list[SameZeros]:
-        """The problem of all rows at each alpha."""
+        """The problem of all rows, one at each alpha."""
         gram, cross, penalty = self.sums.gram, self.sums.cross[:, 0], np.diag(_penalty(len(self.signs), self.W))
         return [
             SameZeros(gram + alpha * penalty, cross, model.coef[:, 0], self.signs)
@@ -136,7 +136,7 @@ class SameZeros:
         return V
 
     def _same(self, B: np.ndarray, z: np.ndarray, P: np.ndarray) -> np.ndarray:
-        """(g, n) solutions with the same zeros as that of all rows; NaN where a query alone determines a weight."""
+        """(g, n) solutions with the zeros of the full solution; NaN where a query alone determines a weight."""
         V, n = np.zeros((len(B), len(P))), int(P.sum())
         if n:
             solve = self._by_columns if n < B.shape[1] else self._by_rows
@@ -161,7 +161,7 @@ class SameZeros:
     def _wrong(self, V: np.ndarray, P: np.ndarray, B: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(g, n) weights that have the wrong sign or should not be zero; (g,) whether the other gradients vanish."""
         size = np.sqrt(np.diag(self.M))
-        size = np.where(size > 0, size, 1.0)  # columns of any units
+        size = np.where(size > 0, size, 1.0)  # makes gradients comparable between columns of different units
         residual = z - (B @ V[..., None])[..., 0]
         gradient = (self.c - V @ self.M - (residual[:, None] @ B)[:, 0]) / size
         tolerance = CLOSE * (np.abs(self.c / size).max(initial=0) or 1.0)

@@ -1,8 +1,8 @@
-"""Ranking pursuit with sign constraints: columns are chosen one at a time, and all weights refitted.
+"""Ranking pursuit with sign constraints: choose columns one at a time and refit all weights after each.
 
-With A = F D and z = F y as in `pursuit`, w the best weights of given signs on the columns S chosen so far, and
-e = A'(z - A w), only a column j whose e_j has the sign of its weight can lower the loss. The one chosen would lower it
-most if the nonzero weights, P, were free to follow:
+With A = F D and z = F y as in `pursuit`, let w be the best weights of the given signs on the columns S chosen so far,
+and e = A'(z - A w). Only a column j whose e_j has the sign of its weight can lower the loss. Chosen is the one that
+would lower it most if the nonzero weights, P, were unconstrained:
 
     e_j^2 / g_j,    g = diag(A'A) - diag(A'A_P (A_P'A_P)^-1 A_P'A),
 
@@ -61,7 +61,7 @@ def pursue_signed(
 
 
 def _spanned(H: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """(n,) the square of the part of each column that some columns span; H (n, p) is A'A of those."""
+    """(n,) the square of the part of each column that the chosen columns span; H (n, p) is A'A of those."""
     if not len(columns):
         return np.zeros(len(H))
     L = linalg.cholesky(H[columns] + 1e-14 * np.diag(H[columns].diagonal()), lower=True)

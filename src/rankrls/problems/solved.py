@@ -19,7 +19,7 @@ STEPS = 3
 
 
 class ReadableRows(Protocol):
-    """Rows that can be read again if their sums have lost digits."""
+    """Rows that can be read again where their sums have lost digits."""
 
     def look(self, V: np.ndarray) -> Statistics:
         """The sums of the rows in the directions V (n, k)."""
@@ -40,7 +40,7 @@ class Solved:
     def of(cls, sums: Statistics, W: np.ndarray | None, dtype: DTypeLike, rows: ReadableRows | None = None) -> Solved:
         """One factorisation; W (n, r), or a diagonal (n,), whitens the penalty.
 
-        With `rows`, directions hidden by rounding are found too.
+        With `rows`, directions that rounding of the sums hides are found too.
         """
         if W is not None and steep(W):
             if rows is None:
@@ -50,13 +50,13 @@ class Solved:
         return cls(sums, primal(sums, W, dtype, None if rows is None else rows.look), W)
 
     def model(self, alpha: float, rows: ReadableRows | None = None) -> Model:
-        """The model at alpha; with `rows`, digits that A'A has lost are restored."""
+        """The model at alpha; with `rows`, digits that A'A has lost are recovered."""
         path, D = self.path, self.path.inverse(np.array([alpha]))
         c = D * path.z
         if rows is not None and _by_columns(self.W) and path.condition(alpha) * UNCLEAR > 1:
             for _ in range(STEPS):
                 gradient = rows.gradient(Model.of(path.basis @ c, self.sums))
-                step = D * (path.basis.T @ gradient - alpha * c)  # Newton: only the Hessian comes from the sums
+                step = D * (path.basis.T @ gradient - alpha * c)  # a Newton step: only its Hessian comes from the sums
                 c += step
                 if np.linalg.norm(step) <= 1e-10 * np.linalg.norm(c):
                     break
@@ -64,7 +64,7 @@ class Solved:
 
 
 def needs_rows(sums: Statistics, W: np.ndarray | None, alphas: Any) -> bool:
-    """True if the smallest alpha depends on digits that the rows have but their sums have lost."""
+    """True if the smallest alpha needs digits that the sums have lost but the rows still have."""
     return steep(W) or (_by_columns(W) and ill_conditioned(sums.whitened(W)[0], float(np.min(alphas))))
 
 
@@ -101,14 +101,14 @@ def check_determined(alpha: float, sums: Statistics, W: np.ndarray | None, dtype
 
 
 def without_noise(total: Statistics, sums: Statistics, dtype: DTypeLike) -> Statistics:
-    """The sums of part of the rows, with an A'z that is mere rounding set to zero: no opinion beats a random one."""
+    """The sums of some rows, with A'z set to zero where all of it is rounding, so that nothing random is learned."""
     eps = float(np.finfo(np.dtype(dtype)).eps)
     limit = 100 * eps * _sizes(sums) + (4 * eps * _sizes(total) if total is not sums else 0.0)
     return replace(sums, cross=sums.cross * np.any(np.abs(sums.cross) > limit, axis=0))
 
 
 def _sizes(sums: Statistics) -> np.ndarray:
-    """(n, t) ||A|| ||z|| of each column and target, an upper bound of A'z."""
+    """(n, t) ||A|| ||z|| of each column and target, an upper bound of |A'z|."""
     return np.sqrt(np.maximum(0.0, np.diag(sums.gram)))[:, None] * np.sqrt(np.maximum(0.0, sums.square))
 
 

@@ -1,4 +1,4 @@
-"""Scores for queries without any, chosen so that hold-out finds every query easy to predict.
+"""Scores for queries that have none, chosen to make every query easy to predict from the others.
 
 Let p hold the given scores y on the scored rows S and the inductive scores f, of a model of S alone, on the unscored
 rows V. Transductive RankRLS [Pahikkala07, eq. 11] completes the scores by the v (v = y on S) that minimises
@@ -46,31 +46,31 @@ from ..system.parallel import share
 from .dual import Dual
 from .primal import Primal
 
-ALONE = 1e-13  # a query whose leverage is within this of one determines some direction alone
+ALONE = 1e-13  # a query whose leverage is this close to one determines some direction alone
 
 
 class Completion(Protocol):
     """Completes the scores of some queries from those of the others, at one alpha."""
 
     def scores(self, p: np.ndarray, unscored: np.ndarray, gammas: np.ndarray) -> np.ndarray:
-        """(|V|, k) the scores v_V for each gamma; p (m,) as above, `unscored` (m,) tells V by whole queries."""
+        """(|V|, k) the scores v_V for each gamma; p (m,) as above; `unscored` (m,) marks V, which is whole queries."""
 
 
 def completion(problem: Primal | Dual, alpha: float) -> Completion:
-    """The form that suits a problem of all rows, tied pairs included; its targets are not used."""
+    """The form that suits the problem, which has all rows and tied pairs included; its targets are not used."""
     return LowRank.of(problem, alpha) if isinstance(problem, Primal) else Dense(problem, alpha)
 
 
 @dataclass(frozen=True)
 class Dense:
-    """From F K F' of all rows."""
+    """Completion by F K F' of all rows."""
 
     problem: Dual
     alpha: float
 
     @cached_property
     def MF(self) -> np.ndarray:
-        """(m, m) from the scores of all rows to their held-out residuals."""
+        """(m, m) the matrix that takes scores of all rows to held-out residuals."""
         F, FKF = self.problem.F, self.problem.system.FKF
         N = linalg.solve(FKF + self.alpha * np.eye(len(FKF)), np.eye(len(FKF)), assume_a="pos")
         M = np.empty_like(N)
@@ -89,10 +89,10 @@ class Dense:
 
 @dataclass(frozen=True)
 class AnyFolds:
-    """From the kernel matrix of all rows, for any loss, weights and folds of whole queries, scored and unscored mixed.
+    """Completion by the kernel matrix of all rows, for any loss, weights and folds, which may mix scored and unscored.
 
-    With an intercept, N is restricted to the complement of F 1, which is not penalised. A row of weight w counts w
-    times in the fidelity.
+    Folds are whole queries. With an intercept, N is restricted to the complement of F 1, which is not penalised. A row
+    of weight w counts w times in the fidelity.
     """
 
     F: QueryPreferences
@@ -102,10 +102,10 @@ class AnyFolds:
 
     @cached_property
     def MF(self) -> np.ndarray:
-        """(m, m) from the scores of all rows to their held-out residuals F_U (v_U - f_{-U})."""
+        """(m, m) the matrix that takes scores of all rows to held-out residuals F_U (v_U - f_{-U})."""
         F, m = self.F, self.F.shape[0]
         FKF = F @ (F @ self.K).T
-        if self.alpha == 0:  # only I - H matters of N
+        if self.alpha == 0:  # I - H instead: a factor of N cancels
             d, V = linalg.eigh(FKF)
             V = V[:, d > d[-1] * cutoff(m)]
             N = np.eye(m) - V @ V.T
@@ -132,7 +132,7 @@ class AnyFolds:
 
 @dataclass(frozen=True)
 class LowRank:
-    """From rows B = F Phi basis with H = B B', read in batches of whole queries."""
+    """Completion by rows B = F Phi basis with H = B B', read in batches of whole queries."""
 
     problem: Primal
     basis: np.ndarray  # (n, r)
@@ -153,7 +153,7 @@ class LowRank:
 
 @dataclass(frozen=True)
 class CompletionSums:
-    """For each gamma the sums over queries that make up the system of c and mu; sums of two parts add."""
+    """For each gamma, the sums over queries that make up the system for c and mu; sums of two parts add."""
 
     matrices: np.ndarray  # (k, 3, r, r) of B'(1 - q) e^-1 B, B'q B, B'q e B
     vectors: np.ndarray  # (k, 2, r) of the right sides
@@ -162,13 +162,13 @@ class CompletionSums:
         return CompletionSums(self.matrices + other.matrices, self.vectors + other.vectors)
 
     def solutions(self) -> np.ndarray:
-        """(k, 2, r) c and mu, after all queries were added."""
+        """(k, 2, r) c and mu, once all queries are added."""
         r = self.vectors.shape[2]
         found = []
         for (Y, BqB, X), g in zip(self.matrices, self.vectors, strict=True):
             Z = np.eye(r) - BqB
             saddle = np.block([[Y, -Z], [-Z, -X]])  # Y, X >= 0 and Z > 0: never singular
-            unit = 1 / np.sqrt(np.abs(saddle).max(axis=1))  # Y may be large beside X
+            unit = 1 / np.sqrt(np.abs(saddle).max(axis=1))  # scales rows: Y may be far larger than X
             rhs = unit * np.concatenate([g[0], -g[1]])
             solution = unit * linalg.solve(unit[:, None] * saddle * unit, rhs, assume_a="sym")
             found.append(solution.reshape(2, r))
@@ -177,14 +177,14 @@ class CompletionSums:
 
 @dataclass(frozen=True)
 class QueryPart:
-    """Scored or unscored queries, some or all of them."""
+    """Some or all of the scored, or of the unscored, queries."""
 
     problem: Primal
     basis: np.ndarray  # (n, r)
     p: np.ndarray  # (rows,)
 
     def sums(self, gammas: np.ndarray) -> CompletionSums:
-        """Their share of the system; gamma is infinite for queries whose scores are given."""
+        """The queries' share of the system; gamma is infinite for queries whose scores are given."""
         r = self.basis.shape[1]
 
         def work(batches: Sequence[Batch]) -> tuple[np.ndarray, np.ndarray]:
@@ -218,7 +218,7 @@ class QueryPart:
                 mean, projected = batch.stack(self.p) - p, np.einsum("gls,gl->gs", U, p)
                 for j, gamma in enumerate(gammas):
                     e, q = _functions(sigma, k, gamma)
-                    rest = _functions(np.zeros_like(k), k, gamma)[1]  # q where B_U has no component
+                    rest = _functions(np.zeros_like(k), k, gamma)[1]  # q on directions outside the range of B_U
                     share_of_B = np.divide(q, k, out=np.zeros_like(q), where=k > 0) * sigma
                     inside = (rest - q) * projected + share_of_B * (Wt @ solutions[j, 0] - e * (Wt @ solutions[j, 1]))
                     v = mean + (1 - rest) * p + np.einsum("gls,gs->gl", U, inside)
