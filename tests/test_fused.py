@@ -15,6 +15,7 @@ from rankrls.core.fused import compiled_code, serves
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
 from rankrls.core.statistics import statistics
+from rankrls.metrics import per_query
 from rankrls.problems.primal import Primal
 
 pytest.importorskip("numba")
@@ -184,3 +185,29 @@ def test_running_sums_of_fragments_equal_sums_in_pairs(dtype):
             assert_allclose(getattr(total, name), getattr(expected, name), rtol=rtol, err_msg=name)
         assert_allclose(total.closed.gram, expected.closed.gram, rtol=rtol, atol=rtol * expected.closed.gram.max())
         assert_allclose(total.closed.square, expected.closed.square, rtol=rtol)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("labels", ["grades", "reals", "gaps"])
+@pytest.mark.parametrize("metric", ["pairwise_accuracy", "auc", "ndcg", "ndcg@3"])
+def test_compiled_metrics_equal_numpys(metric, labels, dtype):
+    rng = np.random.default_rng(0)
+    qid = rng.permutation(np.repeat(np.arange(60), [1, 2, 3, 1200, *rng.integers(1, 40, 56)]))
+    m = len(qid)
+    grades = rng.integers(0, 4, m)
+    y = {"grades": grades.astype(float), "reals": rng.exponential(size=m), "gaps": grades * 40.0}[labels]
+    y[qid == 7] = 0
+    scores = np.column_stack([rng.normal(size=(m, 3)), rng.integers(-2, 3, m), np.zeros(m)]).astype(dtype)
+    scores[:, 3] *= np.where(rng.random(m) < 0.5, 1, -1)  # zeros of both signs tie
+    got, expected = [], []
+    for compiled, values in ((True, got), (False, expected)):
+        with compiled_code(compiled):
+            values.append(per_query(metric, y, scores, qid))
+            values.append(per_query(metric, y, scores[:, 0], qid))
+    for one, other in zip(got, expected, strict=True):
+        assert_allclose(one, other, rtol=1e-12 if metric.startswith("ndcg") else 0)
+
+
+def test_compiled_ndcg_refuses_negative_gains():
+    with compiled_code(True), pytest.raises(ValueError, match="the label -1 has gain"):
+        per_query("ndcg", [1.0, -1.0, 0.0], [1.0, 2.0, 3.0])

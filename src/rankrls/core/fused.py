@@ -52,6 +52,18 @@ def ready() -> bool:
     return wanted is not False and (f"{__package__}.compiled" in sys.modules or (bool(wanted) and _installed()))
 
 
+def demanded() -> bool:
+    """True if compiled code is wanted whatever the size."""
+    return bool(_wanted.get())
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """A view that cannot be written to, so that code is not compiled twice, for arrays that can and that cannot."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def prepare(cells: float) -> None:
     """Load the compiled code if it pays off for data of this size, which is then read in smaller blocks."""
     if _wanted.get() is None and cells >= WORTH:

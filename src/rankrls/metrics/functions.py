@@ -22,6 +22,7 @@ from ..system.limits import limits
 from ..system.parallel import share
 from ..system.types import ArrayLike, Ids
 from . import pairs, ranks
+from .counted import Counted
 from .ranks import Kernel
 
 QueryIds: TypeAlias = Ids | Queries
@@ -325,6 +326,9 @@ def _each_query(kernel: Kernel, y: np.ndarray, S: np.ndarray, queries: Queries) 
     """The kernel of every query and column of S (m, c): (q, c)."""
     c = S.shape[1]
     values = np.empty((len(queries), c))
+    rest = kernel.write(y, S, queries, values) if isinstance(kernel, Counted) else None
+    if rest is not None and not len(rest):
+        return values
 
     def evaluate(pieces: Sequence[tuple[Batch, slice]]) -> None:
         for batch, columns in pieces:
@@ -332,7 +336,7 @@ def _each_query(kernel: Kernel, y: np.ndarray, S: np.ndarray, queries: Queries) 
             values[batch.queries, columns] = kernel(batch.stack(y), s)
 
     pieces = []
-    for batch in queries.batches(max(1, limits.metric_cells // c)):
+    for batch in queries.batches(max(1, limits.metric_cells // c), rest):
         step = max(1, limits.metric_cells // (len(batch.queries) * batch.length))  # few columns for long queries
         pieces += [(batch, slice(j, j + step)) for j in range(0, c, step)]
     share(evaluate, pieces, cost=S.size)
@@ -397,7 +401,7 @@ def _grouped(qid: QueryIds, shape: tuple[int, ...]) -> Queries:
 
 
 METRICS: dict[str, tuple[Callable[..., Value], Callable[..., Kernel]]] = {
-    "pairwise_accuracy": (pairwise_accuracy, lambda: pairs.pairwise_accuracy),
+    "pairwise_accuracy": (pairwise_accuracy, pairs.accuracy),
     "auc": (auc, pairs.auc),
     "disagreement_error": (disagreement_error, pairs.disagreement_error),
     "kendall_tau_b": (kendall_tau_b, lambda: pairs.kendall_tau_b),

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..system.types import DTypeLike
+from . import counted
 from .arrays import ratio, take
+from .counted import Counted
 from .ranks import Kernel
 
 GRADES = 16  # integer labels with a smaller range are used as levels directly
@@ -23,8 +25,13 @@ def pairwise_accuracy(y: np.ndarray, s: np.ndarray) -> np.ndarray:
     return ratio(untied + balance, 2 * untied, np.nan)
 
 
+def accuracy() -> Kernel:
+    return Counted(pairwise_accuracy, counted.accuracy)
+
+
 def auc(relevant: float) -> Kernel:
-    return lambda y, s: pairwise_accuracy((y >= relevant).astype(np.float64), s)
+    hits = lambda y: (y >= relevant).astype(np.float64)
+    return Counted(lambda y, s: pairwise_accuracy(hits(y), s), lambda y, longest: counted.accuracy(hits(y), longest))
 
 
 def disagreement_error(convention: str | None) -> Kernel:

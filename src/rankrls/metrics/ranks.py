@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from . import counted
 from .arrays import ratio, take
+from .counted import Counted, Pass
 
 Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # labels (g, l), scores (g, c, l) -> (g, c)
 
@@ -50,7 +52,7 @@ def ndcg(*, k: int | None, gain: object, discount: object, ties: object, empty: 
     gain, discount = _choice("gain", gain, GAINS), _choice("discount", discount, DISCOUNTS)
     cut, ties, empty = _cutoff(k), _tie_rule(ties), _empty_value(empty)
 
-    def kernel(y: np.ndarray, s: np.ndarray) -> np.ndarray:
+    def gains_of(y: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
             gains = np.asarray(gain(y), dtype=np.float64)
         if not (gains.min() >= 0 and gains.max() < np.inf):
@@ -59,12 +61,18 @@ def ndcg(*, k: int | None, gain: object, discount: object, ties: object, empty: 
                 f"ndcg needs finite gains >= 0, but the label {label:g} has gain {value:g}: shift the labels, pass "
                 'another gain ("linear", "positive", a function), or use pairwise_accuracy, which takes any labels'
             )
-        weights = discount(np.arange(1, y.shape[-1] + 1)[:cut])
+        return gains
+
+    def kernel(y: np.ndarray, s: np.ndarray) -> np.ndarray:
+        gains, weights = gains_of(y), discount(np.arange(1, y.shape[-1] + 1)[:cut])
         dcg = (expected(*_ranked(gains, s, ties))[..., :cut] * weights).sum(axis=-1)
         ideal = (np.sort(gains, axis=-1)[:, None, ::-1][..., :cut] * weights).sum(axis=-1)
         return ratio(dcg, ideal, empty)
 
-    return kernel
+    def prepare(y: np.ndarray, longest: int) -> Pass:
+        return counted.discounted(gains_of(y), discount(np.arange(1, longest + 1)[:cut]), empty)
+
+    return Counted(kernel, prepare) if ties == "average" else kernel
 
 
 def relevance(
