@@ -128,9 +128,9 @@ def test_files_and_errors(tmp_path):
     assert_allclose(load(tmp_path / "given.rankrls").predict(X, return_std=True), given.predict(X, return_std=True))
     with limited(kept_bytes=1000):
         large = RankRLS(1.0).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match=r'no held-out scores to tell how sure it is: .* alpha="auto" \(alphas='):
+    with pytest.raises(ValueError, match=r'no held-out scores to estimate uncertainty from: .* alpha="auto" \(alphas='):
         large.predict(X, return_std=True)
-    with pytest.raises(ValueError, match="keeps no sums, so it cannot say how sure it is: use .* not precomputed"):
+    with pytest.raises(ValueError, match="keeps no sums, which uncertainty is computed from: use .* not precomputed"):
         RankRLS(kernel="precomputed").fit(X @ X.T, y, qid=qid).predict(X @ X.T, return_std=True)
     with pytest.raises(ValueError, match="fit one target"):
         RankRLS(1.0, tied_pairs=True).fit(X, np.column_stack([y, y]), qid=qid).predict(X, return_std=True)
@@ -138,7 +138,7 @@ def test_files_and_errors(tmp_path):
         RankRLS(0.0).fit(X, y, qid=qid).predict(X, return_std=True)
     with pytest.raises(ValueError, match="level must be a probability"):
         model.rank_interval(X, qid, level=90)
-    with pytest.raises(ValueError, match="X_a has 3 of them, X_b 1"):
+    with pytest.raises(ValueError, match="X_a has 3 and X_b 1"):
         model.probability_above(X[:3], X[:1])
 
 

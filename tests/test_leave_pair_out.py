@@ -116,7 +116,7 @@ def slow_equal(rows, y):
         ({"qid": np.arange(M) // 4}, "is for the items of one query, but there are 4"),
         ({"scoring": "ndcg"}, "scoring must be one of pairwise_accuracy, auc, disagreement_error, got 'ndcg'"),
         ({"sample_weight": np.arange(M) + 1.0}, "items of equal weight"),
-        ({"positive": True}, "does not go with positive="),
+        ({"positive": True}, "cannot be combined with positive="),
     ],
 )
 def test_what_pairs_cannot_judge_is_refused(options, message):

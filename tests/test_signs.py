@@ -200,7 +200,7 @@ def test_what_signs_do_not_go_with():
         RankRLS(kernel="rbf", positive=True).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match=r"a kernel, whose weights are of points: pass kernel=None \(--kernel linear"):
         RankingPursuit(3, positive=True).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="exact pairs do not go with positive"):
+    with pytest.raises(ValueError, match="exact pairs cannot be combined with positive="):
         RankRLS(1.0, positive=True).fit(X, y, qid=qid).add_pairs(X, [[4, 8]], exact=True)
 
 

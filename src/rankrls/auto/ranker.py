@@ -18,7 +18,7 @@ from ..core.queries import Queries
 from ..estimators.base import Ranker
 from ..estimators.ranking.blocks import seen
 from ..estimators.reasons import as_rows, named
-from ..estimators.rows.hints import mind_columns, mind_one_query
+from ..estimators.rows.hints import warn_about_columns, warn_about_one_query
 from ..system import frames
 from ..system.frames import as_frame
 from ..system.memory import check_memory
@@ -177,10 +177,10 @@ class AutoRanker(Ranker):
                 return self._store(seen(blocks), fit_blocks(blocks, plan))
             X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
             X, qid = checks.split_qid_column(as_frame(X), qid)
-            mind_columns(X, qid)
+            warn_about_columns(X, qid)
             X, y = self._learned_rows(X, y, qid)
             y = np.asarray(column_or_1d(y), dtype=np.float64)
-            mind_one_query(y, qid)
+            warn_about_one_query(y, qid)
             queries = checks.check_queries(qid, len(y))
             weights = checks.check_weights(sample_weight, len(y))
             checks.check_comparable(y, queries)

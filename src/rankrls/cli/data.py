@@ -68,7 +68,7 @@ def read(
     label = label and not getattr(args, "judgments", None)
     parts = [_read_one(path, args, names, n_features, label, kinds) for path in paths]
     data = parts[0] if len(parts) == 1 else _joined(parts, paths, args)
-    mind_groups(data, args, paths)
+    warn_about_groups(data, args, paths)
     data = _judged(_grouped(data, args), args)
     if isinstance(data.X, PlainTable):
         data = replace(data, X=data.X.read(kinds))
@@ -151,7 +151,7 @@ def labels(path: str, args: Namespace) -> RankingData:
     with source(path, args.quiet) as file:
         parts = iter_letor(file, n_features=MANY_FEATURES, whole_queries=False, **options)
         rows = _concatenated([without(block) for block in parts])
-        mind_groups(rows, args, [path])
+        warn_about_groups(rows, args, [path])
         return _judged(_grouped(rows, args), args)
 
 
@@ -195,7 +195,7 @@ def _commented(data: RankingData) -> RankingData:
     return replace(data, comments=np.array([f"docid = {d}" if d else "" for d in data.documents], dtype=object))
 
 
-def mind_groups(data: RankingData, args: Namespace, paths: Iterable[str]) -> None:
+def warn_about_groups(data: RankingData, args: Namespace, paths: Iterable[str]) -> None:
     """Warn if data without query ids has a file of query sizes next to it, as LightGBM uses them."""
     for path in paths if data.qid is None and args.group is None else ():
         for beside in (f"{path}.query", f"{path}.group"):
@@ -205,7 +205,7 @@ def mind_groups(data: RankingData, args: Namespace, paths: Iterable[str]) -> Non
                 return
 
 
-def mind_width(path: str, args: Namespace, given: int, n: int) -> None:
+def warn_about_width(path: str, args: Namespace, given: int, n: int) -> None:
     """Warn if LETOR text lacks the last features of a model."""
     if given < n and kind(path, args.input_format) == "letor":
         first = given + (0 if args.zero_based else 1)

@@ -15,7 +15,7 @@ from ..core.queries import Queries
 from ..datasets import RankingData
 from ..estimators.pipelines import ranker_of, scaled
 from . import learning, predict
-from .data import labels, last_column, mind_width, read
+from .data import labels, last_column, read, warn_about_width
 from .memory import recalled
 from .scores import labelled, read_scores
 
@@ -97,7 +97,7 @@ def _check(args: Namespace, paths: list[str]) -> None:
 
 def _predicted(path: str, model: BaseEstimator, data: RankingData, args: Namespace) -> np.ndarray:
     try:
-        mind_width(args.data, args, last_column(data.X), predict.features(model)[1])
+        warn_about_width(args.data, args, last_column(data.X), predict.features(model)[1])
         return predict.scores_of(model, data, args.data)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None

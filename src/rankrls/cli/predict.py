@@ -17,7 +17,7 @@ from ..estimators.pipelines import needs_queries, predicted, quietly, ranker_of,
 from ..system.progress import Progress
 from ..tables import TableEncoder
 from . import learning, relations
-from .data import DELIMITERS, blocks, complete, doc_ids, kind, last_column, mind_groups, mind_width
+from .data import DELIMITERS, blocks, complete, doc_ids, kind, last_column, warn_about_groups, warn_about_width
 from .memory import recalled
 from .tables import write_csv, write_parquet
 from .text import check_target, plural, remark, say, target
@@ -80,7 +80,7 @@ def _scored(model: BaseEstimator, args: Namespace, tally: dict[str, int]) -> Ite
     rows = min(args.rows, _rows_at_a_time(model))
     for block in blocks(args.data, args, rows, whole_queries=whole, names=names, n_features=n, kinds=kinds_of(model)):
         if not tally["rows"] and (whole or args.format != "scores"):
-            mind_groups(block, args, [args.data])
+            warn_about_groups(block, args, [args.data])
         scores = scores_of(model, block, args.data)
         qid = np.full(len(block), "1", dtype=object) if block.qid is None else block.qid
         yield Scored(qid, doc_ids(block, tally["rows"] + 1), scores, _sure(model, block, args))
@@ -89,7 +89,7 @@ def _scored(model: BaseEstimator, args: Namespace, tally: dict[str, int]) -> Ite
         width = max(width, last_column(block.X))
         progress.add(len(block))
     progress.close()
-    mind_width(args.data, args, width, n)
+    warn_about_width(args.data, args, width, n)
 
 
 def _sure(model: BaseEstimator, data: RankingData, args: Namespace) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""The scikit-learn estimators: one file for each, and a package with the parts of each.
+"""The scikit-learn estimators: one file for each, and a package with its parts.
 
     rankrls.py        RankRLS               ranking/
     corankrls.py      CoRankRLS             views/
@@ -7,7 +7,7 @@
     conditional.py    ConditionalRankRLS    relations/       (two_step.py and on_edges.py use it too)
 
 They share `rows/`, which reads and checks training rows and turns them into a learning problem. An estimator checks its
-input, gets a result from one of these packages, and stores it.
+input, gets a result from these packages, and stores it.
 """
 
 from .conditional import ConditionalRankRLS

@@ -19,17 +19,17 @@ from ..system.frames import as_column, index_of
 from ..system.items import Items
 from ..system.progress import reporting
 from ..system.types import ArrayLike, Ids, Matrix, MatrixLike
-from .rows.hints import mind_split_queries
+from .rows.hints import warn_about_split_queries
 
 
 class Ranker(BaseEstimator):
     """An estimator whose `predict` gives scores: within a query, larger is ranked higher.
 
-    A subclass has the parameter `scoring`, the learned `n_queries_` and the attribute that `_learned` names, and
+    A subclass has the parameter `scoring`, sets `n_queries_` and the attribute that `_learned` names, and implements
     `predict`.
     """
 
-    # query ids travel by metadata routing without any set_fit_request call
+    # pipelines pass query ids on without any set_fit_request call
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True}  # noqa: RUF012
 
@@ -112,7 +112,7 @@ class Ranker(BaseEstimator):
         if truth.size != scores.size:
             raise ValueError(f"y has shape {truth.shape}, predictions have {scores.shape}")
         queries = checks.check_queries(qid, len(scores))
-        mind_split_queries(vars(self).get("_trained_queries"), queries, index)
+        warn_about_split_queries(vars(self).get("_trained_queries"), queries, index)
         metric = get_metric(vars(self).get("scoring_", self.scoring))
         m = len(truth)
         columns = list(zip(truth.reshape(m, -1).T, scores.reshape(m, -1).T, strict=True))
@@ -122,7 +122,7 @@ class Ranker(BaseEstimator):
         return float(np.mean([_weighted(metric.per_query(*column, queries), of_query) for column in columns]))
 
     def _scores_of(self, X: MatrixLike, qid: Ids) -> np.ndarray:
-        """The scores of rows; those of most rankers do not depend on the query."""
+        """The scores of rows; only some rankers need their query ids."""
         return self.predict(X)
 
     @contextmanager
@@ -153,7 +153,7 @@ class Ranker(BaseEstimator):
         return self
 
     def _rows(self, X: Matrix, *, reset: bool = False, at_least: int = 1) -> Any:
-        """Checked rows of numbers; with `reset`, the model stores the number and names of their columns."""
+        """Checked rows of numbers; with `reset`, stores the number and names of their columns on the model."""
         checks.check_features(X)
         if takes_objects(self, X):
             return items_of(self, X, reset=reset, at_least=at_least)
@@ -173,7 +173,7 @@ class Ranker(BaseEstimator):
 
 @contextmanager
 def _unnamed(model: BaseEstimator, reset: bool) -> Iterator[None]:
-    """No warning about missing column names for models of the command line, whose names come from a file."""
+    """Suppress the warning about missing column names for models of the command line, whose names come from a file."""
     with warnings.catch_warnings() if not reset and hasattr(model, "reading_") else nullcontext():
         if not reset and hasattr(model, "reading_"):
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
@@ -181,7 +181,7 @@ def _unnamed(model: BaseEstimator, reset: bool) -> Iterator[None]:
 
 
 def sparse_formats(model: BaseEstimator) -> str | bool:
-    """The sparse formats that a ranker accepts: none if X is a kernel matrix."""
+    """The sparse formats that a ranker accepts, or False: none if X is a kernel matrix."""
     return False if model.__sklearn_tags__().input_tags.pairwise else "csr"
 
 
@@ -202,7 +202,7 @@ def as_items(X: Any) -> Items:
 
 
 def items_of(model: BaseEstimator, X: Matrix, *, reset: bool, at_least: int = 1) -> Items:
-    """Objects that can be indexed like rows; with `reset`, the model is being fitted to them."""
+    """Objects that can be indexed like rows; `reset` is True when fitting."""
     items = as_items(X)
     if len(items) < at_least:
         raise ValueError(f"found {len(items)} objects, but at least {at_least} are needed")

@@ -49,16 +49,16 @@ class ConditionalRankRLS(RelationModel):
     target_kernel : as `kernel`, default=None
         Kernel among the objects of Z, if it differs from `kernel`.
     loss : {"ranking", "regression"}, default="ranking"
-        Whether the loss is about differences within a conditioning object, or about the values.
+        Whether to fit differences of Y within each conditioning object, or the values of Y.
     relation : {None, "symmetric", "reciprocal"}, default=None
-        f(x, z) = f(z, x), or f(x, z) = -f(z, x), exactly; only if both ends are of one kind (no Z). Pass probabilities
-        of a reciprocal relation as Y - 1/2. Lists of games, see `fit_edges`, are reciprocal without being told;
-        "arbitrary" is None for them too.
+        Makes f(x, z) = f(z, x), or f(x, z) = -f(z, x), hold exactly; both ends must be of one kind (no Z). Pass
+        probabilities of a reciprocal relation as Y - 1/2. Lists of games (see `fit_edges`) count as reciprocal unless
+        you pass "arbitrary", which is otherwise the same as None.
     condition : {"source", "target"}, default="source"
         Y[i, j] is the edge from object i of X to object j of Z (of X if there is no Z). "source" ranks the ends of the
         edges that leave an object, "target" the starts of those that arrive at it.
     missing : {"unknown", "zero"}, default="unknown"
-        The value of an edge that is not in Y. With "zero" the relation is complete, as in implicit feedback: linear
+        What an edge that is not in Y means. With "zero" the relation is complete, as in implicit feedback: linear
         features then need only X'X, Z'Z and X'YZ, and a sparse Y stays sparse.
     pairwise : {"auto", "kronecker", "sum"} or list of both, default="auto"
         The kernel of two pairs: the product of the kernels of their ends; their sum, so that f(x, z) = g(x) + h(z); or
@@ -70,26 +70,26 @@ class ConditionalRankRLS(RelationModel):
     intercept : bool, default=False
         An unpenalised constant (loss="regression"): needed if the mean of Y is far from zero.
     solver : {"auto", "closed", "cg", "pcg", "cr"}, default="auto"
-        Closed form for complete graphs, conjugate gradients, these preconditioned by the closed form of the complete
-        graph, or conjugate residuals, whose early iterates are the better models. "auto" takes the first where it
-        can, solves directly where the features of both ends and their products are few, and else takes "pcg" where less
-        than 30 % of the edges are missing, "cr" where alpha is 0.
+        "closed": closed form, for complete relations. "cg": conjugate gradients. "pcg": the same, preconditioned by the
+        closed form of the complete relation. "cr": conjugate residuals, whose early iterates are better models. "auto"
+        takes the closed form where it applies, solves directly where the features of both ends and their products are
+        few, and otherwise takes "cr" if alpha is 0, "pcg" if less than 30 % of the edges are missing, else "cg".
     alphas : array-like of float, default=None
         Values to choose from; None: 15 over seven decades around the mean eigenvalue of the loss.
     scoring : str or callable, default="pairwise_accuracy"
         Metric of `rankrls.metrics`, averaged over conditioning objects; it chooses alpha, and `score` returns it.
     cv : "auto", int, RelationKFold or the name of an exact hold-out, default="auto"
-        What is held out to choose alpha; it should be what is new when the model is used. "leave-row-out" leaves out
+        What is held out to choose alpha: hold out what will be new when the model is used. "leave-row-out" leaves out
         each conditioning object of a complete relation in turn, exactly and without refits, "leave-edge-out" each edge,
         "leave-column-out" each ranked object (regression). "auto" is "leave-row-out" if the relation is complete and
         `relation` is None. Otherwise it is five folds: of conditioning objects (setting 2) if the ends differ in kind,
         of objects in both roles (setting 4) if they do not, and of games (setting 1) for a reciprocal list. "time"
-        learns from the past of a list with dates and holds out what came next. Edges with next to no weight, such as
-        games that have faded, judge nothing. See `rankrls.selection.RelationKFold`.
+        learns from the past of a list with dates and holds out what came next. Edges with hardly any weight, such as
+        games long ago, are not used for judging. See `rankrls.selection.RelationKFold`.
     indefinite : {"error", "clip", "shift"}, default="error"
-        What to do about a precomputed kernel with negative eigenvalues, which similarities of drugs and proteins often
-        have: refuse it, drop its negative part (also from new similarities), or add a multiple of the identity. The
-        matrices used are `X_fit_` and `Z_fit_`: after "shift", pass rows of these to predict training objects.
+        What to do about a precomputed kernel with negative eigenvalues, as similarities of drugs and proteins often
+        have: raise an error, drop the negative part (also from new similarities), or add a multiple of the identity.
+        The matrices used are `X_fit_` and `Z_fit_`: after "shift", pass rows of these to predict training objects.
     basis, target_basis, random_state : None, int, Basis or array, default=None; int, default=0
         Points in which the kernels of X and Z are expanded, as in `RankRLS`, and the seed for drawing them.
     encoder : None, "auto" or transformer, default=None
@@ -101,7 +101,7 @@ class ConditionalRankRLS(RelationModel):
         Largest number of iterations; reaching it gives a warning unless alpha is 0. "auto" chooses the number of
         conjugate residual iterations by hold-out of folds; alpha="auto" is then 0, as stopping early regularises.
     callback : callable, default=None
-        Called with an `Iterate` after each iteration of conjugate residuals; a true result ends the fit.
+        Called with an `Iterate` after each iteration of conjugate residuals; returning True ends the fit.
     verbose : bool, default=False
         Report the progress of passes that take longer than a second, on standard error.
 
@@ -139,8 +139,8 @@ class ConditionalRankRLS(RelationModel):
     References
     ----------
     Pahikkala, Airola, Stock, De Baets, Waegeman: Efficient regularized least-squares algorithms for conditional ranking
-    on relational data. Machine Learning 93 (2013). It does not have the closed form for symmetric and reciprocal
-    ranking.
+    on relational data. Machine Learning 93 (2013). The closed form for symmetric and reciprocal ranking is not in the
+    paper.
 
     Examples
     --------
@@ -375,7 +375,7 @@ class ConditionalRankRLS(RelationModel):
         return found
 
     def _as_it_stands(self, attributes: dict[str, Any]) -> ConditionalRankRLS:
-        """A separate model with these attributes."""
+        """A separate fitted model with these attributes, for callbacks."""
         model = clone(self).set_params(callback=None)
         model._store(attributes | {name: getattr(self, name) for name in INPUT if hasattr(self, name)})
         return model

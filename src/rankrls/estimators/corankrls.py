@@ -45,7 +45,7 @@ class CoRankRLS(ViewUpdates):
     nu : float or "auto", default="auto"
         Weight of the agreement; 0 lets each view learn by itself.
     views : int or list of View, default=2
-        A number of views that differ in their basis (disjoint random rows, scored or not); or a list of views with
+        A number of views that differ in their basis (disjoint random rows, scored or not), or a list of views with
         their own columns, kernel and basis.
     kernel, basis : default="rbf", 100
         Kernel and number of basis rows of each view if `views` is a number, as in `RankRLS`; otherwise not used.
@@ -57,8 +57,8 @@ class CoRankRLS(ViewUpdates):
     regression : float in [0, 1], default=0.0
         Share of the plain squared error in the loss of each view, as in `RankRLS`; every view then has an intercept.
     agree_on : {"unscored", "all"}, default="unscored"
-        The rows on which views should agree. "all" includes the scored rows, so that views help each other even if
-        every row has a score.
+        The rows on which views should agree. With "all" the scored rows are included, so that views help each other
+        even if every row has a score.
     alphas, nus : array-like of float, default=None
         Values to choose from. None: 15 alphas over seven decades around the mean eigenvalue of the loss, and for nu
         zero and seven values over six decades around that at which agreement weighs as much as the loss.
@@ -70,8 +70,8 @@ class CoRankRLS(ViewUpdates):
         Used only to draw random bases.
     store_path : bool, default=False
         Keep the held-out scores of every nu and alpha in `cv_predictions_path_`, and hold rows out even if both are
-        numbers. A linear view with more columns than rows is expanded in its rows; for `coef_path` and `predict_path`
-        the model keeps up to 64 MB of them until it is saved, or all of them with store_path=True.
+        numbers. Also keep all rows of linear views with more columns than rows, which `coef_path` and `predict_path`
+        need; otherwise up to 64 MB of them are kept, until the model is saved.
     verbose : bool, default=False
         Report the progress of passes that take longer than a second, on standard error.
 
@@ -112,7 +112,7 @@ class CoRankRLS(ViewUpdates):
 
     Notes
     -----
-    Without unscored pairs the views have nothing to agree on: `fit` warns and learns each view by itself. With a
+    Without unscored pairs the views have nothing to agree on: `fit` warns and learns each view separately. With a
     single view nu has no effect, and the model is a RankRLS on the scored rows.
 
     References
@@ -215,7 +215,7 @@ class CoRankRLS(ViewUpdates):
                 if self.store_path:
                     raise ValueError("store_path needs rows in memory, and these are read in blocks: leave it out")
                 seen, joint = X.joint_rows(self)
-                found = replace(fit_joint(self, iter([joint])), cv_predictions=None)  # blocks have no row order
+                found = replace(fit_joint(self, iter([joint])), cv_predictions=None)  # rows of blocks have no order
                 return self._store(seen, found)
             rows = PartlyScored.of(self, X, y, qid, sample_weight, several=True)
             names = getattr(self, "feature_names_in_", None)

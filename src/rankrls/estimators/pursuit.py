@@ -30,7 +30,7 @@ VIEW_ROWS = 300  # basis=None: each of several views gets up to this many random
 
 @dataclass(frozen=True)
 class PursuitFit:
-    """What a fit finds besides the path of models."""
+    """What a fit finds, besides the path of models."""
 
     nu: float
     n_queries: int
@@ -52,15 +52,15 @@ class RankingPursuit(SizedRanker):
     n_basis : int or "auto", default="auto"
         Number of basis functions (of each view). "auto" takes the size up to `max_basis` with the best `scoring` under
         `cv`, the smallest if several are equal.
-    kernel : None, str, kernel object or callable, default="rbf"
+        As in `RankRLS`; None chooses among the columns of X. `Gaussian(gamma="auto")` also chooses the width.
         As in `RankRLS`; None chooses among the columns of X. `Gaussian(gamma="auto")` chooses the width too.
     basis : None, int, object of `rankrls.bases`, array of row indices or array of points, default=None
         The points to choose from: every scored training row (None), or as in `RankRLS`. A dictionary that does not fit
         into memory is recomputed in every step.
     views : int or list of View, default=1
-        With several views, each step takes a function of each view, and the views fit the scores and agree on rows
+        With several views, each step takes one function of each view, and the views fit the scores and agree on rows
         where y is NaN, as in `CoRankRLS`. A number draws disjoint random rows as the `basis` of each view, at most 300
-        if that is None. A `View` chooses from its basis.
+        if that is None. A `View` chooses among its own basis points.
     nu : float or "auto", default=0.0
         Weight of the agreement; not used with one view.
     view_weights : array-like of float, default=None
@@ -69,7 +69,7 @@ class RankingPursuit(SizedRanker):
         Whether all views choose the same number of their points, or columns, in a step. Otherwise two views search all
         pairs; more than two take turns, each choosing the best given the others, until none changes its choice.
     backfit : bool, default=True
-        Whether all coefficients are refitted in every step, and functions chosen accordingly (orthogonal pursuit).
+        Whether all coefficients are refitted in every step, and functions chosen for that (orthogonal pursuit).
         False is the update of the paper, which does not change earlier coefficients: a function may be chosen again,
         and `n_basis` counts steps.
     regression : float in [0, 1], default=0.0
@@ -100,7 +100,7 @@ class RankingPursuit(SizedRanker):
     path_ : PursuitPath
         Every size: `indices` in the order chosen, `coefs`, training `errors`, held-out `scores`, atoms skipped.
     n_basis_ : int
-        The size used; smaller than `n_basis` if there was nothing more to gain.
+        The size used; smaller than `n_basis` if the path ended early.
     basis_indices_ : ndarray of int
         The functions of the model in the order chosen: row numbers of X, columns if linear, or numbers of the points
         in `basis`. With several views, a list of such arrays, one per view.
@@ -301,7 +301,7 @@ class RankingPursuit(SizedRanker):
             checks.check_kernel_values(X, self.basis)
 
     def _largest(self, setup: PursuitSetup) -> int:
-        """The length of the longest path needed."""
+        """The length of the longest path that is needed."""
         most = setup.n_atoms
         if self._auto:
             return min(int(self.max_basis), most)

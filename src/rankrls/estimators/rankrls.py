@@ -34,8 +34,8 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
         sum over queries q, pairs (i, j) of q of
             c_q ((y_i - y_j) - (f(x_i) - f(x_j)))^2  +  alpha ||f||^2
 
-    without ever forming a pair: one pass over the data and one factorisation give the model of every alpha and its
-    exact leave-query-out score, by which alpha is chosen unless you pass one.
+    without ever forming a pair. One pass over the data and one factorisation give the model of every alpha and its
+    exact leave-query-out score, by which alpha is chosen unless you pass a number.
 
     Parameters
     ----------
@@ -78,16 +78,16 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
         functions and precomputed kernels are never scaled.
     positive : bool, list of columns, or dict, default=False
         Signs required of the weights of a linear model: True if none may be negative, a list of columns (names or
-        numbers) if only these may not, or a dict such as `{"bm25": +1, "spam": -1}`. Solved and held out exactly.
+        numbers) if only these may not be, or a dict such as `{"bm25": +1, "spam": -1}`. Solved and held out exactly.
     gain : None, "exponential", "auto" or function, default=None
         The targets of the loss: the labels themselves, 2^y - 1, or a function of an array of labels. "auto" chooses
         between the first two together with alpha. `scoring` always uses the given labels.
     random_state : int, Generator or None, default=None
         Used only to choose basis points.
     store_path : bool, default=False
-        Keep the held-out scores of every alpha in `cv_predictions_path_`, hold rows out even if alpha is a number, and
-        keep all rows of a linear model with more columns than rows, also in model files, for `coef_path` and
-        `predict_path`; otherwise such a model keeps up to 64 MB of rows until it is saved.
+        Keep the held-out scores of every alpha in `cv_predictions_path_`, and hold rows out even if alpha is a number.
+        Also keep all rows of a linear model with more columns than rows, which `coef_path` and `predict_path` need;
+        otherwise up to 64 MB of them are kept, until the model is saved.
     verbose : bool, default=False
         Report the progress of passes that take longer than a second, on standard error.
 
@@ -106,15 +106,15 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
     kernel_ : Kernel
         The kernel with its parameters fixed.
     scale_ : ndarray of shape (n_features,)
-        With scale="auto", the spread of each column; zero for a column that is constant within queries, which a linear
+        With scale="auto", the spread of each column; zero for columns that are constant within queries, which a linear
         model leaves out.
     alphas_, cv_scores_ : ndarray of shape (n_alphas,)
         The grid and the mean held-out score of each value (only with alpha="auto", like the next two attributes).
     cv_errors_ : ndarray of shape (n_alphas,)
-        The standard error of each entry of `cv_scores_` over the held-out queries (over the folds of items of a single
-        query). NaN where it is unknown: `scoring` is your own function, or the model was fitted to pairs.
+        The standard error of each entry of `cv_scores_` over the held-out queries (for a single query, over the folds
+        of its items). NaN if unknown: `scoring` is your own function, or the model was fitted to pairs.
     cv_criterion_ : str
-        What `cv_scores_` are if not `scoring`: the loss, for rows that can be read only once.
+        What `cv_scores_` are if not `scoring`: "minus the loss" or "loss", for rows that can be read only once.
     cv_predictions_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         Held-out scores of the training rows at `alpha_`; NaN for rows of weight zero or in no fold.
     cv_predictions_path_ : ndarray of shape (n_samples, n_alphas) or (n_samples, n_alphas, n_targets)

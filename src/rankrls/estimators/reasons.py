@@ -1,4 +1,4 @@
-"""Why one item is above another, by column, for rankers and pipelines."""
+"""Explanations of why one item ranks above another, by column, for rankers and pipelines."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .pipelines import needs_queries, ranker_of, scaled, scalers_of
 
 
 def explain(model: BaseEstimator, x_a: Any, x_b: Any) -> Any:
-    """Why a is above b: what each column adds to score(a) - score(b), for a ranker or a pipeline that ends in one.
+    """Explain why a ranks above b: what each column adds to score(a) - score(b).
 
     Parameters
     ----------
     model : estimator or Pipeline
-        Fitted. Steps before the ranker may transform columns, but each row by itself.
+        A fitted ranker, or a pipeline that ends in one. Steps before it may transform columns, but each row separately.
     x_a, x_b : array-like of shape (n_features,), rows of a data frame, or data frames of as many rows
         Two items as `model.predict` takes them, or several, row by row.
 
@@ -83,7 +83,7 @@ def in_order(model: BaseEstimator, x: Any) -> Any:
 
 
 def of_views(model: Any, shares: np.ndarray, x_a: ArrayLike, x_b: ArrayLike) -> Any:
-    """What each feature adds to the difference of two scores, each a weighted sum of the scores of views."""
+    """What each feature adds to the difference of two scores, where scores are weighted sums over views."""
     a, b = (np.asarray(in_order(model, x), dtype=float).ravel() for x in (x_a, x_b))
     for row in (a, b):
         if len(row) != model.n_features_in_:
@@ -123,7 +123,7 @@ def _flat(Z: Matrix) -> np.ndarray:
 
 
 def _names(model: BaseEstimator, before: list[Any]) -> Any:
-    """The names of the columns that the ranker sees, None if unknown."""
+    """The names of the columns that the ranker sees; None if unknown."""
     if before and hasattr(model[:-1], "get_feature_names_out"):
         try:
             return list(model[:-1].get_feature_names_out())

@@ -1,6 +1,6 @@
 """Results of fitting code. Fields are named like the fitted attributes, and only the estimator stores them.
 
-A field that is None is an attribute that the model does not have.
+A field that is None stands for an attribute that the model does not have.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Weights:
         if data.kernel is None:
             return cls(intercept, coef=coef[:, 0] if data.flat else coef.T)
         if isinstance(data.kernel, Precomputed) and data.points is None:
-            coef = np.nan_to_num(data.all_rows(coef))  # rows of weight zero get coefficient zero
+            coef = np.nan_to_num(data.all_rows(coef))  # zero for rows of weight zero
         X = data.X if isinstance(data.kernel, Precomputed) else data.X.copy()  # the caller may change the rows later
         points = X if data.points is None else data.points
         return cls(intercept, dual_coef=coef[:, 0] if data.flat else coef, X_fit=points, kernel=data.kernel)
@@ -65,7 +65,7 @@ def rounded(values: np.ndarray, dtype: DTypeLike) -> np.ndarray:
 
 
 def holds(dtype: DTypeLike, values: np.ndarray) -> bool:
-    """True if the largest of some values does not overflow in a precision."""
+    """True if the largest of the values does not overflow in this precision."""
     top = np.nanmax(np.abs(values), initial=0.0)
     return bool(np.finfo(dtype).bits == 64 or top == 0 or 1e-30 < top < 1e30)
 
@@ -78,11 +78,11 @@ class Learned:
     tied_pairs: bool
     n_queries: int
     n_pairs: int
-    statistics: Statistics | None  # the sums, if the model keeps them
+    statistics: Statistics | None  # the sums, if the model stores them
     weighting: str | None = None
     scale: np.ndarray | None = None  # spread of the columns
     pairs: Preferred | None = None  # added by add_pairs
-    trained_on: TrainedOn | None = None  # only without sums
+    trained_on: TrainedOn | None = None  # only for models without sums
     gain: Gain = LINEAR  # of the labels
 
 
@@ -93,7 +93,7 @@ class Selected:
     alphas: np.ndarray | None = None
     cv_scores: np.ndarray | None = None
     cv_errors: np.ndarray | None = None
-    cv_criterion: str | None = None  # what the scores are, if not the metric
+    cv_criterion: str | None = None  # what the scores are, if they are not the metric
     cv_predictions: np.ndarray | None = None
     cv_predictions_path: np.ndarray | None = None  # on request
     noise: tuple[float, float] | None = None  # of held-out scores

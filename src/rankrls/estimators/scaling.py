@@ -14,7 +14,7 @@ from ..system import frames
 from ..system.types import ArrayLike, Ids, MatrixLike
 from ..system.warnings import warn
 
-LARGE_QUERY = 200  # a single query with more rows than this is probably several
+LARGE_QUERY = 200  # a single query with more rows than this is probably several queries
 
 
 class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -25,8 +25,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     - It needs all items of a query at once, also at prediction time: scoring one document alone, or the first ten,
       gives different scores.
-    - It learns nothing, and cannot be folded into the weights of a linear model for export, as a `StandardScaler`
-      can.
+    - It learns nothing, so unlike a `StandardScaler` it cannot be folded into the weights of a linear model for export.
     - One outlier sets the scale of its query, and a query with one item becomes zero throughout.
 
     Query ids come by metadata routing (`qid`) or in a column "qid" of a data frame, which is kept for the next step.
@@ -40,7 +39,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     n_queries_ : int
         Number of queries seen during fit.
     qid_column_ : int or None
-        Place of the column "qid" among the columns of X, if there was one.
+        Position of the column "qid" in X, if there was one.
 
     Examples
     --------
@@ -56,13 +55,13 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     True
     """
 
-    # query ids travel by metadata routing without any set_fit_request call
+    # pipelines pass query ids on without any set_fit_request call
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__transform = {"qid": True}  # noqa: RUF012
     __metadata_request__fit_transform = {"qid": True}  # noqa: RUF012
 
     def fit(self, X: MatrixLike, y: ArrayLike | str | None = None, qid: Ids | str | None = None) -> Self:
-        """Store the number of features and queries; there is nothing to learn.
+        """Store the number of features and queries; nothing is learned.
 
         Parameters
         ----------
@@ -153,7 +152,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         scaled
             As returned by `transform`.
         """
-        X = frames.as_frame(X)  # a stream can be read only once
+        X = frames.as_frame(X)  # before anything else, as a stream can be read only once
         return self.fit(X, y, qid).transform(X, qid)
 
     def _checked(self, X: MatrixLike, *, reset: bool) -> np.ndarray:

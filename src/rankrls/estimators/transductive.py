@@ -44,7 +44,7 @@ class TransductiveRankRLS(TransductiveUpdates):
     fidelity : float or "auto", default=1.0
         How strongly scores are pulled to those of the inductive model: the paper's gamma, in units of the mean weight
         of a row in the loss, so that it means the same with every weighting. "auto" takes the value of `fidelities`
-        with the best `scoring` when parts of the scored queries are treated as unscored, which costs `cv` more
+        with the best `scoring` when parts of the scored queries are treated as unscored; this costs `cv` further
         inductive fits and transductions, each for all values at once.
     kernel, basis, weighting
         As in `RankRLS`; kernel parameters and a random basis are fixed on all rows, scored or not.

@@ -33,8 +33,8 @@ class TwoStepRLS(RelationModel):
 
         f(x, z) = g(x)' (G + alpha I)^-1 Y (K + target_alpha I)^-1 k(z)
 
-    Unlike in `ConditionalRankRLS`, the two ends are regularised separately, and an object, an edge or both ends of an
-    edge can be left out without refits: both alphas are chosen for what will be new when the model is used.
+    Unlike in `ConditionalRankRLS`, each end has its own regularisation, and an object, an edge or both ends of an edge
+    can be left out without refits, so that both alphas are chosen for what will be new when the model is used.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class TwoStepRLS(RelationModel):
         reciprocal relation has only `alpha`.
     kernel, target_kernel : as in `ConditionalRankRLS`
     relation : {None, "symmetric", "reciprocal"}, default=None
-        f(x, z) = f(z, x), or f(x, z) = -f(z, x), exactly; only if both ends are of one kind (no Z).
+        Makes f(x, z) = f(z, x), or f(x, z) = -f(z, x), hold exactly; both ends must be of one kind (no Z).
     condition : {"source", "target"}, default="source"
         Whether `scoring` judges rankings within rows of Y ("source") or within columns ("target").
     intercept : bool, default=False

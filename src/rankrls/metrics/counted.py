@@ -1,7 +1,7 @@
 """Metrics that follow from how many items of a query score more than each, counted in one compiled pass.
 
 For queries of up to a thousand items comparing all of them is faster than sorting, and needs no memory. It needs numba
-(the extra `fast`) and pays off for many scores only; elsewhere the kernel computes the same, and is the oracle in tests.
+(the extra `fast`) and pays off for many scores only; elsewhere the kernel computes the same and is the oracle in tests.
 """
 
 from __future__ import annotations

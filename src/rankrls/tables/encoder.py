@@ -25,7 +25,7 @@ from .learning import (
     encode,
     infinite,
     learn,
-    mind_queries,
+    warn_about_queries,
 )
 from .maps import RelativeMap, encoded_names
 from .streaming import TrainingMaps, elsewhere
@@ -189,7 +189,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         learned = self._learned(rows)
         self._check_finite(rows.columns, learned.kinds, learned.maps)
         self._store(learned)
-        mind_queries(learned, qid)
+        warn_about_queries(learned, qid)
         self.qid_column_ = checks.QID in frames.names(X)
         return X, rows, learned.training
 

@@ -118,7 +118,7 @@ def learn(parts: TableParts, settings: Settings) -> LearnedMap:
     return LearnedMap(kinds, maps, training, ids, len(found.queries), n_rows)
 
 
-def mind_queries(learned: LearnedMap, qid: object) -> None:
+def warn_about_queries(learned: LearnedMap, qid: object) -> None:
     """Warn if labels are averaged over other rows where other queries are probably meant."""
     targets = [made.name for made in learned.maps if isinstance(made, TargetMap)]
     if targets and qid is None and learned.n_rows >= ONE_QUERY:

@@ -1,4 +1,4 @@
-"""The course of a pursuit: its path with the functions of every step, so a model of every size."""
+"""A pursuit's path together with the functions of every step, which gives a model of every size."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Course:
     """A path of k steps through M views."""
 
     path: PursuitPath  # in the caller's numbers, without an axis for views if there is one view
-    chosen: np.ndarray  # (k, M) the function of each step, by its place in the dictionary
+    chosen: np.ndarray  # (k, M) the function of each step, by its index in the dictionary
     steps: list[FittedView]  # for each view the functions of all steps
-    mean: float  # the prediction of a model without functions
+    mean: float  # what a model without functions predicts
     shares: np.ndarray  # (M,) of the views in the prediction
 
     @classmethod
@@ -89,7 +89,7 @@ class Course:
 
 
 def _of_one_view(model: SizedModel, n_columns: int) -> SizedModel:
-    """The same with the attribute names of a model with one view."""
+    """The same model under the attribute names of a model with one view."""
     (indices,), (view,), (weights,) = model.basis_indices, model.views, model.view_coefs
     model = replace(model, view_weights=None)
     if view.kernel is not None:
@@ -201,7 +201,7 @@ class SizedRanker(Ranker):
         return scores
 
     def explain(self, x_a: ArrayLike, x_b: ArrayLike) -> np.ndarray:
-        """Why a is above b: the contribution of each feature to score(a) - score(b), as in `RankRLS.explain`.
+        """Explain why a ranks above b: the contribution of each feature to score(a) - score(b), as in `RankRLS`.
 
         Parameters
         ----------
@@ -312,7 +312,7 @@ class SizedRanker(Ranker):
         return getattr(self, "view_weights_", np.full(M, 1 / M))
 
     def _follow(self, course: Course, n: int) -> Self:
-        """Become the model of n functions on this course."""
+        """Become the model with n functions of this course."""
         self.path_, self._chosen, self._steps, self._mean = course.path, course.chosen, course.steps, course.mean
         return self._store(course.model(n, None if self._several else self.n_features_in_))
 
@@ -333,5 +333,5 @@ class SizedRanker(Ranker):
 
     def __getstate__(self):
         state = dict(super().__getstate__())
-        state.pop("_candidate", None)  # the training rows, which only `alternatives` needs
+        state.pop("_candidate", None)  # the training rows; only `alternatives` needs them
         return state

@@ -1,4 +1,4 @@
-"""From checked rows to a path: the candidate pursuits (one per kernel or value of nu), and the best one."""
+"""From checked rows to a path: candidate pursuits (one per kernel or value of nu), and the best of them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class PursuitSetup:
 
 @dataclass(frozen=True)
 class SizeTrial:
-    """A pursuit with the sizes to choose from."""
+    """A pursuit, and the sizes to choose from."""
 
     setup: PursuitSetup
     data: Training
@@ -64,7 +64,7 @@ class SizeTrial:
 
     @cached_property
     def problem(self) -> Any:
-        """The pursuit with the values of its functions computed, for several paths over the same rows."""
+        """The pursuit with the values of its functions computed once, for several paths over the same rows."""
         return self.setup.problem.evaluated()
 
     def judge(self, cv: object, metric: Metric) -> Judged:
@@ -76,7 +76,7 @@ class SizeTrial:
 
 
 class PairTrial(SizeTrial):
-    """The same for explicit pairs; separate components of the preference graph are held out as a whole."""
+    """The same for explicit pairs; components of the preference graph are held out as a whole if there are many."""
 
     def judge(self, cv: object, metric: Metric) -> Judged:
         """The share of held-out pairs in the right order, for every size."""
@@ -120,7 +120,7 @@ def supervised(
     if isinstance(kernel, Precomputed):
         if not named:
             raise ValueError("the basis of a precomputed kernel is None or row numbers")
-        columns = numbers if X.shape[1] == X.shape[0] else np.arange(X.shape[1])  # of all rows, or only of the basis
+        columns = numbers if X.shape[1] == X.shape[0] else np.arange(X.shape[1])  # of all rows, or of the basis only
         view = FittedView(slice(None), Precomputed(columns), None)
         return [PursuitSetup(Supervised(F, Columns(rows[:, columns]), data.y, backfit, place), [numbers], [view])]
     found = []
@@ -222,7 +222,7 @@ def pursue(
 
 
 def folds_wanted(cv: object, queries: Queries) -> object:
-    """The value of `cv`, with its default instead of None."""
+    """`cv`, with None replaced by its default."""
     single = len(queries) == 1
     if cv is None:
         return max(2, min(FOLDS, queries.n_rows // 2 if single else len(queries)))

@@ -72,7 +72,7 @@ class RidgeRanker(Ranker):
     _history: History
     _cached_posterior: tuple[
         Any, float, Posterior
-    ]  # a cache: what it was computed from, alpha, and the uncertainty of scores
+    ]  # cached: what it was computed from, alpha, and the uncertainty of scores
     _trained_queries: tuple[np.ndarray, Any]  # their ids, and the index of the frame
     feature_names_in_: np.ndarray
 

@@ -1,4 +1,4 @@
-"""Fit RankRLS to rows in blocks. Nothing here writes to an estimator: these functions return what it stores."""
+"""Fit RankRLS to rows in blocks. These functions return what the estimator stores; they do not write to it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .base import RidgeRanker
 
 
 def seen(rows: Source | BlockedRows) -> Seen:
-    """The columns of rows in blocks."""
+    """Number and names of the columns of rows in blocks."""
     return Seen.of(rows.n_columns, rows.names)
 
 
@@ -129,7 +129,7 @@ def combined(before: Statistics | None, sums: Statistics, alpha: float, *, learn
 
 
 def check_same_loss(model: RidgeRanker) -> None:
-    """Raise an error if the loss has changed: sums of different losses cannot be added."""
+    """Raise an error if the model's loss has changed: sums of different losses cannot be added."""
     before = {"weighting": getattr(model, "weighting_", model.weighting), "tied_pairs": model.tied_pairs_}
     before["gain"] = getattr(model, "gain_", LINEAR)
     if model.statistics_ is not None:
@@ -185,7 +185,7 @@ def with_kernels(model: RidgeRanker, blocks: BlockedRows) -> list[Training]:
 
 
 def _rows(blocks: BlockedRows) -> Training:
-    """Training data without rows, with the columns of the blocks."""
+    """Training data for kernels and points, with the columns of the blocks but no rows."""
     none = np.empty((0, blocks.n_columns), dtype=blocks.dtype)
     return Training(none, *_no_rows(blocks.n_targets), flat=blocks.n_targets == 1)
 
@@ -196,7 +196,7 @@ def _no_rows(n_targets: int) -> tuple[np.ndarray, Queries]:
 
 
 def _n_folds(cv: object) -> int | None:
-    """Folds of queries; None leaves out each query in turn."""
+    """The number of folds of queries; None leaves out each query in turn."""
     if isinstance(cv, str):
         checks.check_choice("cv", cv, ("leave-query-out",))
         return None

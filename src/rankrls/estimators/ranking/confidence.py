@@ -1,4 +1,4 @@
-"""How sure a ranking is: the ridge solution as the mean of a normal distribution, with noise from held-out residuals.
+"""Uncertainty of rankings: the ridge solution is the mean of a normal distribution, with noise from held-out residuals.
 
 With M = gram + alpha I, weights are distributed as N(w, sigma^2 M^-1), where sigma^2 is the mean square of held-out
 residuals within queries. The probability that a is above b is
@@ -26,7 +26,7 @@ from .posterior import FeaturePosterior, KernelPosterior, Posterior
 from .setup import setup_again
 
 DRAWS = 1000  # random rankings, for intervals of ranks
-CANDIDATES = 50  # documents of a query that are considered for pairs to judge next
+CANDIDATES = 50  # rows of a query among which `next_pairs` looks
 
 
 class Confidence(RidgeRanker):
@@ -47,8 +47,8 @@ class Confidence(RidgeRanker):
         Notes
         -----
         Needs one target, and a linear model with at most as many features as rows, or a kernel. If alpha is given,
-        rows are held out at the first call; for that a model keeps copies of up to 16 MB of rows. The probability
-        refers to pairs with different labels.
+        rows are held out at the first call; for that a model keeps copies of up to 16 MB of rows. The probability is
+        for pairs with different labels.
 
         Examples
         --------
@@ -63,7 +63,7 @@ class Confidence(RidgeRanker):
         posterior, (sigma, tau) = self._posterior()
         A, B = (self._rows(checks.split_qid_column(X, None)[0]) for X in (X_a, X_b))
         if A.shape[0] != B.shape[0]:
-            raise ValueError(f"rows are compared one by one, and X_a has {A.shape[0]} of them, X_b {B.shape[0]}")
+            raise ValueError(f"rows are compared in pairs, but X_a has {A.shape[0]} and X_b {B.shape[0]}: pass as many")
         variance = posterior.difference(A, B)
         deviation = np.sqrt(tau**2 + sigma**2 * variance)
         return ndtr((self.predict(X_a) - self.predict(X_b)) / deviation)
@@ -116,7 +116,7 @@ class Confidence(RidgeRanker):
         return out
 
     def next_pairs(self, X, qid=None, n=10):
-        """Pairs of rows to judge next: those that are uncertain and would say most about the weights.
+        """Pairs of rows to judge next: those whose order is uncertain and would tell most about the weights.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class Confidence(RidgeRanker):
         return sigma * np.sqrt(posterior.variance(self._rows(checks.split_qid_column(X, None)[0])))
 
     def _posterior(self) -> tuple[Posterior, tuple[float, float]]:
-        """The uncertainty of scores in units of the noise, from one factorisation, and the noise."""
+        """The uncertainty of scores in units of the noise, from one factorisation, and the noise (sigma and tau)."""
         check_is_fitted(self, "alpha_")
         learned = self.statistics_ if self.statistics_ is not None else vars(self).get("trained_on_")
         kept = vars(self).get("_cached_posterior")
@@ -187,10 +187,10 @@ class Confidence(RidgeRanker):
         noise = getattr(self, "noise_", None)
         if noise is None:
             if self.statistics_ is not None and self.statistics_.cross.shape[1] > 1:
-                raise ValueError("several targets do not tell how sure an order is: fit one target, or mix([...]) them")
+                raise ValueError("uncertainty needs one target, not several: fit one target, or mix([...]) them")
             raise ValueError(
-                'this model has no held-out scores to tell how sure it is: fit it with alpha="auto" (alphas=[value] '
-                "for one value)"
+                'this model has no held-out scores to estimate uncertainty from: fit it with alpha="auto" '
+                "(alphas=[value] for one value)"
             )
         return kept[2], noise
 
@@ -202,7 +202,7 @@ class Confidence(RidgeRanker):
             return KernelPosterior.of(self.kernel_, self.X_fit_, setup.problem, self.alpha_, setup.unit)
         if self.statistics_ is None:
             raise ValueError(
-                "this model keeps no sums, so it cannot say how sure it is: use a linear model with at most as many "
+                "this model keeps no sums, which uncertainty is computed from: use a linear model with at most as many "
                 "features as rows, or a kernel that is not precomputed"
             )
         gram = self.statistics_.gram

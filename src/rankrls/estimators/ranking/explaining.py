@@ -1,4 +1,4 @@
-"""A bare scoring function of a fitted RankRLS, and reasons for its rankings."""
+"""A plain scoring function of a fitted RankRLS, and explanations of its rankings."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Explained(RidgeRanker):
     """A model with weights on features or on points."""
 
     def scorer(self):
-        """A bare function of arrays that scores like `predict`, for serving loops.
+        """A plain function of arrays that scores like `predict`, for serving loops.
 
-        It checks nothing: rows must be an array of finite floats of shape (n_samples, n_features) with columns in the
-        order of training. Later changes of the model do not affect it.
+        It checks nothing: rows must be an array of finite floats of shape (n_samples, n_features), with the columns in
+        the order of training. Later changes of the model do not affect it.
 
         Returns
         -------
@@ -40,7 +40,7 @@ class Explained(RidgeRanker):
         return kernel_scorer(self.kernel_, self.X_fit_, self.dual_coef_, self.intercept_)
 
     def explain(self, x_a, x_b):
-        """Why a is above b: the contribution of each feature to score(a) - score(b).
+        """Explain why a ranks above b: the contribution of each feature to score(a) - score(b).
 
         Parameters
         ----------

@@ -26,7 +26,7 @@ from ..rows.blocks import features_of
 from ..rows.training import Training
 from .base import RidgeRanker
 
-TOLERANCE = 1e-6  # exact pairs must hold up to this
+TOLERANCE = 1e-6  # how closely exact pairs must hold
 
 
 class PairFeedback(RidgeRanker):
@@ -42,8 +42,8 @@ class PairFeedback(RidgeRanker):
         pairs : array-like of int, shape (n_pairs, 2)
             Row numbers (i, j): item i is preferred to item j.
         margins : array-like of shape (n_pairs,), default=None
-            The difference of their scores. None: max(1, the current difference), so that a pair that is
-            already right is not pulled back.
+            The difference of their scores. None: max(1, the current difference), so that a pair that is already in the
+            right order is not pulled together.
         weights : array-like of shape (n_pairs,), default=None
             The weight of each pair; 1 if not given.
         exact : bool, default=False
@@ -83,7 +83,7 @@ class PairFeedback(RidgeRanker):
         return self._with_pairs(before + new, new, +1)
 
     def remove_pairs(self, X, pairs, margins=None, weights=None):
-        """Remove pairs that `add_pairs` added: then the model equals, to rounding, one that never saw them.
+        """Remove pairs that `add_pairs` added: the model then equals, to rounding, one that never saw them.
 
         Parameters
         ----------
@@ -115,15 +115,15 @@ class PairFeedback(RidgeRanker):
             place = next((place for place in reversed(equal) if stay[place]), None)
             if place is None:
                 raise ValueError(
-                    f"pair {tuple(pairs[p].tolist())} was never added to this model (not with these rows), "
-                    f"which holds {len(kept)} added pairs; the model is unchanged"
+                    f"pair {tuple(pairs[p].tolist())} was never added to this model with these rows (it has "
+                    f"{len(kept)} added pairs); the model is unchanged"
                 )
             places.append(place)
             stay[place] = False
         taken = kept.take(np.array(places, dtype=np.intp))
         for name, given, have in (("margins", margins, taken.margin), ("weights", weights, taken.weight)):
             if given is not None and not np.allclose(checks.check_numbers(name, given, len(taken), unit="pair"), have):
-                raise ValueError(f"{name} are not those the pairs were added with, {have.tolist()[:5]}: leave them out")
+                raise ValueError(f"{name} differ from those the pairs were added with, {have.tolist()[:5]}: omit them")
         return self._with_pairs(kept.take(stay), taken, -1)
 
     # ---------------------------------------------------------------- helpers
@@ -131,14 +131,14 @@ class PairFeedback(RidgeRanker):
     def _differences(self, X: Matrix, pairs: object) -> tuple[Preferred, np.ndarray]:
         """The pairs in the feature space of the model, without margins and weights, and their row numbers.
 
-        Only the rows that pairs name are looked at, so that one pair costs the same however many rows there are.
+        Reads only the rows that pairs name, so that one pair costs the same however many rows there are.
         """
         check_is_fitted(self, "alpha_")
         sums = self.statistics_
         if sums is None or (self.kernel is not None and self.basis is None):
             raise ValueError(
-                "this model keeps no sums to add pairs to: pairs need a linear model with no more features than rows, "
-                "or a kernel with a basis"
+                "this model keeps no sums to add pairs to: use a linear model with no more features than rows, or a "
+                "kernel with a basis"
             )
         if sums.cross.shape[1] > 1:
             raise ValueError(f"a pair has one margin, but this model has {sums.cross.shape[1]} targets")
@@ -171,7 +171,7 @@ class PairFeedback(RidgeRanker):
                     )
 
     def _with_pairs(self, pairs: Preferred, changed: Preferred, sign: int) -> Self:
-        """Become the model with these pairs after some were added or removed; alpha does not change."""
+        """Become the model with `pairs`, of which `changed` were just added (sign 1) or removed; alpha stays."""
         assert self.statistics_ is not None
         sums = changed.added(self.statistics_, sign)
         coef = self.coef_ if hasattr(self, "coef_") else self.dual_coef_
@@ -210,7 +210,7 @@ def solution(
 ) -> Model:
     """The solution from sums and added pairs; an error if pairs contradict each other.
 
-    The units of the penalty are the spreads `deviation` of the labelled rows, whatever pairs were added since.
+    The penalty is in units of `deviation`, the spread of the labelled rows, whatever pairs have been added since.
     """
     W = features_of(data, data.X.shape[1]).W
     if data.kernel is None and deviation is not None:
@@ -218,13 +218,13 @@ def solution(
     signs = checks.check_signs(model.positive, data.X.shape[1], getattr(model, "feature_names_in_", None))
     if signs is not None:
         if pairs is not None and pairs.exact.any():
-            raise ValueError("exact pairs do not go with positive: add them as weighted pairs")
+            raise ValueError("exact pairs cannot be combined with positive=: add them with weights instead")
         return signed_models(sums, np.array([alpha]), signs, W=W)[0]
     found, failure = constrained_model(alpha, sums, W, data.dtype, pairs)
     if failure > TOLERANCE:
         raise ValueError(
             f"the exact pairs contradict each other{_named(pairs)}: no function of these features satisfies all of "
-            f"them (off by {failure:.2g} at best); the model is unchanged"
+            f"them (the smallest error is {failure:.2g}); the model is unchanged"
         )
     return found
 

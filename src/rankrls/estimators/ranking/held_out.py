@@ -25,7 +25,7 @@ from .setup import setup_again
 
 
 def held_out_later(model: RidgeRanker) -> Selected | None:
-    """The held-out scores of every alpha of a model, from the rows it keeps; None if there are too few."""
+    """The held-out scores of every alpha, from the rows a model keeps; None if there are too few."""
     history = vars(model).get("_history")
     if history is None or not history.parts:
         return None if history is None else history.of_pairs
@@ -55,7 +55,7 @@ def noise_later(model: RidgeRanker) -> Selected | None:
 
 
 def held_out_again(model: RidgeRanker, data: Training) -> Selected:
-    """The held-out scores of every alpha of a model whose sums include these rows: queries are left out, pairs stay in.
+    """The held-out scores of every alpha for a model whose sums include these rows: queries are left out, pairs stay.
 
     With V a basis of the directions that exact pairs leave free, and w0 the smallest weights that satisfy them,
     w = w0 + V v: the same problem with columns X V and targets y - X w0.

@@ -1,7 +1,7 @@
-"""The queries a model has learned from, kept so that held-out scores can follow when queries or pairs change.
+"""The queries a model has learned from, kept so that held-out scores can be updated when queries or pairs change.
 
-Held-out scores need the rows, which the sums do not have, so rows are copied as long as there are few. Nothing is
-computed until it is needed, so that `partial_fit` stays one change of the sums.
+Held-out scores need the rows, which sums do not contain, so small numbers of rows are copied. Nothing is computed until
+it is needed, so that `partial_fit` is only a change of the sums.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class History:
     """Copies of the rows of all queries learned so far."""
 
     parts: tuple[Training, ...] = ()
-    of_pairs: Any = None  # held-out scores of the explicit pairs that a fit started with, before any query
+    of_pairs: Any = None  # held-out scores of the explicit pairs that a fit started with
 
     def with_rows(self, data: Training) -> History | None:
-        """More queries; None if there are more rows than are kept."""
+        """With more queries; None if there are too many rows to keep."""
         if (
             not isinstance(data.X, np.ndarray)
             or data.X.nbytes + sum(part.X.nbytes for part in self.parts) > limits.kept_bytes
@@ -35,7 +35,7 @@ class History:
         return replace(self, parts=(*self.parts, own))
 
     def without_rows(self, data: Training) -> History | None:
-        """Fewer queries; None if some of these are not among those kept."""
+        """Without these queries; None if some of them were not kept."""
         gone = _query_keys(data).tolist()
         parts = []
         for part in self.parts:
@@ -53,14 +53,14 @@ class History:
         return sum(part.X.nbytes for part in self.parts) <= limits.kept_bytes // 4
 
     def mixed(self, w: np.ndarray) -> History:
-        """The rows with a weighted sum of their targets as target."""
+        """The same rows, with a weighted sum of their targets as target."""
         mix = lambda Y: (Y @ w)[:, None]
         labels = [None if part.labels is None else mix(part.labels) for part in self.parts]
         pairs = zip(self.parts, labels, strict=True)
         return History(tuple(replace(part, y=mix(part.y), labels=truth, flat=True) for part, truth in pairs))
 
     def joined(self) -> Training | None:
-        """All rows, with different queries in different parts; None if leaving out a query leaves nothing."""
+        """All rows, with queries of different parts kept apart; None if leaving out a query leaves nothing."""
         if sum(len(part.queries) for part in self.parts) < (2 if self.of_pairs is None else 1):
             return None
         codes, n = [], 0
@@ -79,7 +79,7 @@ class History:
 
 
 def _query_keys(data: Training) -> np.ndarray:
-    """(q,) a key of each query from its rows, labels and weights, in any order."""
+    """(q,) a key of each query, computed from its rows, labels and weights in any order."""
     weights = np.ones(len(data.y)) if data.weights is None else data.weights
     keys = row_keys(np.column_stack([data.X, data.y, weights]).astype(np.float64), seed=0)
     total = np.zeros(len(data.queries), dtype=np.uint64)

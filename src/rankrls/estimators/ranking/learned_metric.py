@@ -25,7 +25,7 @@ ROWS = 5_000  # rows of whole queries that they are fitted to
 
 
 def with_learned_metric(model: RidgeRanker, rows: Training) -> Any:
-    """The model with learned column weights in its kernel, if these should be learned; else unchanged."""
+    """The model with learned column weights in its kernel if it asks for them; else unchanged."""
     kernel: Any = model.kernel
     if not isinstance(kernel, Gaussian | Laplacian) or kernel.metric != "learned":
         return model
@@ -50,7 +50,7 @@ def with_learned_metric(model: RidgeRanker, rows: Training) -> Any:
 def learned_weights(
     ranker: RidgeRanker, kernel: Gaussian | Laplacian, X: np.ndarray, y: np.ndarray, qid: np.ndarray, rng: Any
 ) -> np.ndarray:
-    """(n,) column weights, the largest is 1."""
+    """(n,) column weights; the largest is 1."""
     ranker.basis = X[np.sort(rng.choice(len(X), min(POINTS, len(X)), replace=False))]
     at = X[np.sort(rng.choice(len(X), min(2 * POINTS, len(X)), replace=False))]
     weights = np.ones(X.shape[1])

@@ -21,14 +21,14 @@ MEASURES = ("pairwise_accuracy", "auc", "disagreement_error")
 def leave_pair_out(
     data: Training, F: QueryPreferences, scale: np.ndarray | None, metric: Metric, alphas: np.ndarray
 ) -> Judged:
-    """The share of pairs in the right order for every alpha; `scale` has the units of the columns."""
+    """The share of pairs in the right order for every alpha; `scale` holds the units of the columns."""
     _check(data, metric)
     features, K = items_of(data, scale)
     tied, relevant = F.y is None, 1.0 if metric.name == "auc" else None
     right = [OneQuery(features, K, y, F.weighting.kind, F.beta, tied).accuracy(alphas, relevant) for y in data.y.T]
     scores = np.mean(right, axis=0)
     settings = [Setting(alpha=float(alpha)) for alpha in alphas]
-    errors = np.full(len(alphas), np.nan)  # pairs share items: no standard error
+    errors = np.full(len(alphas), np.nan)  # pairs share items, so there is no standard error
     return Judged(settings, scores if metric.greater_is_better else 1 - scores, errors)
 
 
@@ -46,7 +46,7 @@ def _check(data: Training, metric: Metric) -> None:
     if data.weights is not None and np.ptp(data.weights) > 0:
         raise ValueError('cv="leave-pair-out" needs items of equal weight: leave sample_weight out')
     if data.signs is not None:
-        raise ValueError('cv="leave-pair-out" does not go with positive=: use a number of folds')
+        raise ValueError('cv="leave-pair-out" cannot be combined with positive=: use a number of folds')
 
 
 def items_of(data: Training, scale: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:

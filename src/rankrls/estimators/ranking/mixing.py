@@ -1,4 +1,4 @@
-"""Mix several targets into one without looking at the rows: the solution is linear in the labels."""
+"""Combine several targets into one without reading the rows: the solution is linear in the labels."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Mixed(RidgeRanker):
             )
         w = checks.check_numbers("weights", weights, n[0], unit="target")
         if not w.any():
-            raise ValueError("every weight is zero, which leaves nothing to rank by: give some target a nonzero weight")
+            raise ValueError("every weight is zero: give at least one target a nonzero weight")
         mixed = clone(self)
         for name, value in vars(self).items():
             if name.endswith("_") and not name.startswith("_") and name not in OF_TARGETS:
@@ -86,7 +86,7 @@ class Mixed(RidgeRanker):
         return mixed
 
     def _mixed_coef(self, w: np.ndarray, sums: Statistics | None) -> np.ndarray:
-        """(n,) weights of the mix: those of the targets mixed or, with sign constraints, a new solution."""
+        """(n,) weights of the mix: the mixed weights of the targets or, with sign constraints, a new solution."""
         signs = checks.check_signs(self.positive, self.n_features_in_, getattr(self, "feature_names_in_", None))
         if signs is None or sums is None:
             return w @ self.coef_
@@ -95,7 +95,7 @@ class Mixed(RidgeRanker):
 
 
 def _mixed_sums(sums: Statistics, w: np.ndarray) -> Statistics:
-    """The sums of y @ w, with a bound on its square, which `forget` needs to detect rows that were never learned."""
+    """The sums of y @ w, with an upper bound of its square, by which `forget` detects rows that were never learned."""
     square = (np.abs(w) @ np.sqrt(np.maximum(sums.square, 0.0))) ** 2
     cross, mean = (sums.cross @ w)[:, None], np.array([sums.target_mean @ w])
     return replace(sums, cross=cross, square=np.array([square]), target_mean=mean)

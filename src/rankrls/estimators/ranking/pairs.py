@@ -41,7 +41,7 @@ class PairSetup:
 
     @classmethod
     def of(cls, data: Training, F: PairPreferences, margins: np.ndarray, given: object) -> PairSetup:
-        if data.kernel is not None and data.points is None:  # all rows: pairs may outnumber them
+        if data.kernel is not None and data.points is None:  # expanded in all rows, as pairs may outnumber them
             m = data.X.shape[0]
             memory.check_memory(4 * 8 * m**2, f"a model expanded in all {m} rows", "pass basis=")
             data = replace(data, points=data.X)
@@ -57,14 +57,14 @@ class PairSetup:
 
     @property
     def scale(self) -> np.ndarray | None:
-        """The units in which columns are penalised; None: their own units."""
+        """The units in which columns are penalised; None for their own units."""
         if self.data.kernel is not None:
             return getattr(self.data.kernel, "scale", None)
         return per_deviation(self.problem.W) if self.problem.W is not None else None
 
     @property
     def extends(self) -> bool:
-        """True if the grid of alphas may be extended: the caller did not give one."""
+        """True if the grid of alphas may be extended, because the caller gave none."""
         return self.given is None
 
     def judge(self, folds: object, metric: Metric, alphas: np.ndarray | None = None) -> Judged:
@@ -141,7 +141,7 @@ def checked_pairs(
 def fit_preferences(model: RidgeRanker, X: Matrix, F: PairPreferences, margins: np.ndarray) -> RankRLSFit:
     """Fit to pairs of rows; `model` has the parameters."""
     auto, (m, n) = isinstance(model.alpha, str), X.shape
-    # expand weights in the rows only if these are far fewer than columns: their kernel matrix squares large values
+    # expand weights in rows only if there are far fewer rows than columns: their kernel matrix squares large values
     signs = checks.check_signs(model.positive, n, getattr(model, "feature_names_in_", None))
     wide = model.kernel is None and signs is None and n > min(max(m, WIDE_COLUMNS), limits.gram_columns)
     if wide and not sparse.issparse(X):

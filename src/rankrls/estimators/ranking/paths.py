@@ -25,8 +25,8 @@ class Paths(RidgeRanker):
     def coef_path(self, alphas: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The weights of a linear model at every alpha, from one factorisation and without the data.
 
-        A model with more columns than rows needs its rows for this: it keeps up to 64 MB of them in memory, and with
-        store_path=True all of them, also in model files.
+        A model with more columns than rows needs its rows for this: it keeps up to 64 MB of them in memory, or, with
+        store_path=True, all of them, also in model files.
 
         Parameters
         ----------
@@ -52,13 +52,13 @@ class Paths(RidgeRanker):
         """
         check_is_fitted(self, "alpha_")
         if not hasattr(self, "coef_"):
-            raise ValueError("a kernel model has weights of points, not of features: use dual_coef_path")
+            raise ValueError("a kernel model has weights on points, not on features: use dual_coef_path")
         alphas, models = self._models(alphas)
         coefs = np.reshape([model.coef.T for model in models], (len(alphas), *self.coef_.shape))
         return alphas, coefs.astype(self.coef_.dtype)
 
     def dual_coef_path(self, alphas: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The weights of the points of a kernel model at every alpha, from one factorisation.
+        """The weights of a kernel model on its points at every alpha, from one factorisation.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class Paths(RidgeRanker):
         """
         check_is_fitted(self, "alpha_")
         if not hasattr(self, "dual_coef_"):
-            raise ValueError("a linear model has weights of features, not of points: use coef_path")
+            raise ValueError("a linear model has weights on features, not on points: use coef_path")
         alphas, models = self._models(alphas)
         coefs = np.reshape([model.coef for model in models], (len(alphas), *self.dual_coef_.shape))
         return alphas, coefs.astype(self.dual_coef_.dtype)
@@ -147,16 +147,16 @@ class Paths(RidgeRanker):
         setup, rows = setup_again(self), vars(self).get("trained_on_")
         if setup is None or rows is None:
             raise ValueError(
-                "this model cannot be solved for other alphas: it was fitted in dual or iterative form, so it keeps "
-                "no sums, and its rows are larger than 64 MB or were not saved with it. Fit it with store_path=True"
+                "this model cannot be solved for other alphas: it was fitted in dual or iterative form, so it keeps no "
+                "sums, and its rows are larger than 64 MB or were not saved with it. Fit it with store_path=True"
             )
         found = self._grid(alphas, setup.problem.mean_eigenvalue * setup.unit)
         if not isinstance(setup.problem, Iterative):
-            setup.problem.path  # noqa: B018  (one factorisation for all)
+            setup.problem.path  # noqa: B018  (computed here, once for all alphas)
         models = [setup.model(alpha) for alpha in found]
         if rows.kept is None or setup.data.kernel is None:
             return found, models
-        width = self.dual_coef_.shape[0]  # for a precomputed kernel, all rows that were given
+        width = self.dual_coef_.shape[0]  # for a precomputed kernel, that of all rows given to fit
         if width == rows.n_given:
             models = [Model(np.nan_to_num(setup.data.all_rows(model.coef)), model.intercept) for model in models]
         return found, models

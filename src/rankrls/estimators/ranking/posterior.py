@@ -19,17 +19,17 @@ from ...kernels import Kernel
 from ...problems.dual import Dual
 from ...system.types import Matrix
 
-BLOCK = 64  # kernel values are computed among this many rows, although only some are needed
+BLOCK = 64  # rows whose mutual kernel values are computed at once, although only some of them are needed
 
 
 class Posterior(Protocol):
     """The uncertainty of scores, in units of the noise."""
 
     def factor(self, X: Matrix) -> np.ndarray:
-        """(m, r) B with B B' the covariance of the scores of some rows."""
+        """(m, r) B, with B B' the covariance of the scores of these rows."""
 
     def width(self, most: int) -> int:
-        """The largest r for at most `most` rows."""
+        """The largest r that `most` rows can give."""
 
     def variance(self, X: Matrix) -> np.ndarray:
         """(m,) the variance of the score of each row."""

@@ -1,4 +1,4 @@
-"""Scores for serving: `predict` on plain arrays with as little overhead as possible."""
+"""Fast scores for serving: `predict` on plain arrays with as little overhead as possible."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _has_shape(X: MatrixLike, n_features: int) -> bool:
 
 
 def plain_products(X: MatrixLike, coef: np.ndarray, n_features: int) -> np.ndarray | None:
-    """X coef' of a finite float array of the right shape, read once; None if X is anything else.
+    """X coef' for a finite float array of the right shape, reading it once; None if X is anything else.
 
-    A product with a value that is not finite is not finite itself, unless the value has weight zero.
+    A product with a value that is not finite is not finite either, unless the value has weight zero.
     """
     if not _has_shape(X, n_features):
         return None
@@ -40,7 +40,7 @@ def plain_products(X: MatrixLike, coef: np.ndarray, n_features: int) -> np.ndarr
 
 
 def linear_scorer(coef: np.ndarray, intercept: object) -> Scorer:
-    """x -> coef' x + intercept, with private copies of both."""
+    """x -> coef' x + intercept, on private copies of both."""
     w, b = coef.T.copy(), copy(intercept)
     return lambda X: X @ w + b
 

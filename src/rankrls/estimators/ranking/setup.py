@@ -1,4 +1,4 @@
-"""Learning problems as candidates for hold-out, and how each relates to the requested model."""
+"""Learning problems as candidates for hold-out, and how their alpha relates to the caller's."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Setup:
 
     @property
     def extends(self) -> bool:
-        """True if the grid of alphas may be extended: the caller did not give one."""
+        """True if the grid of alphas may be extended, because the caller gave none."""
         return self.given is None
 
     def judge(self, cv: object, metric: Metric, alphas: np.ndarray | None = None) -> Judged:
@@ -85,7 +85,7 @@ class Setup:
 
         def leave_out(layer: Any) -> np.ndarray:
             held = problem.leave_out(layer, alphas / self.unit)
-            if getattr(problem, "total", None) is not None:  # there are always pairs, or rows elsewhere, to learn from
+            if getattr(problem, "total", None) is not None:  # pairs, or rows elsewhere, always remain to learn from
                 return held
             return silenced(held, self.data.X, problem.y, layer, problem.F)
 
@@ -119,7 +119,7 @@ class Setup:
 
     @property
     def scale(self) -> np.ndarray | None:
-        """(n,) the units in which columns are penalised, zero for constant columns; None: their own units."""
+        """(n,) the units in which columns are penalised, zero for constant columns; None for their own units."""
         if self.data.kernel is not None:
             return getattr(self.data.kernel, "scale", None)
         W = self.problem.W if isinstance(self.problem, Primal) and self.problem.scaled else self.W

@@ -34,7 +34,7 @@ HELD_OUT = ("cv_scores_", "cv_errors_", "cv_predictions_", "noise_")
 
 
 def _keeps_sums(model: RidgeRanker) -> bool:
-    """True if queries can be added to or removed from the model; otherwise an error that says why."""
+    """True if queries can be added to or removed from the model; otherwise raises an error that says why."""
     if model.kernel is not None and model.basis is None:
         raise AttributeError("adding queries needs a linear model or a kernel with a fixed basis: pass basis=")
     if getattr(model, "statistics_", model) is None:
@@ -62,9 +62,9 @@ class Updates(RidgeRanker):
 
         For linear models and kernel models with a fixed basis. Every call brings whole queries: a query id that occurs
         in two calls means two queries. Values that are "auto", and basis points, are chosen at the first call and kept.
-        `cv_scores_` and its companions follow the queries learned so far, at the same `alphas_`. They are computed when
-        accessed, from copies of the rows (up to 64 MB); beyond that, or after rows from files, they are removed.
-        `cv_predictions_` are in the order in which rows arrived.
+        `cv_scores_` and the other held-out attributes follow the queries learned so far, at the same `alphas_`. They
+        are computed on access, from copies of the rows (up to 64 MB); beyond that, or after rows from files, they are
+        removed. `cv_predictions_` are in the order in which rows arrived.
 
         Parameters
         ----------
@@ -98,12 +98,12 @@ class Updates(RidgeRanker):
         qid: Ids | str | None = None,
         sample_weight: ArrayLike | str | None = None,
     ) -> Self:
-        """Forget queries: then the model equals, to rounding, one that never saw them.
+        """Forget queries: the model then equals, to rounding, one that never saw them.
 
         Parameters
         ----------
         X, y, qid, sample_weight
-            The same rows, labels and weights the queries were learned from.
+            The same rows, labels and weights that the queries were learned from.
 
         Returns
         -------
@@ -139,7 +139,7 @@ class Updates(RidgeRanker):
                 self._store(*updated(self, self, *more_sums(self, source), learn=learn))
                 return self._remember(None)
             X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
-            X = as_frame(X)  # a stream can be read only once
+            X = as_frame(X)  # before anything else, as a stream can be read only once
             known: RidgeRanker = self
             if not fitted and (self._auto or "auto" in (self.tied_pairs, self.gain) or self.kernel is not None):
                 known = clone(self).fit(X, y, qid=qid, sample_weight=sample_weight)
@@ -152,14 +152,14 @@ class Updates(RidgeRanker):
             return self._remember(past)
 
     def _keep_rows(self, rows: Training) -> None:
-        """Copy the rows of a fit, so that held-out scores can be computed when they are accessed."""
+        """Copy the rows of a fit, so that held-out scores can be computed on access."""
         worth = self._auto or n_bytes(rows.X) <= limits.kept_bytes // 4
         past = History().with_rows(rows.recoded(self.gain_)) if self.statistics_ is not None and worth else None
         if past is not None:
             self._history = past
 
     def _remember(self, history: History | None) -> Self:
-        """Keep the rows that hold-out needs; without them, remove held-out scores, which are outdated."""
+        """Keep the rows that hold-out needs; without them, remove the held-out scores, which are outdated."""
         for kept in PRIVATE:
             self.__dict__.pop(kept, None)
         self.__dict__.pop("noise_", None)
@@ -170,7 +170,7 @@ class Updates(RidgeRanker):
         return self
 
     def __getattr__(self, name: str) -> Any:
-        """Compute held-out scores on first access after an update, or if alpha was given."""
+        """Compute held-out scores on first access, after an update or if alpha was given."""
         if name in HELD_OUT and "cv_scores_" not in vars(self):
             found = held_out_later(self) if "alphas_" in vars(self) else None
             if name == "noise_" and "alpha_" in vars(self) and found is None:
@@ -180,7 +180,7 @@ class Updates(RidgeRanker):
         return object.__getattribute__(self, name)  # or raise the usual error
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state written to a file: without the rows, but with the held-out scores."""
+        """The state written to a file: held-out scores instead of the rows they are computed from."""
         if "_history" in vars(self):
             getattr(self, "cv_scores_" if "alphas_" in vars(self) else "noise_", None)
         state = dict(super().__getstate__())
@@ -213,7 +213,7 @@ def gain_of(known: RidgeRanker) -> Gain:
 
 
 def updated(model: RidgeRanker, known: RidgeRanker, sums: Statistics, data: Training, *, learn: bool) -> RankRLSFit:
-    """The model after adding sums to those so far, or subtracting them."""
+    """The model after sums are added to those so far, or subtracted from them."""
     alpha = float(getattr(known, "alpha_", known.alpha))
     if data.kernel is not None:
         W = Nystroem(data.kernel, data.points).W

@@ -1,4 +1,4 @@
-"""Objects of a fitted relation, from training or new, and two arrays whose inner products are its scores."""
+"""Looks up or reads the objects at the ends of a fitted relation, and turns them into arrays that give its scores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RelationEnds(BaseEstimator):
     """The two ends of a fitted relation, given by features or by id."""
 
     def _ends(self, X, Z) -> tuple[np.ndarray, np.ndarray]:
-        """Two arrays, for X and Z, whose inner products are the scores; None: the objects of `fit`."""
+        """Arrays for X and Z whose inner products are the scores; None stands for the objects of `fit`."""
         check_is_fitted(self, "alpha_")
         x = self._objects(X, "source")
         z = x if Z is None and X is not None and self._one_domain else self._objects(Z, "target")
@@ -50,7 +50,7 @@ class RelationEnds(BaseEstimator):
         )
 
     def _objects(self, objects, end: str) -> Any:
-        """Features, or similarities to training objects, of the objects a caller passes or names."""
+        """Features, or similarities to training objects, of the objects that a caller passes or names."""
         own: Any = self._compared_with(end)
         kernel = self.kernel_ if end == "source" else self.target_kernel_
         known = getattr(self, f"{end}_objects_", own)

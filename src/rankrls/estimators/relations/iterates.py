@@ -1,4 +1,4 @@
-"""A model during fitting, for callbacks."""
+"""What a callback sees: the model during fitting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Iterate:
     """The argument of a `ConditionalRankRLS` callback after each iteration.
 
-    A callback that returns a true value ends the fit.
+    A callback that returns True ends the fit.
 
     Attributes
     ----------
@@ -38,5 +38,5 @@ class Iterate:
     _model: Callable[[], RelationModel] = field(repr=False)
 
     def model(self) -> RelationModel:
-        """The current model: fitted, and not changed by later iterations."""
+        """The current model: fitted, and independent of later iterations."""
         return self._model()

@@ -36,9 +36,9 @@ class Evaluation(dict):
     Attributes
     ----------
     metrics : dict of setting to dict of name to ndarray of shape (n_splits,)
-        Besides `scoring`: "concordance", the share of all pairs of held-out edges in the right order, whichever
-        objects they belong to; "auc", the same if the relation has two values; and for reciprocal relations
-        "winner", the share of edges whose sign is right.
+        Besides `scoring`: "concordance", the share of all pairs of held-out edges in the right order, across
+        conditioning objects; "auc", the same if the relation has two values; and for reciprocal relations "winner",
+        the share of edges whose sign is right.
 
     Examples
     --------
@@ -75,14 +75,14 @@ class Evaluation(dict):
 
 @dataclass(frozen=True)
 class RelationJudge:
-    """A model without data, and the data it is judged on."""
+    """A model to be judged, without its data; judges it in any setting."""
 
     model: Any
     parity: int
     one_domain: bool
     n_splits: int
     random_state: int
-    exact: dict[int, str] | None = None  # exact hold-out of the model without refits, by setting
+    exact: dict[int, str] | None = None  # by setting, the exact hold-out of the model that needs no refits
 
     def evaluation(
         self, X: Matrix, Y: MatrixLike, Z: Matrix, settings: object, columns: dict[str, Any] | None, half_life: object
@@ -116,7 +116,7 @@ class RelationJudge:
         return Evaluation({s: judge.matrix(x, Y, z, square, s) for s in _named(settings, self.model.verbose)})
 
     def inner(self, setting: Any, shape: tuple[int, int], *, complete: bool = False) -> Any:
-        """The model, with alpha to be chosen for the setting it is judged in."""
+        """The model with `cv` set to the setting it is judged in, to choose its alpha."""
         model = clone(self.model)
         if model.cv != "auto":
             return model
@@ -125,9 +125,9 @@ class RelationJudge:
         if self.exact is not None:
             return model.set_params(cv=self.exact[setting])
         if setting == 2 and complete and model.max_iter != "auto":
-            return model  # each conditioning object in turn, exactly
+            return model  # its default leaves out each conditioning object in turn, exactly
         few = {1: shape[0] * shape[1], 2: shape[0], 3: shape[1], 4: min(shape)}[setting]
-        same = self.one_domain and setting in (1, 4)  # other settings keep objects in one of their roles
+        same = self.one_domain and setting in (1, 4)  # in other settings objects keep one of their roles
         return model.set_params(cv=self._folds(setting, max(2, min(INNER_FOLDS, few // 2)), same=same))
 
     def _folds(self, setting: int, n_splits: int, *, same: bool) -> RelationKFold:
@@ -166,7 +166,7 @@ class RelationJudge:
         return _stacked(rows)
 
     def _known(self, similarities: np.ndarray, test: np.ndarray, train: np.ndarray, fitted: Any, square: bool) -> Any:
-        """Similarities of training objects as the model used them, including a shift of the diagonal."""
+        """Similarities of training objects as the model used them, with any shift of the diagonal."""
         if not square or self.model.indefinite != "shift":
             return similarities
         place = {i: k for k, i in enumerate(train.tolist())}
@@ -206,7 +206,7 @@ class RelationJudge:
                 yield train, test
 
     def judged(self, edges: EdgeSet, scores: np.ndarray) -> dict[str, float]:
-        """All metrics of held-out edges; NaN if there is nothing to compare."""
+        """All metrics of held-out edges; NaN if no edges can be compared."""
         y, ends = edges.y, edges.rows if self.model.condition == "source" else edges.columns
         metric, scores = get_metric(self.model.scoring), tied(scores, ends)
         ranked = can_rank(replace(edges, rows=ends)) if len(y) else False
@@ -224,7 +224,7 @@ class RelationJudge:
 
 
 def _quiet(fit: Any, *args: Any, **options: Any) -> Any:
-    """Fit without warnings about objects without edges in a fold, or about the grid of alphas."""
+    """Call fit without warnings about objects without edges in a fold, or about the grid of alphas."""
     with warnings.catch_warnings():
         for known in (".*have no edge", "the best alpha was at the end", "nothing was learned"):
             warnings.filterwarnings("ignore", message=known, category=UserWarning)

@@ -26,15 +26,15 @@ from .ends import RelationEnds
 from .rankings import Ranking, by_id, edge_frame, excluded, ranking_frame
 
 INPUT = ("n_features_in_", "feature_names_in_")  # stored when X is checked
-MOST_RATED = 2000  # objects whose ratings get error bars
+MOST_RATED = 2000  # with more objects than this, ratings get no error bars
 
 
 class RelationModel(RelationEnds):
-    """A fitted relation f(x, z); a subclass learns it.
+    """A fitted relation f(x, z); subclasses learn it.
 
-    It has the parameters `condition` and `scoring`, and sets `coef_` or `dual_coef_`, `kernel_`, `target_kernel_`,
-    `X_fit_`, `Z_fit_`, `source_ids_`, `target_ids_`, `intercept_` and, for effects of single ends, `source_effects_`
-    and `target_effects_`.
+    It has the parameters `condition` and `scoring`, and the attributes `coef_` or `dual_coef_`, `kernel_`,
+    `target_kernel_`, `X_fit_`, `Z_fit_`, `source_ids_`, `target_ids_`, `intercept_` and, for effects of single ends,
+    `source_effects_` and `target_effects_`.
     """
 
     def predict(self, X=None, Z=None):
@@ -157,12 +157,12 @@ class RelationModel(RelationEnds):
         exclude : sparse matrix or array of shape (n, m), edges, or "known", default=None
             What not to recommend: the nonzero entries of a matrix; a list of (conditioning object, object) by id, or a
             table of edges with the columns of `fit_edges`, which may include other objects; or "known", the training
-            edges, which models of objects with ids keep.
+            edges, which models of objects with ids store.
 
         Returns
         -------
         ranking : Ranking or data frame
-            As `rank` returns it. Rows with fewer than `top` objects left end in id -1 (or None) and score NaN.
+            As `rank` returns it. Rows for which fewer than `top` objects remain end in id -1 (or None) and score NaN.
 
         Examples
         --------
@@ -203,14 +203,14 @@ class RelationModel(RelationEnds):
         """One number per object: the mean of its relation to all training objects, the additive part of the model.
 
         For a reciprocal relation, the difference of two ratings is the prediction for a game without effects of the
-        particular pairing. For two kinds of objects, the ranked ones are rated.
+        particular pairing. With two kinds of objects, the ranked ones are rated.
 
         Parameters
         ----------
         return_std : bool, default=False
-            Also return standard errors: for one kind of objects and models fitted by `fit_edges`. They are those of
-            the difference from the mean of all objects, each counted by its edges; the part of the edges that ratings
-            do not explain counts as noise.
+            Also return standard errors, for one kind of objects and models fitted by `fit_edges`. They refer to the
+            difference from the mean of all objects, each counted by its edges; what ratings do not explain of the edges
+            counts as noise.
 
         Returns
         -------
@@ -242,7 +242,7 @@ class RelationModel(RelationEnds):
         Parameters
         ----------
         a, b : id, list of ids, or features of one object or several
-            Both ends, in training or new.
+            Both ends, seen in training or new.
         home : float, default=0.0
             1 if a plays at home, -1 if b does; for models fitted with `home`.
 
@@ -269,13 +269,13 @@ class RelationModel(RelationEnds):
             setattr(self, name, value)
 
     def _store_columns(self, columns: dict[str, Any]) -> None:
-        """Store the columns of a table of edges, so that another table is read in the same way."""
+        """Store the columns of a table of edges, so that other tables are read in the same way."""
         named = {name: value for name, value in columns.items() if isinstance(value, str)}
         if "source" in named:
             self.edge_columns_ = named
 
     def _store_games(self, found: Fitted, listed: EdgeList, parity: int) -> None:
-        """Store what only games have: probabilities, and standard errors of ratings."""
+        """Store what only games have: the scale of probabilities, and standard errors of ratings."""
         held = getattr(self, "cv_predictions_", None)
         if held is not None:
             self.cv_predictions_ = held = held[: len(listed)]
@@ -287,7 +287,7 @@ class RelationModel(RelationEnds):
         if parity == -1:
             judged = scores if held is None else held
             self.probability_scale_ = ratings.probability_scale(judged, listed.y, listed.weights)
-        if len(left) <= MOST_RATED and self.alpha_ > 0:  # without a penalty there is no prior
+        if len(left) <= MOST_RATED and self.alpha_ > 0:  # standard errors need the prior that a penalty implies
             P = ratings.prior(found.candidate.source.domain, parity, found.candidate.loss.pairwise)
             games = (listed.rows, listed.columns, listed.y - at_home, listed.weights)
             self.rating_std_ = ratings.rating_errors(P, self.alpha_, self._ratings(), *games, parity)
@@ -354,7 +354,7 @@ class RelationModel(RelationEnds):
 
     def __getstate__(self):
         state = {name: value for name, value in super().__getstate__().items() if name != "_cache"}
-        for name in ("kernel", "target_kernel"):  # frames of similarities are stored only once, as arrays
+        for name in ("kernel", "target_kernel"):  # frames of similarities are stored once, as arrays
             given = state.get(name)
             if isinstance(given, list | tuple) and any(hasattr(one, "iloc") for one in given) and f"{name}_" in state:
                 state[name] = state[f"{name}_"]

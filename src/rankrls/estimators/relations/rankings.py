@@ -1,4 +1,4 @@
-"""Rankings by id, without known edges, as tables."""
+"""Rankings by id as tables, and the edges to leave out of them."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def excluded(
 
 
 def _listed(first: np.ndarray, second: np.ndarray, own: Ids, ids: Ids) -> sparse.csr_array:
-    """Edges to exclude. Those of other objects are ignored, unless that is all of them."""
+    """The edges to exclude. Edges of other objects are ignored, unless all of them are."""
     at, to = own.places(first), ids.places(second)
     for found, of, labels, what in ((at, own, first, "condition"), (to, ids, second, "object")):
         if len(found) and (found < 0).all():
-            of.rows(labels, what)  # raises an error that names the first
+            of.rows(labels, what)  # raises an error that names the first unknown id
     met = (at >= 0) & (to >= 0)
     return sparse.csr_array((np.ones(int(met.sum())), (at[met], to[met])), shape=(len(own), len(ids)))
 

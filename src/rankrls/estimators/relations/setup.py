@@ -23,7 +23,7 @@ RELATION = {0: None, 1: "symmetric", -1: "reciprocal"}
 
 
 def both_sides(model: BaseEstimator, X: Matrix, Z: Matrix) -> tuple[Side, Side]:
-    """The objects at both ends as the kernels and bases of a model describe them."""
+    """The objects at both ends, with the kernels and bases of a model."""
     if Z is not None and PARITY[model.relation]:
         raise ValueError(f'relation="{model.relation}" relates objects of one kind: leave Z out')
     kernels = kernels_of(model.kernel, model.target_kernel, Z)
@@ -35,7 +35,7 @@ def both_sides(model: BaseEstimator, X: Matrix, Z: Matrix) -> tuple[Side, Side]:
 def candidates_of(
     model: BaseEstimator, source: Side, target: Side, edges: EdgeSet, parity: int, *, games: bool
 ) -> list[fitting.RelationCandidate]:
-    """Every combination of kernels and pairwise kernels that hold-out may choose; `edges` as they were given.
+    """Every combination of kernels and pairwise kernels that hold-out may choose; `edges` are those given to fit.
 
     Games are a list of edges of a reciprocal relation.
     """
@@ -52,7 +52,7 @@ def candidates_of(
 
 
 def _pairwise(model: BaseEstimator, source: Side, target: Side, *, games: bool) -> Any:
-    """The meaning of pairwise="auto": sums for objects known only by id, both for games if hold-out can choose."""
+    """Resolve pairwise="auto": sums for objects known only by id, both for games if hold-out can choose."""
     if model.pairwise != "auto":
         return model.pairwise
     if source.domain.diagonal_only and target.domain.diagonal_only:
@@ -62,7 +62,7 @@ def _pairwise(model: BaseEstimator, source: Side, target: Side, *, games: bool) 
 
 
 def search_of(model: BaseEstimator, edges: EdgeSet, n_candidates: int, cv: object, watch: Any) -> fitting.Search:
-    """How alpha, the candidate and the number of iterations are found."""
+    """How to choose alpha, the candidate and the number of iterations."""
     early, auto = model.max_iter == "auto", isinstance(model.alpha, str)
     alpha = (0.0 if early else None) if auto else model.alpha
     alphas = None if model.alphas is None else checks.check_grid("alphas", model.alphas)
@@ -77,9 +77,9 @@ def search_of(model: BaseEstimator, edges: EdgeSet, n_candidates: int, cv: objec
 
 
 def parity_of_edges(model: BaseEstimator, y: object, Z: object, source: object = None, target: object = None) -> int:
-    """The parity of the relation; edges between objects of one kind are games if they have no values.
+    """The parity of the relation: edges without values between objects of one kind are games.
 
-    With values they are games if their columns are called winner and loser and `relation` does not say otherwise.
+    With values they are games if their columns are called winner and loser and `relation` is None.
     """
     parity = PARITY[model.relation]
     if model.missing == "zero":
@@ -98,11 +98,11 @@ def parity_of_edges(model: BaseEstimator, y: object, Z: object, source: object =
 def objects_of(
     model: BaseEstimator, X: Matrix, Z: Matrix, edges: object, source: object, target: object
 ) -> tuple[Any, Any]:
-    """X and Z, or the ids in the edges if nothing else is known."""
+    """X and Z, or the ids in the edges if there are no features."""
     found = names.objects_of(X, Z, edges, source, target, encoded=model.encoder is not None)
     if model.pairwise == "kronecker" and all(isinstance(A, Ids) or A is None for A in found):
         raise ValueError(
-            "objects that are known only by id have nothing in common that a product of kernels could use: "
+            "objects that are known only by id have no features that a product of kernels could use: "
             'set pairwise="sum", or pass features'
         )
     return found

@@ -33,7 +33,7 @@ from ...tables import TableEncoder
 from ..base import as_items
 
 FLOATS = (np.float64, np.float32)
-MOST_LEVELS = 200  # different values of a text column, each of which becomes a feature
+MOST_LEVELS = 200  # a text column may have this many different values, each of which becomes a feature
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Side:
     kernel: Kernel
     domain: Domain
     ids: Ids
-    kept: np.ndarray | None = None  # basis of the positive part of a kernel whose negative part was dropped
+    kept: np.ndarray | None = None  # basis of the positive part, if the negative part of a kernel was dropped
     feature_names: list[str] | None = None
-    points: Any = None  # (r, n_features) a basis
-    expansion: np.ndarray | None = None  # (r, rank) turns kernel values to the basis into features
+    points: Any = None  # (r, n_features) basis points
+    expansion: np.ndarray | None = None  # (r, rank) takes kernel values with the basis to features
     encoder: Any = None  # the encoder of a table
 
     @property
@@ -64,7 +64,7 @@ class Side:
         cls, name: str, data: Any, kernel: Kernel | None, indefinite: str, ids: Ids, feature_names: Any = None,
         basis: Any = None, seed: int = 0,
     ) -> Side:  # fmt: skip
-        """Objects with a kernel; a linear kernel with fewer features than objects needs no matrix."""
+        """Objects with a kernel; a linear kernel on fewer features than objects needs no matrix."""
         n, d = data.shape
         columns = [str(column) for column in feature_names] if feature_names else None
         if basis is not None:
@@ -152,7 +152,7 @@ def without_ids(objects: Any, *, table: bool = False) -> Any:
 
 
 def by_row(table: Any) -> Any:
-    """A frame whose rows are numbers and nothing else: the index has a name, so that no column is taken for ids."""
+    """A frame whose rows are identified by number: its index has a name, so that no column is taken for ids."""
     return table.reset_index(drop=True).rename_axis("row")
 
 
@@ -181,7 +181,7 @@ def sides_of(
     X: Matrix, Z: Matrix, kernels: tuple[Kernel | None, Kernel | None], indefinite: str, validate: Callable[[Any], Any],
     of_bases: tuple[Any, Any] = (None, None), seed: int = 0, encoder: BaseEstimator = None,
 ) -> tuple[Side, Side]:  # fmt: skip
-    """Both ends of a relation; the same one twice without Z. `validate` checks X and stores its features."""
+    """Both ends of a relation; without Z, the same one twice. `validate` checks X and stores its features."""
     found: list[Side] = []
     relation_checks.check_encoder(encoder)
     for name, given, kernel, basis in zip(("X", "Z"), (X, Z), kernels, of_bases, strict=True):
@@ -228,7 +228,7 @@ def _as_kernel(kernel: KernelLike | None) -> Kernel | None:
 def variants(
     source: Side, target: Side, kernels: tuple[Kernel | None, Kernel | None], edges: EdgeSet
 ) -> list[tuple[Side, Side]]:
-    """Both ends with every kernel that hold-out may choose, and a list of kernels with several weights.
+    """Both ends with every kernel that hold-out may choose; a list of kernels comes with several sets of weights.
 
     If both ends have gamma="auto", they use the same multiple of their median distances.
     """
@@ -253,7 +253,7 @@ def variants(
 def attributes_of(
     found: Fitted, edges: EdgeSet, relation: str | None, matrix: tuple[int, int] | None, *, turned: bool
 ) -> dict[str, Any]:
-    """Everything that a fit stores in the estimator; `edges` and `matrix` as they were given, not transposed."""
+    """Everything a fit stores in the estimator; `edges` and `matrix` are those given to fit, not transposed."""
     source, target, loss = found.candidate.source, found.candidate.target, found.candidate.loss
     attributes = ends_of(source, target, edges, relation) | {
         "alpha_": found.alpha,
@@ -294,7 +294,7 @@ def ends_of(source: Side, target: Side, edges: EdgeSet, relation: str | None) ->
         attributes["source_objects_"], attributes["target_objects_"] = source.data, target.data
         for end, side in (("X_fit_", source), ("Z_fit_", target)):
             if side.points is None and side.domain.factored:
-                attributes[end] = np.eye(side.domain.array.shape[1])  # its weights are those of unit vectors
+                attributes[end] = np.eye(side.domain.array.shape[1])  # so that kernel values are the features
     for of, side in (("", source), ("target_", target)):
         if side.encoder is not None:
             attributes[f"{of}encoder_"] = side.encoder
@@ -310,9 +310,9 @@ def ends_of(source: Side, target: Side, edges: EdgeSet, relation: str | None) ->
 def model_of(
     source: Side, target: Side, a: Any, pairwise: Pairwise, own: tuple[np.ndarray, np.ndarray] | None = None
 ) -> dict[str, Any]:
-    """The attributes of a model with coefficients (n_sources, n_targets): weights of features if these are fewer.
+    """The attributes of a model with coefficients (n_sources, n_targets): weights on features if these are fewer.
 
-    Effects of single ends follow from `pairwise`, unless they have coefficients of their `own`.
+    Effects of single ends follow from `pairwise` unless they have coefficients of their `own`.
     """
     A, B = source.domain, target.domain
     linear = A.factored and B.factored
@@ -335,7 +335,7 @@ def model_of(
     else:
         coef = a.toarray() if isinstance(a, Coefficients) else a
         if source.kept is not None or target.kept is not None:
-            coef = dense(coef)  # without the dropped directions of a kernel, which new similarities still have
+            coef = dense(coef)  # excludes the dropped directions of a kernel, which new similarities still have
             coef = coef if source.kept is None else source.kept @ (source.kept.T @ coef)
             coef = coef if target.kept is None else (coef @ target.kept) @ target.kept.T
     coef = coef if pairwise.product == 1 else pairwise.product * coef
@@ -360,7 +360,7 @@ def effects_of(a: np.ndarray, pairwise: Pairwise) -> tuple[np.ndarray, np.ndarra
 
 
 def _expanded(source: Side, target: Side, a: object) -> np.ndarray:
-    """Coefficients of basis points, of features at linear ends, or else of objects."""
+    """Coefficients of basis points, or of features at linear ends, or else of objects."""
     A, B = (side.domain.array if side.domain.factored else None for side in (source, target))
     if isinstance(a, Coefficients) and A is not None and B is not None:
         core = a.between(A, B)
@@ -373,7 +373,7 @@ def _expanded(source: Side, target: Side, a: object) -> np.ndarray:
 
 
 def known_values(edges: EdgeSet) -> Any:
-    """The known relation as a matrix, sparse if it was; the mean of repeated edges."""
+    """The known relation as a matrix, sparse if it was given so; repeated edges are averaged."""
     if edges.complete:
         return edges.Y
     count = sparse.csr_array((np.ones(len(edges.y)), (edges.rows, edges.columns)), shape=edges.shape)

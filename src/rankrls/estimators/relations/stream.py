@@ -1,4 +1,4 @@
-"""Relations from edges that need not fit in memory: objects are in memory, and edges are summed in blocks."""
+"""Relations from edges that need not fit in memory: objects are in memory, edges are summed in blocks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class BlockSums:
     def __call__(self, block: dict[str, np.ndarray]) -> list[EdgeSums]:
         edges, n = self.read(block), int(self.fold.max()) + 1
         fold = self.fold[edges.rows]
-        if self.read.parity and n > 1:  # games of a pair stay together, whichever is named first
+        if self.read.parity and n > 1:  # games of a pair stay in one fold, whichever end is named first
             low, high = np.minimum(edges.rows, edges.columns), np.maximum(edges.rows, edges.columns)
             fold = (low * 1_000_003 + high * 8_191 + low * high) % n
         return [
@@ -70,7 +70,7 @@ class BlockSums:
 
 @dataclass(frozen=True)
 class BlockProducts:
-    """The sums of a block of edges when all other edges are zero."""
+    """The sums of a block of edges, if all other edges are zero."""
 
     read: BlockEdges
     Z: np.ndarray
@@ -80,7 +80,7 @@ class BlockProducts:
 
 
 class _Columns(dict):
-    """Columns by name, with the interface of a table."""
+    """Columns by name, with the interface of a table that edges are read from."""
 
     @property
     def column_names(self) -> list[str]:
@@ -88,7 +88,7 @@ class _Columns(dict):
 
 
 def refuse_in_streams(model: BaseEstimator, X: object, columns: dict[str, Any], others: dict[str, Any]) -> None:
-    """Raise an error for options that need all edges in memory, before anything is read."""
+    """Raise an error for options that need all edges in memory, before any edge is read."""
     for name in ("source", "target"):
         if not isinstance(columns[name], str):
             raise ValueError(
@@ -103,12 +103,12 @@ def refuse_in_streams(model: BaseEstimator, X: object, columns: dict[str, Any], 
             raise ValueError(f"{name}= needs all edges in memory{remedy}")
     if X is None or isinstance(X, str):
         raise ValueError(
-            "edges from a file or iterator need the objects: pass X, one-hot features if there are no others"
+            "edges from a file or iterator need the objects: pass X (one-hot rows if there are no features)"
         )
     products = model.pairwise in ("auto", "kronecker")
     if model.missing == "zero" and not (products and columns["sample_weight"] is None):
         raise ValueError(
-            'missing="zero" does not take sample_weight or sums of kernels here: pass the weights of edges as their '
+            'missing="zero" takes neither sample_weight nor sums of kernels here: pass the weights of edges as their '
             "values, y="
         )
     told = {"intercept": False, "weighting": "items"}

@@ -1,6 +1,6 @@
 """A learning problem on rows in blocks: totals of the labels, sums over the rows, and held-out scores of every alpha.
 
-`BlockedRows` says where the blocks are (in a file, on a cluster).
+`BlockedRows` is where the blocks are: in a file, or on a cluster.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .training import Training
 
 @dataclass(frozen=True)
 class CountedRows:
-    """Rows in blocks, and the totals of their queries once known."""
+    """Rows in blocks, with the totals of their queries once those are counted."""
 
     blocks: BlockedRows
     counts: dict[Loss, Counts] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class CountedRows:
         return self.known[loss]
 
     def moved(self, loss: Loss, sums: Statistics) -> bool:
-        """True if blocks changed after the labels were read, so that some query was split differently and miscounted.
+        """True if blocks changed after labels were counted, so that some query was split differently and miscounted.
 
         If so, the totals list all queries from now on, which works for any blocks.
         """
@@ -58,8 +58,8 @@ class CountedRows:
         counts = self.counts[loss]
         if sums.n_rows != counts.n_rows:
             raise ValueError(
-                f"there were {counts.n_rows} rows in the first pass and {sums.n_rows} in the next one, but the rows "
-                "must be the same in every pass. Write them to files first, or keep them in memory"
+                f"the first pass read {counts.n_rows} rows and the next one {sums.n_rows}, but "
+                "the rows must be the same in every pass. Write them to files first, or keep them in memory"
             )
         moved = sums.n_queries != counts.n_queries
         if moved:
@@ -69,7 +69,7 @@ class CountedRows:
 
 @dataclass(frozen=True)
 class CountLabels:
-    """A block -> its counts for a loss."""
+    """Maps a block to its counts for a loss."""
 
     loss: Loss
 
@@ -82,12 +82,12 @@ class BlockSetup:
     """One way to set up the problem: features and loss."""
 
     rows: CountedRows
-    data: Training  # kernel and basis points; the rows are elsewhere
+    data: Training  # kernel and basis points, but no rows
     features: Features
     loss: Loss
     n_folds: int | None
     given: Any = None  # alphas to choose from; None for a grid fitted to the data
-    noise: dict[float, tuple[HeldOutNoise, int]] = field(default_factory=dict)  # by alpha, once these are judged
+    noise: dict[float, tuple[HeldOutNoise, int]] = field(default_factory=dict)  # by alpha, filled as alphas are judged
 
     @cached_property
     def W(self) -> np.ndarray | None:
@@ -118,7 +118,7 @@ class BlockSetup:
 
     @property
     def scale(self) -> np.ndarray | None:
-        """The units in which columns are penalised; None: their own units."""
+        """The units in which columns are penalised; None for their own units."""
         if self.data.kernel is not None:
             return getattr(self.data.kernel, "scale", None)
         return per_deviation(self.W) if self.W is not None else None
@@ -130,15 +130,15 @@ class BlockSetup:
 
     @property
     def _readable(self) -> BlockSetup | None:
-        """These rows, if they can be read again."""
+        """This problem if its rows can be read again, else None."""
         return None if self.rows.blocks.once else self
 
     def look(self, V: np.ndarray) -> Statistics:
-        """The sums in some directions, which rounding of the full sums may hide: one more pass."""
+        """The sums in some directions, which rounding of the full sums may hide; takes one more pass."""
         return self._pass(Projected(self.features, V))
 
     def gradient(self, model: Model) -> np.ndarray:
-        """A'(z - A w), from one more pass."""
+        """A'(z - A w); takes one more pass."""
         return self._pass(self.features, model).cross
 
     def _pass(self, features: Features, model: Model | None = None) -> Statistics:
@@ -158,7 +158,7 @@ class BlockSetup:
 
     @property
     def extends(self) -> bool:
-        """True if the grid of alphas may be extended: the caller did not give one."""
+        """True if the grid of alphas may be extended, because the caller gave none."""
         return self.given is None
 
     def judge(self, folds: object, metric: Metric, alphas: np.ndarray | None = None) -> Judged:
@@ -169,8 +169,7 @@ class BlockSetup:
         if sums.n_queries < 2:
             raise ValueError(
                 '"auto" values are chosen by holding out whole queries, but there is only one: name the column of '
-                "query "
-                "ids with qid=, or leave nothing to choose"
+                "query ids with qid=, or pass numbers"
             )
         settings = [Setting(alpha=float(alpha)) for alpha in alphas]
         if self.n_folds is not None and blocks.once:
@@ -205,7 +204,7 @@ class BlockSetup:
         return self.rows.blocks.sum_by_query(by_fold, totals, "held-out folds")
 
     def held_out_loss(self, alphas: np.ndarray) -> np.ndarray:
-        """(k,) the summed loss of each fold under the model of the others, without another pass."""
+        """(k,) the summed loss of each fold under models of the others; takes no further pass."""
         losses = np.zeros(len(alphas))
         for sums, models in zip(self.folds, self._fold_models(alphas), strict=True):
             for k, model in enumerate(models):

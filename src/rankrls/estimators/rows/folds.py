@@ -1,4 +1,4 @@
-"""The meaning of `cv`: the rows that are held out together, and the groups in which they are judged."""
+"""What `cv` means: the rows that are held out together, and the groups in which they are judged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Folds = tuple[list[HeldOutFold] | None, Queries]  # None leaves out each query i
 
 
 def part_of_query(rows: np.ndarray) -> HeldOutFold:
-    """Items held out of a single query, which changes its other pairs."""
+    """Items held out of a single query, which changes the remaining pairs."""
     return HeldOutFold(rows, whole=False)
 
 
@@ -57,10 +57,10 @@ def _item_rows(cv: object, data: Training) -> Sequence[np.ndarray]:
 
 
 def _given(cv: Any, data: Training) -> list[np.ndarray]:
-    """The test rows of each fold from a splitter or an iterable of splits, as numbers among the rows kept."""
+    """The test rows of each fold from a splitter or an iterable of splits, as numbers among the kept rows."""
     if hasattr(cv, "split"):
         groups = data.queries.labels[data.queries.codes]
-        if data.kept is not None:  # rows of weight zero form their own group
+        if data.kept is not None:  # rows of weight zero become a group of their own
             groups = np.full(data.n_given, -1)
             groups[data.kept] = data.queries.codes
         no_rows = np.zeros((data.n_given, 1))

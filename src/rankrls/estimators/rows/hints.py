@@ -14,13 +14,13 @@ from ...kernels import Moments
 from ...system.frames import names
 from ...system.warnings import warn
 
-ONE_QUERY = 1000  # a single query with more graded rows than this is probably several
+ONE_QUERY = 1000  # a single query with more graded rows than this is probably several queries
 GRADES = 10  # graded relevance has at most this many different labels
-UNSCALED, CELLS = 1000.0, 1_000_000  # ratio of the spreads of columns that is too large; values used to estimate it
-SPLIT = 0.1  # queries were probably split if at least this share of the scored ones was trained on with other rows
+UNSCALED, CELLS = 1000.0, 1_000_000  # warn above this ratio of column spreads; values used to estimate it
+SPLIT = 0.1  # warn if other rows of at least this share of the scored queries were trained on
 
 
-def mind_columns(X: Any, qid: Any) -> None:
+def warn_about_columns(X: Any, qid: Any) -> None:
     """Warn if a column of a frame that probably holds query ids is used as a feature."""
     columns = [name for name in names(X) if isinstance(name, str)]
     hint = query_column(columns, lambda name: np.asarray(X[name]), given=qid is not None)
@@ -29,8 +29,8 @@ def mind_columns(X: Any, qid: Any) -> None:
         warn(f"column {hint!r} looks like query ids, but is used as a feature: {remedy}")
 
 
-def mind_one_query(y: np.ndarray, qid: object) -> None:
-    """Warn if no query ids are given and many rows have few labels, which is hardly one ranking."""
+def warn_about_one_query(y: np.ndarray, qid: object) -> None:
+    """Warn if there are no query ids, but many rows with few different labels, which is hardly one ranking."""
     if qid is None and _graded(y):
         warn(
             f"no qid was given, so all {len(y):,} rows are ranked as one query: if they belong to several, pass qid "
@@ -38,7 +38,7 @@ def mind_one_query(y: np.ndarray, qid: object) -> None:
         )
 
 
-def mind_scales(X: Any, method: str) -> None:
+def warn_about_scales(X: Any, method: str) -> None:
     """Warn if columns differ so much in scale that only a few of them matter to a penalty or kernel."""
     rows = max(100, CELLS // X.shape[1])
     some = (X.tocsr() if sparse.issparse(X) else X)[:: max(1, X.shape[0] // rows)][:rows]
@@ -51,7 +51,7 @@ def mind_scales(X: Any, method: str) -> None:
         )
 
 
-def mind_split_queries(trained: tuple[np.ndarray, Any] | None, queries: Queries, index: Any) -> None:
+def warn_about_split_queries(trained: tuple[np.ndarray, Any] | None, queries: Queries, index: Any) -> None:
     """Warn if a frame holds other rows of training queries, as happens with KFold on one frame.
 
     `trained` has the query ids and the row labels of the training frame. Frames that share row labels come from
@@ -68,7 +68,7 @@ def mind_split_queries(trained: tuple[np.ndarray, Any] | None, queries: Queries,
 
 
 def query_column(columns: Iterable[str], values: Callable[[str], np.ndarray], *, given: bool = False) -> str | None:
-    """The column that probably holds query ids, by its name, or by part of its name and runs of equal values."""
+    """The column that probably holds query ids: by its name, or by part of its name and runs of equal values."""
     columns = list(columns)
     named = [name for name in columns if is_query_name(name)]
     likely = [name for name in columns if not given and any(part in name.lower() for part in ("query", "session"))]

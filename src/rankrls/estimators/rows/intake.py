@@ -1,4 +1,4 @@
-"""Training input, read and checked in one place: rows that all have scores, or only some."""
+"""Reads and checks training rows, in one place for all rankers; y may be given for all rows or only for some."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ...system.items import Items
 from ...system.types import ArrayLike, Ids, Matrix, MatrixLike
 from ..base import items_of, sparse_formats, takes_objects
 from ..ranking.base import RidgeRanker
-from .hints import mind_columns, mind_one_query, mind_scales
+from .hints import warn_about_columns, warn_about_one_query, warn_about_scales
 from .training import Training
 
 
 def training_rows(
     model: RidgeRanker, X: MatrixLike, y: ArrayLike, qid: Ids, sample_weight: ArrayLike | None, *, fresh: bool = True
 ) -> Training:
-    """Rows to fit to; unless `fresh`, more rows for a fitted model."""
+    """The rows to fit to or, unless `fresh`, more rows for a fitted model."""
     checks.check_features(X)
     checks.check_content(y=y, qid=qid, sample_weight=sample_weight)
     X, qid = checks.split_qid_column(X, qid)
@@ -32,7 +32,7 @@ def training_rows(
         targets = checks.check_numbers("y", y, len(rows), flat=False)
         return _training(model, rows, targets, qid, sample_weight, fresh=fresh)
     if fresh:
-        mind_columns(X, qid)
+        warn_about_columns(X, qid)
     try:
         rows, targets = validate_data(
             model,
@@ -57,7 +57,7 @@ def _training(
         targets = column_or_1d(targets, warn=True)
     m, n = rows.shape
     if fresh:
-        mind_one_query(targets, qid)
+        warn_about_one_query(targets, qid)
     queries, weights = checks.check_queries(qid, m), checks.check_weights(sample_weight, m)
     if model.__sklearn_tags__().input_tags.pairwise and fresh:
         checks.check_kernel_values(rows, model.basis)
@@ -95,41 +95,41 @@ class PartlyScored:
     ) -> PartlyScored:
         """Rows as the caller passes them: y, qid and sample_weight may be column names of X.
 
-        `several` allows y to have several columns. Unless `fresh`, these are more rows for a fitted model, and none of
-        them needs a score.
+        `several` allows y to have several columns. Unless `fresh`, these are more rows for a fitted model, and no row
+        needs a score.
         """
         checks.check_in_memory(X, type(model).__name__)
         X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
         checks.check_content(y=y, qid=qid, sample_weight=sample_weight)
         X, qid = checks.split_qid_column(X, qid)
-        mind_columns(X, qid)
+        warn_about_columns(X, qid)
         X = model._rows(X, reset=fresh, at_least=2 if fresh else 1)
         m = X.shape[0]
         if fresh and _sees_scales(model, X):
-            mind_scales(X, type(model).__name__)
+            warn_about_scales(X, type(model).__name__)
         several = several and np.ndim(y) == 2 and np.shape(y)[1] > 1
         if y is None and not fresh:
             y = np.full(m, np.nan)
         y = checks.check_scores(np.asarray(as_column(y), dtype=np.float64) if several else scores_of(y), m, some=fresh)
-        mind_one_query(y, qid)
+        warn_about_one_query(y, qid)
         rows = cls(X, y, checks.check_queries(qid, m), checks.check_weights(sample_weight, m))
         if fresh and not len(rows.scored):
-            raise ValueError(f"none of the {m} rows is scored (y is NaN, or the weight is zero): score some")
+            raise ValueError(f"none of the {m} rows is scored (y is NaN, or the weight is zero): give some a score")
         return rows
 
     @property
     def scored(self) -> np.ndarray:
-        """The numbers of the scored rows."""
+        """Row numbers of the scored rows."""
         return np.flatnonzero(self._given & ~self._missing)
 
     @property
     def unscored(self) -> np.ndarray:
-        """The numbers of the unscored rows."""
+        """Row numbers of the unscored rows."""
         return np.flatnonzero(self._given & self._missing)
 
     @property
     def targets(self) -> np.ndarray:
-        """(m, t)."""
+        """(m, t) the scores, with one column if y has one dimension."""
         return self.y.reshape(len(self.y), -1)
 
     @property
@@ -145,7 +145,7 @@ def scores_of(y: object) -> np.ndarray:
     """y as numbers in one dimension, NaN where a row has no score."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None: NaN marks unscored rows")
-    plain = isinstance(y, np.ndarray | list | tuple)  # a table may have one column in two dimensions
+    plain = isinstance(y, np.ndarray | list | tuple)  # a table with one column counts as one dimension
     try:
         return column_or_1d(as_column(y), dtype=np.float64, warn=plain)
     except (TypeError, ValueError) as error:
@@ -153,6 +153,6 @@ def scores_of(y: object) -> np.ndarray:
 
 
 def _sees_scales(model: BaseEstimator, X: Matrix) -> bool:
-    """True if a method without `scale` depends on the scale of columns: all do, except feature selection."""
+    """True if a method without `scale` depends on the scale of columns: all but feature selection do."""
     selects = hasattr(model, "n_basis") and model.kernel in (None, "linear")
     return not (selects or isinstance(X, Items) or model.__sklearn_tags__().input_tags.pairwise)

@@ -1,4 +1,4 @@
-"""From checked training input to a learning problem: the one place that chooses primal, dual or iterative."""
+"""From checked training input to a learning problem: the only place that chooses primal, dual or iterative."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ class Training:
     weights: np.ndarray | None = None
     kernel: Kernel | None = None
     points: Any = None  # basis points, None for all rows
-    kept: np.ndarray | None = None  # row numbers in the caller's data, None for all
-    n_given: int = 0  # rows the caller gave
-    given: Any = None  # all of these rows, if some are not kept
-    flat: bool = True  # the caller's y has one dimension
+    kept: np.ndarray | None = None  # the caller's row numbers of these rows, None if all rows are kept
+    n_given: int = 0  # number of rows the caller gave
+    given: Any = None  # all rows the caller gave, if some are not kept
+    flat: bool = True  # whether the caller's y has one dimension
     signs: np.ndarray | None = None  # (n,) required signs of the weights
-    scaled: bool = False  # columns are measured in units of their spread
+    scaled: bool = False  # whether columns are measured in units of their spread
     labels: np.ndarray | None = None  # (m, t) the labels that rankings are judged by, if y is a gain
     gain: Gain = LINEAR
 
     def without_zero_weights(self) -> Training:
-        """The rows without those of weight zero."""
+        """The rows with nonzero weight."""
         if self.weights is None or np.all(self.weights > 0):
             return self
         kept = np.flatnonzero(self.weights > 0)
@@ -73,13 +73,13 @@ class Training:
         return replace(self, **rows, queries=queries, kept=kept, given=self.X)
 
     def only(self, rows: np.ndarray) -> Training:
-        """Some of the rows: whole queries."""
+        """A subset of the rows, which must be whole queries."""
         pick = lambda values: None if values is None else values[rows]
         part = replace(self, X=self.X[rows], y=self.y[rows], queries=Queries.of(self.queries.codes[rows]))
         return replace(part, weights=pick(self.weights), labels=pick(self.labels))
 
     def recoded(self, gain: Gain) -> Training:
-        """The rows with the gain of their labels as targets; rankings are still judged by the labels."""
+        """The rows with gains of their labels as targets; rankings are still judged by the labels."""
         return self if gain == LINEAR else replace(self, y=recoded(self.y, gain), labels=self.y, gain=gain)
 
     @property
@@ -102,14 +102,14 @@ class Training:
         ]
 
     def _candidates(self, kernel: Kernel) -> list[Kernel]:
-        """The candidate kernels; those of the library see scaled columns, the caller's own functions do not."""
+        """The candidate kernels: the library's own see scaled columns, the caller's functions do not."""
         if not (self.scaled and is_scalable(kernel)):
             return kernel.candidates(self.X, self.weights)
         scale = Moments.of(self.X, self.weights).deviation
         return [Scaled(k, scale) for k in kernel.candidates(divided(self.X, scale), self.weights)]
 
     def _precomputed(self, kernel: Precomputed, basis: bases.BasisLike | None, seed: int) -> Training:
-        """The points of a precomputed kernel are rows and columns of the caller's matrix, by number.
+        """Training data with a precomputed kernel, whose points are given by row and column numbers.
 
         A matrix with fewer columns than rows has a column for each point; the kernel values among points are in their
         rows, or given as the basis.
@@ -144,7 +144,7 @@ class Training:
             f"a kernel model of all {m} training rows",
             "use a sparse one, e.g. RankRLS(kernel=..., basis=1000), or fewer rows",
         )
-        X = self.X.astype(np.float64) if self.dtype == np.float32 else self.X  # squares cancel in differences
+        X = self.X.astype(np.float64) if self.dtype == np.float32 else self.X  # differences of large squares cancel
         K = np.asarray(self.kernel(X, X), dtype=np.float64)
         if isinstance(self.kernel, Function):
             checks.check_kernel_matrix(K)
@@ -183,7 +183,7 @@ class Training:
         return Primal(F, Nystroem(self.kernel, self.points), self.X, y, np.float64)
 
     def all_rows(self, V: np.ndarray) -> np.ndarray:
-        """V at the rows kept, NaN elsewhere."""
+        """V at the kept rows, NaN at the others."""
         if self.kept is None:
             return V
         full = np.full((self.n_given, *V.shape[1:]), np.nan, dtype=V.dtype)
@@ -193,14 +193,14 @@ class Training:
 
 @dataclass(frozen=True)
 class TrainedOn:
-    """The training data of a model that keeps no sums, so that it can be solved for other alphas."""
+    """The training data of a model without sums, from which it can be solved for other alphas."""
 
     y: np.ndarray  # (m, t)
     codes: np.ndarray  # (m,) the query of each row
     weights: np.ndarray | None
-    kept: np.ndarray | None  # numbers of the rows among those given
+    kept: np.ndarray | None  # the caller's row numbers of these rows
     n_given: int
-    X: Any = None  # rows of a linear model; a kernel model has them as its points
+    X: Any = None  # the rows of a linear model; a kernel model has them as its points
 
     @classmethod
     def of(cls, data: Training, *, with_rows: bool) -> TrainedOn:
@@ -210,14 +210,14 @@ class TrainedOn:
 
 
 def n_bytes(X: Any) -> int:
-    """The memory of rows, dense or sparse, without the content of objects."""
+    """The memory that rows take, dense or sparse, not counting the content of objects."""
     if isinstance(X, Items):
         return 8 * len(X)
     return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes) if sparse.issparse(X) else int(X.nbytes)
 
 
 def _looked_up(K: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """A kernel on row numbers."""
+    """The kernel on row numbers that looks values up in a matrix."""
     return K[np.ix_(rows[:, 0], columns[:, 0])]
 
 
@@ -231,7 +231,7 @@ def preferences_among(
     regression: float = 0.0,
     intercept: bool = True,
 ) -> QueryPreferences:
-    """Pairs of rows of one query among some rows; without tied pairs if y is given."""
+    """Preferences between rows of one query among `rows`; if y is given, tied pairs are excluded."""
     part = Queries.of(queries.labels[queries.codes[rows]]) if len(rows) else Queries(rows, rows)  # or none at all
     weights = None if u is None else u[rows]
     if y is None:

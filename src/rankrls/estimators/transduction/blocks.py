@@ -1,6 +1,6 @@
 """Transduction from rows in blocks: in files, in streams, on a cluster.
 
-The scored rows are read into memory. From the unscored queries only c and mu are needed (`problems.transduction`): one
+The scored rows are read into memory. Of the unscored queries only c and mu are needed (`problems.transduction`): one
 pass adds up the products of all rows, one the system of c and mu, and one the sums of the completed rows for the final
 ranker.
 """
@@ -40,7 +40,7 @@ from .fitting import (
 )
 
 T = TypeVar("T")
-GIVEN = np.array([np.inf])  # the fidelity to given scores
+GIVEN = np.array([np.inf])  # the fidelity of queries whose scores are given
 
 
 class TransductiveFitted(Protocol):
@@ -56,7 +56,7 @@ class TransductiveFitted(Protocol):
 
 @dataclass(frozen=True)
 class QueryBlocks:
-    """A block of whole queries -> a part of the low-rank form."""
+    """Maps a block of whole queries to a part of the low-rank form."""
 
     features: Features
     basis: np.ndarray  # (n, r) with H = B B' of all rows, B = F Phi basis
@@ -69,7 +69,7 @@ class QueryBlocks:
 
 @dataclass(frozen=True)
 class SumUnscored:
-    """A block of whole unscored queries -> its share of the system of c and mu."""
+    """Maps a block of whole unscored queries to its share of the system of c and mu."""
 
     parts: QueryBlocks
     inductive: RankRLS
@@ -81,7 +81,7 @@ class SumUnscored:
 
 @dataclass(frozen=True)
 class Completed:
-    """A block of whole unscored queries -> their scores."""
+    """Maps a block of whole unscored queries to their scores."""
 
     parts: QueryBlocks
     inductive: RankRLS
@@ -104,7 +104,7 @@ class Completed:
 
 @dataclass(frozen=True)
 class OfCompleted:
-    """A block of whole unscored queries -> the value of a function on them with completed scores."""
+    """Maps a block of whole unscored queries to the value of a function of them with completed scores."""
 
     function: Callable[[Block], Any]
     completed: Completed
@@ -165,7 +165,7 @@ class TransductiveBlocks:
     def _scored(self) -> Block:
         scored = self.parts.only("scored").collect()
         if scored is None:
-            raise ValueError("no row is scored (y is missing everywhere): score some")
+            raise ValueError("no row is scored (y is missing everywhere): give some a score")
         if scored.weights is not None:
             raise ValueError("transduction of rows in blocks counts every row once: leave sample_weight out")
         return scored
@@ -186,7 +186,7 @@ class TransductiveBlocks:
 
 @dataclass(frozen=True)
 class Transduction:
-    """The unscored queries in blocks, the scored ones in memory, and the products of all rows."""
+    """Unscored queries in blocks, scored ones in memory, and the products of all rows."""
 
     model: TransductiveParameters
     inductive: Inductive
@@ -209,7 +209,7 @@ class Transduction:
         return float(np.average(weighting.between2, weights=sizes.size))
 
     def complete(self, found: TransductiveFit) -> TransductiveFit:
-        """The completed scores as c and mu, and the ranker of all rows."""
+        """Add the completed scores, as c and mu, and the ranker of all rows."""
         if isinstance(self.model.fidelity, str):
             grid = fidelity_grid(self.model)
             held = partial(self.held_out, alpha=found.alpha)
@@ -265,7 +265,7 @@ def _features(data: Training) -> Features:
 
 
 def _check_form(model: TransductiveParameters) -> None:
-    """Raise an error if the model has no low-rank form."""
+    """Raise an error if the low-rank form does not support the model's parameters."""
     other = {"folds": model.folds is not None, "tied_pairs=False": not model.tied_pairs}
     other |= {"regression": model.regression > 0, "store_path": model.store_path}
     for name, given in other.items():

@@ -50,7 +50,7 @@ class Inductive:
 
 @dataclass(frozen=True)
 class Hidden:
-    """Scored queries treated as unscored, with the fidelities to choose from."""
+    """The fidelities to choose from, judged on scored queries that are treated as unscored."""
 
     fidelities: np.ndarray
     held_out: Callable[[Any, np.ndarray], np.ndarray]
@@ -59,7 +59,7 @@ class Hidden:
     queries: Queries
 
     def judge(self, cv: object, metric: Metric) -> Judged:
-        """How well each fidelity ranks the hidden queries."""
+        """The score of each fidelity on the hidden queries."""
         held, rows = self.held_out(cv, self.fidelities), np.flatnonzero(self.scored)
         scores = np.asarray(metric(self.y[rows], held[rows], Queries.of(self.queries.codes[rows])))
         settings = [Setting(fidelity=float(value)) for value in self.fidelities]
@@ -96,12 +96,12 @@ class TransductiveFit:
     n_queries: int
     n_unscored_queries: int
     transduction: np.ndarray | None = None  # (m,) scores of all rows, if they are in memory
-    multipliers: np.ndarray | None = None  # (2, r) c and mu, and the directions (n, r) and the unit of fidelity that
-    directions: np.ndarray | None = None  # go with them, from which the scores of rows elsewhere follow
+    multipliers: np.ndarray | None = None  # (2, r) c and mu, for scores of rows that are not in memory
+    directions: np.ndarray | None = None  # (n, r) and the unit of fidelity, which belong to them
     fidelity_unit: float | None = None
     fidelities: np.ndarray | None = None
     cv_scores: np.ndarray | None = None
-    alphas: np.ndarray | None = None  # the rest on request, for the scored rows
+    alphas: np.ndarray | None = None  # this and the rest on request, for the scored rows
     cv_predictions: np.ndarray | None = None  # (m,)
     cv_predictions_path: np.ndarray | None = None  # (m, n_alphas)
     fidelity_predictions_path: np.ndarray | None = None  # (m, n_fidelities)
@@ -112,7 +112,7 @@ def fit_transduction(
 ) -> TransductiveFit:
     """Complete the scores and fit a ranker to all of them; `model` has the parameters.
 
-    `more_to_come` means that unscored rows may still follow.
+    `more_to_come` means that unscored rows may follow later.
     """
     y, queries = rows.y.copy(), rows.queries
     check_several_queries(queries, model.folds)
@@ -190,7 +190,7 @@ def transduced(
 
 
 def fidelity_grid(model: TransductiveParameters) -> np.ndarray:
-    """The fidelities to choose from."""
+    """The values of fidelity to choose from."""
     grid = model.fidelities
     return checks.check_grid("fidelities", np.logspace(*FIDELITY_RANGE, N_FIDELITIES) if grid is None else grid)
 
@@ -198,7 +198,7 @@ def fidelity_grid(model: TransductiveParameters) -> np.ndarray:
 def _solver(model: TransductiveParameters, data: Training, y: np.ndarray, alpha: float) -> tuple[Completion, float]:
     """The solver that completes scores, and the unit of fidelity: the mean weight of a row (1 for items)."""
     levels = None
-    if not model.tied_pairs:  # rows without a score tie with no others
+    if not model.tied_pairs:  # rows without a score tie with none
         known = ~np.isnan(y)
         levels = np.where(known, np.unique(np.nan_to_num(y), return_inverse=True)[1], -1 - np.arange(len(y)))
     loss: dict[str, Any] = {"weighting": model.weighting, "regression": float(model.regression)}
@@ -266,7 +266,7 @@ def held_out(
 
 
 def hiding(cv: Any, codes: np.ndarray, n_queries: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(remaining rows, rows treated as unscored) among scored rows, by parts of whole queries."""
+    """Yield (remaining rows, rows treated as unscored) among scored rows, in parts of whole queries."""
     if not isinstance(cv, (int, np.integer)):
         for stay, out in cv.split(codes, groups=codes) if hasattr(cv, "split") else cv:
             if len(np.intersect1d(codes[stay], codes[out])):
@@ -313,7 +313,7 @@ def ranker_of_rows(
 
 
 def check_several_queries(queries: Queries, folds: ArrayLike | None) -> None:
-    """Raise an error if nothing would be left to learn from when a query is held out."""
+    """Raise an error if holding out a query would leave nothing to learn from."""
     if len(queries) == 1 and folds is None:
         raise ValueError(
             "transduction needs qid, to tell queries with scores from those without: qid=None puts all rows into one "

@@ -23,7 +23,7 @@ from .fitting import TransductiveFit, fit_transduction
 
 @dataclass(frozen=True)
 class StoredRows:
-    """The rows a model has learned from. They are not copied; a checksum shows whether the caller changed them."""
+    """The rows a model has learned from, not copied; a checksum detects whether the caller has changed them."""
 
     rows: PartlyScored
     checksum: int
@@ -33,7 +33,7 @@ class StoredRows:
         return cls(rows, _checksum(rows))
 
     def unchanged(self) -> PartlyScored:
-        """The rows; an error if the caller has changed them since."""
+        """The rows; raises an error if the caller has changed them since."""
         if _checksum(self.rows) != self.checksum:
             raise ValueError("the rows that the model was fitted to have been changed in place since: fit it again")
         return self.rows
@@ -42,7 +42,7 @@ class StoredRows:
 class TransductiveUpdates(Ranker):
     """Learn from more rows, and forget some.
 
-    What is learned about a query depends on all the others, so sums are not enough: the rows are kept.
+    What is learned about a query depends on all the others, so sums are not enough and the rows are stored.
     """
 
     alpha_: float
@@ -144,7 +144,7 @@ class TransductiveUpdates(Ranker):
 
     def __getstate__(self):
         state = dict(super().__getstate__())
-        state.pop("_kept", None)  # the training rows, which only partial_fit and forget need
+        state.pop("_kept", None)  # the training rows; only partial_fit and forget need them
         return state
 
 
@@ -165,7 +165,7 @@ def _joined(before: PartlyScored, more: PartlyScored) -> PartlyScored:
         X = sparse.csr_array(sparse.vstack(X)) if sparse.issparse(X[0]) else np.vstack(X)
     labels = [rows.queries.labels[rows.queries.codes] for rows in both]
     if {label.dtype.kind in "iuf" for label in labels} == {True, False}:
-        raise ValueError(f"query ids had the type {labels[0].dtype} so far, but have the type {labels[1].dtype} now")
+        raise ValueError(f"query ids had the type {labels[0].dtype} so far, but now have the type {labels[1].dtype}")
     weights = None
     if any(rows.weights is not None for rows in both):
         weights = np.concatenate([np.ones(len(r.y)) if r.weights is None else r.weights for r in both])
@@ -173,7 +173,7 @@ def _joined(before: PartlyScored, more: PartlyScored) -> PartlyScored:
 
 
 def _without(before: PartlyScored, gone: PartlyScored) -> PartlyScored:
-    """The rows of other queries; an error unless all rows of the forgotten queries are given."""
+    """The rows of other queries; raises an error unless all rows of the forgotten queries are given."""
     queries = before.queries
     number = {label: q for q, label in enumerate(queries.labels.tolist())}
     for label, size in zip(gone.queries.labels.tolist(), gone.queries.sizes, strict=True):
@@ -187,5 +187,5 @@ def _without(before: PartlyScored, gone: PartlyScored) -> PartlyScored:
     labels = queries.labels[queries.codes[stay]]
     weights = None if before.weights is None else before.weights[stay]
     if not len(stay) or np.isnan(before.y[stay]).all():
-        raise ValueError("no scored row would be left")
+        raise ValueError("no scored row would be left: keep at least one scored query")
     return PartlyScored(before.X[stay], before.y[stay], Queries.of(labels), weights)

@@ -32,7 +32,7 @@ class JointBlocks:
     def joint_rows(self, model: JointParameters) -> tuple[Seen, JointRows]:
         scored = self.parts.only("scored").collect()
         if scored is None:
-            raise ValueError("no row is scored (y is missing, or the weight is zero, everywhere): score some")
+            raise ValueError("no row is scored (y is missing, or the weight is zero, everywhere): give some a score")
         stack = Stack.of(_views(model, self.parts), scored.X)
         unscored = _agreement(model, self.parts.only("unscored"), stack)
         if model.agree_on == "all":
@@ -45,7 +45,7 @@ class JointBlocks:
 
 
 def _views(model: JointParameters, parts: Any) -> list[FittedView]:
-    """Views with everything fixed, from rows drawn at random if they need some."""
+    """Views with everything fixed; basis points are drawn from a random sample of rows."""
     views = as_views(model.views, model.kernel, model.basis)
     for number, view in enumerate(views):
         if view.kernel is not None and not _has_points(view) and not _draws_points(view):

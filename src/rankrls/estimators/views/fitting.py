@@ -49,7 +49,7 @@ class JointParameters(Protocol):
 
 @dataclass(frozen=True)
 class Unscored:
-    """What views should agree on: S = Z'G'G Z, and the number of unscored rows and of pairs behind S."""
+    """What views should agree on: S = Z'G'G Z, with the number of unscored rows and of pairs behind it."""
 
     S: np.ndarray  # (R, R)
     n_rows: int
@@ -89,7 +89,7 @@ class JointFit:
     n_unscored: int
     statistics: Statistics | None = None  # the sums, if the features of the views are fixed or can be kept
     agreement: np.ndarray | None = None
-    expanded_in: list[Any] | None = None  # for each view the rows it is expanded in, if there are any and they are kept
+    expanded_in: list[Any] | None = None  # for each view the rows it is expanded in, if any view is and they are kept
     alphas: np.ndarray | None = None  # the grids, if something was chosen
     nus: np.ndarray | None = None
     cv_scores: np.ndarray | None = None  # (n_nus, n_alphas)
@@ -110,7 +110,7 @@ class JointSetup:
 
     @property
     def can_be_solved_again(self) -> bool:
-        """True if the model stores what it is solved from: rows that views are expanded in may be too large."""
+        """True if the model stores what it is solved from; rows that views are expanded in may be too large."""
         rows = [R for R in self.problem.stack.rows if R is not None]
         return self.store_path or sum(map(n_bytes, rows)) <= limits.kept_bytes
 
@@ -146,11 +146,11 @@ class JointSetup:
         return solved(found, joint, flat=self.data.flat)
 
     def with_grid(self, found: JointFit, chosen: Choice, *, path: bool) -> JointFit:
-        """Add the values it was chosen from."""
+        """Add the grids that alpha and nu were chosen from, and their scores."""
         shape = len(self.problem.nus), len(self.alphas)
         found = replace(found, alphas=self.alphas, nus=self.problem.nus)
         found = replace(found, cv_scores=chosen.scores.reshape(shape), cv_errors=chosen.errors.reshape(shape))
-        own = lambda held: self.data.all_rows(held).astype(self.data.dtype)  # NaN for the unscored, which may be many
+        own = lambda held: self.data.all_rows(held).astype(self.data.dtype)  # NaN for unscored rows
         best = own(chosen.predictions)  # (m, t)
         found = replace(found, cv_predictions=best[:, 0] if self.data.flat else best)
         if not path:
@@ -160,7 +160,7 @@ class JointSetup:
 
 
 def solved(found: JointFit, joint: Joint, *, flat: bool) -> JointFit:
-    """Add the weights of the views at its alpha and nu."""
+    """Add the weights of the views at the alpha and nu of `found`."""
     weights = joint.solution(found.alpha, found.nu)
     coefs, intercepts = of_views(joint.stack, weights, flat=flat)
     return replace(found, view_coefs=coefs, view_intercepts=intercepts, disagreement=joint.disagreement(weights.a))
@@ -173,7 +173,7 @@ def of_views(stack: Stack, weights: ViewWeights, *, flat: bool) -> tuple[list[np
 
 
 def joint_rows(model: JointParameters, names: Sequence[str] | None, rows: PartlyScored) -> Iterator[JointRows]:
-    """The views and what they should agree on, for each candidate width of kernels."""
+    """Yield the views and what they should agree on, for each candidate width of kernels."""
     X, u = rows.X, rows.weights
     among = rows.unscored if model.agree_on == "unscored" else np.sort(np.concatenate([rows.scored, rows.unscored]))
     G = preferences_among(rows.queries, u, among, weighting=model.weighting)
@@ -187,7 +187,7 @@ def joint_rows(model: JointParameters, names: Sequence[str] | None, rows: Partly
 
 
 def fit_joint(model: JointParameters, options: Iterator[JointRows]) -> JointFit:
-    """Learn from scored rows, given the sums that views should agree on."""
+    """Learn from scored rows, given the sums on which views should agree."""
     first = next(options)
     n_options = n_widths(as_views(model.views, model.kernel, model.basis))
     _check_rows(model, first)
@@ -238,7 +238,7 @@ def _setup(model: JointParameters, joint: JointRows, tied: bool) -> JointSetup:
 
 
 def values(name: str, value: float | str, grid: ArrayLike | None, *, zero: bool = False) -> np.ndarray | None:
-    """The values of a parameter to try: its grid (None if not given) or the one number."""
+    """The values of a parameter to try: the one number, or the grid (None if it is fitted to the data)."""
     if isinstance(value, str):
         return None if grid is None else checks.check_grid(f"{name}s", grid, zero=zero)
     return np.array([checks.check_number(name, value, zero=zero)])

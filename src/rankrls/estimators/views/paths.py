@@ -1,4 +1,4 @@
-"""Weights and scores of a fitted CoRankRLS at every alpha and nu, and reasons for its rankings."""
+"""Weights and scores of a fitted CoRankRLS at every alpha and nu, and explanations of its rankings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ViewPaths(Ranker):
     def coef_path(
         self, alphas: ArrayLike | None = None, nus: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-        """The weights of each view at every alpha and nu, from the sums that the model keeps, without the data.
+        """The weights of each view at every alpha and nu, from the sums that the model stores, without the data.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class ViewPaths(Ranker):
         return scores.reshape(len(scores), len(nus), len(alphas), *targets)
 
     def explain(self, x_a: ArrayLike, x_b: ArrayLike) -> np.ndarray:
-        """Why a is above b: the contribution of each feature to score(a) - score(b), the mean over the views.
+        """Explain why a ranks above b: the contribution of each feature to score(a) - score(b), the mean over views.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class ViewPaths(Ranker):
         return Stack.of(self.views_, np.empty((1, self.n_features_in_)), vars(self).get("expanded_in_", ()))
 
     def _along(self, alphas: ArrayLike | None, nus: ArrayLike | None) -> tuple[Grid, list[ViewWeights]]:
-        """The solutions at every nu and alpha: all alphas at the first nu, then at the second and so on."""
+        """The solutions at every nu and alpha: all alphas at the first nu, then at the second, and so on."""
         check_is_fitted(self, "alpha_")
         if vars(self).get("statistics_") is None:
             raise ValueError(

@@ -20,7 +20,7 @@ from .paths import ViewPaths
 
 @dataclass(frozen=True)
 class JointUpdate:
-    """What changes when rows are added or removed; how alpha and nu were chosen is then outdated."""
+    """What changes when rows are added or removed; the grid and scores of alpha and nu are then outdated."""
 
     view_coefs: list[np.ndarray]
     view_intercepts: np.ndarray
