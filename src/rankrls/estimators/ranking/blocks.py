@@ -25,9 +25,8 @@ from ...system import memory
 from ...system.limits import limits
 from ...system.seeds import seed_of
 from ...system.types import Path
-from ..results import Learned, RankRLSFit, Seen, Selected, Weights
 from ..rows.blocks import BlockSetup, CountedRows, check_learnable, features_of
-from ..rows.training import Training, is_scalable
+from ..rows.training import Learned, RankRLSFit, Seen, Selected, Training, Weights, is_scalable
 from .base import RidgeRanker
 
 

@@ -21,9 +21,8 @@ from ...system import frames
 from ...system.parallel import threads_for
 from ...system.types import Matrix
 from ..base import takes_objects
-from ..results import Learned, Weights
 from ..rows.blocks import features_of
-from ..rows.training import Training
+from ..rows.training import Learned, Training, Weights
 from .base import RidgeRanker
 
 TOLERANCE = 1e-6  # how closely exact pairs must hold

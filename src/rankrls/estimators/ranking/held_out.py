@@ -17,9 +17,8 @@ from ...problems import choice
 from ...problems.choice import Choice, Setting
 from ...problems.constrained import Preferred
 from ...problems.primal import Primal
-from ..results import Selected
 from ..rows.folds import folds_of
-from ..rows.training import Training
+from ..rows.training import Selected, Training
 from .base import RidgeRanker
 from .setup import setup_again
 

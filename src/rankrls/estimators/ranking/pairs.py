@@ -23,8 +23,7 @@ from ...system import memory
 from ...system.frames import as_frame
 from ...system.limits import limits
 from ...system.types import ArrayLike, Matrix, MatrixLike
-from ..results import Learned, RankRLSFit, Selected, Weights
-from ..rows.training import Training
+from ..rows.training import Learned, RankRLSFit, Selected, Training, Weights
 from .base import RidgeRanker
 from .history import History
 

@@ -20,9 +20,8 @@ from ...problems.base import HeldOutFold, Model, silenced
 from ...problems.choice import Choice, Judged, Problem, Setting
 from ...problems.iterative import Iterative
 from ...problems.primal import Primal
-from ..results import Learned, RankRLSFit, Selected, Weights
 from ..rows.folds import folds_of
-from ..rows.training import TrainedOn, Training, multiplied
+from ..rows.training import Learned, RankRLSFit, Selected, TrainedOn, Training, Weights, multiplied
 from .base import RidgeRanker
 from .leave_pair_out import LEAVE_PAIR_OUT, leave_pair_out
 

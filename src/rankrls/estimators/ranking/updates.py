@@ -20,9 +20,8 @@ from ...system.frames import as_frame
 from ...system.limits import limits
 from ...system.types import ArrayLike, FitInput, Ids, MatrixLike
 from ...system.warnings import warn
-from ..results import Learned, RankRLSFit, Selected, Weights
 from ..rows.intake import training_rows
-from ..rows.training import Training, n_bytes
+from ..rows.training import Learned, RankRLSFit, Selected, Training, Weights, n_bytes
 from .base import RidgeRanker
 from .blocks import check_same_loss, combined, fit_source, more_sums, seen
 from .feedback import solution

@@ -26,9 +26,8 @@ from ...problems.solved import Solved, needs_rows
 from ...problems.transduction import CompletionSums, QueryPart
 from ..ranking.blocks import with_kernels
 from ..rankrls import RankRLS
-from ..results import Seen
 from ..rows.blocks import BlockSetup, CountedRows, CountLabels, features_of
-from ..rows.training import Training
+from ..rows.training import Seen, Training
 from .fitting import (
     Hidden,
     Inductive,

@@ -17,9 +17,8 @@ from ...problems.coregularised import Stack
 from ...system.rows import CANDIDATES
 from ...system.seeds import seed_of
 from ...system.types import Matrix
-from ..results import Seen
 from ..rows.blocks import BlockSetup, CountedRows
-from ..rows.training import Training
+from ..rows.training import Seen, Training
 from .fitting import JointParameters, JointRows, Unscored
 
 

@@ -21,10 +21,9 @@ from ...system.limits import limits
 from ...system.seeds import seed_of
 from ...system.types import ArrayLike, Seed
 from ...system.warnings import warn
-from ..results import Seen
 from ..rows.folds import folds_of
 from ..rows.intake import PartlyScored
-from ..rows.training import Training, n_bytes, preferences_among
+from ..rows.training import Seen, Training, n_bytes, preferences_among
 
 
 class JointParameters(Protocol):
