@@ -11,7 +11,7 @@ from rankrls import RankRLS
 from rankrls.blocks.fragments import PartialSums, RunningSums, no_sums
 from rankrls.core import fused_folds
 from rankrls.core.features import Identity
-from rankrls.core.fused import compiled_code, serves
+from rankrls.core.fused import compiled_code, serves, serves_folds
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
 from rankrls.core.statistics import statistics
@@ -77,7 +77,7 @@ def held_out(compiled, X, y, qid, u=None, *, tied=False, weighting="items", scal
     rows = Primal(F, Identity(X.shape[1]), X, targets, X.dtype, scaled=scaled)
     alphas = rows.mean_eigenvalue * np.array([1e-3, 0.1, 1.0, 30.0])
     with compiled_code(compiled):
-        assert fused_folds.serves(F, X) == compiled
+        assert serves_folds(F, X) == compiled
         scores = rows.leave_out(None, alphas)
     if not compiled:
         return scores, 0.0

@@ -60,7 +60,7 @@ def test_runs_of_queries_of_any_lengths_give_the_sums_of_a_loop_over_pairs(tied,
     u = weights(len(y)) if weighted else None
     F = operator(y, qid, tied, weighting, beta, u)
     object.__setattr__(F.queries, "batch_rows", 30)
-    assert ragged.serves(F, 3) and len(ragged.runs(F, np.float64)) > 2
+    assert F.queries.are_ragged(3) and len(ragged.runs(F, np.float64)) > 2
     sums = statistics(F, lambda: lambda rows: X[rows].copy(), y[:, None], 3, np.float64)
     mean = np.average(X, axis=0, weights=u) if beta else 0.0
     A, z = X - mean, y - (np.average(y, weights=u) if beta else 0.0)

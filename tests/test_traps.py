@@ -25,7 +25,7 @@ from rankrls import (
 )
 from rankrls.cli import main
 from rankrls.datasets import dump_letor, load_letor, make_relation, make_search
-from rankrls.estimators.rows.hints import query_column
+from rankrls.estimators.rows.intake import query_column
 from rankrls.system.limits import limited
 
 

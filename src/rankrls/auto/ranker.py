@@ -18,7 +18,7 @@ from ..core.queries import Queries
 from ..estimators.base import Ranker
 from ..estimators.ranking.blocks import seen
 from ..estimators.reasons import as_rows, named
-from ..estimators.rows.hints import warn_about_columns, warn_about_one_query
+from ..estimators.rows.intake import warn_about_columns, warn_about_one_query
 from ..system import frames
 from ..system.frames import as_frame
 from ..system.memory import check_memory

@@ -10,11 +10,10 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from ..core.gains import LINEAR, Gain, recoded
 from ..core.means import grades
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
-from ..core.weighting import Weighting
+from ..core.weighting import LINEAR, Gain, Weighting, recoded
 from .block import Block, as_labels
 
 

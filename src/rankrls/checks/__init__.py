@@ -3,27 +3,25 @@
 Every message says what was found, where, and what to do.
 """
 
-from .labels import (
-    check_comparable,
-    check_copies,
-    check_held_out,
-    check_numbers,
-    check_pairs,
-    check_query_mass,
-    check_scores,
-    check_targets,
-    check_weights,
-    labels_differ,
-)
 from .rows import (
     NO_FEATURES,
     QID,
     check_aligned,
+    check_comparable,
     check_content,
+    check_copies,
     check_features,
+    check_held_out,
     check_in_memory,
+    check_numbers,
+    check_pairs,
     check_queries,
+    check_query_mass,
+    check_scores,
+    check_targets,
+    check_weights,
     is_query_name,
+    labels_differ,
     named_columns,
     naming_columns,
     qid_from_group,

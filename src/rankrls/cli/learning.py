@@ -25,7 +25,7 @@ from ..auto import AutoRanker
 from ..core.views import View
 from ..datasets import RankingData
 from ..estimators.pipelines import learned, ranker_of
-from ..estimators.rows.hints import query_column
+from ..estimators.rows.intake import query_column
 from ..kernels import as_kernel
 from ..system.limits import limits
 from ..system.warnings import warn

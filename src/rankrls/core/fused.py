@@ -22,6 +22,7 @@ BLOCK_ROWS, BLOCK_CELLS = 2048, 1 << 18  # rows of a block; blocks of short rows
 LONGEST = 4096  # longest query whose rows are still in the cache when they are read again
 WORTH = 1e8  # number of cells above which loading the compiled code pays off
 LOADED = 5e6  # the same once the code is loaded
+FEWEST_QUERIES = 100  # held out in compiled passes; with fewer, the leverage of each is too large
 
 _wanted: ContextVar[bool | None] = ContextVar("compiled_code", default=None)
 
@@ -44,6 +45,11 @@ def serves(F: QueryPreferences, X: np.ndarray) -> bool:
     if wanted is None:
         wanted = X.size >= (LOADED if ready() else WORTH)
     return wanted and _installed()
+
+
+def serves_folds(F: QueryPreferences, X: np.ndarray) -> bool:
+    """True if `fused_folds.leave_queries_out` should be tried on these rows."""
+    return len(F.queries) >= FEWEST_QUERIES and F.beta == 0 and not F.means.uneven and serves(F, X)
 
 
 def ready() -> bool:

@@ -27,7 +27,6 @@ from .ridge import RidgePath
 BLOCK_ROWS = 2048
 ERROR, ROUNDING = 1e-9, 1e-6  # relative errors: of scores, and of a correction in single precision
 STEPS = 20
-FEWEST_QUERIES = 100  # with fewer, the leverage of each is too large
 FEW = 0.1  # another pass, or another precision, is not worth it for less than this share of the queries
 SHORT = 5  # rows are rotated where queries have fewer than this many rows for each column of W
 
@@ -59,11 +58,6 @@ class FoldWeights(NamedTuple):
         """The weights of F times a factor."""
         parts = self.level_share, factor * self.scale, factor * self.excess
         return FoldWeights(*(part.astype(dtype) for part in parts))
-
-
-def serves(F: QueryPreferences, X: np.ndarray) -> bool:
-    """True if `leave_queries_out` should be tried on these rows."""
-    return len(F.queries) >= FEWEST_QUERIES and F.beta == 0 and not F.means.uneven and fused.serves(F, X)
 
 
 def leave_queries_out(

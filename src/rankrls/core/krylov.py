@@ -165,49 +165,6 @@ def conjugate_residuals(product: Product, b: np.ndarray, shift: float = 0.0) -> 
             v += along
 
 
-@np.errstate(all="ignore")  # a column that diverges is reported as not converged
-def fold_residuals(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """D B'T with (I - B D B') T = R, for all folds and columns at once; fast because the folds' leverage is small.
-
-    A residual changes the scores B D B'T by itself times the leverage ||B D B'P|| / ||P||, estimated as ten times the
-    largest seen since the first step. The first direction says little about it, as most of R may be orthogonal to B;
-    that part is gone after one step. Also returns, for each fold, whether every column converged. Overwrites R.
-    """
-    Bt, dot = B.transpose(0, 2, 1), lambda V, W: np.einsum("glk,glk->gk", V, W)
-    tol, tiny = 1e-10 if R.dtype == np.float64 else 1e-5, np.finfo(R.dtype).tiny
-    rho, unit = dot(R, R), None
-    if not np.all((rho > np.sqrt(tiny)) & (rho < 1 / np.sqrt(tiny))):  # squares of tiny residuals would vanish
-        unit = np.abs(R).max(axis=1, keepdims=True, initial=0)
-        unit[unit == 0] = 1
-        R /= unit
-        rho = dot(R, R)
-    P, total = R.copy(), np.zeros((len(B), *D.shape), dtype=R.dtype)
-    leverage, bound, square, left = np.zeros_like(rho), tol**2 * rho, rho, np.ones_like(rho)  # all of them squares
-    for number in range(20):
-        U = Bt @ P
-        U *= D
-        Q = B @ U
-        if number > 0:
-            np.maximum(leverage, dot(Q, Q) / np.maximum(square, tiny), out=leverage)
-            left = np.minimum(1, 100 * leverage)
-        np.subtract(P, Q, out=Q)
-        step = rho / np.maximum(dot(P, Q), tiny)
-        U *= step[:, None]
-        total += U
-        Q *= step[:, None]
-        R -= Q
-        old, rho = rho, dot(R, R)
-        if np.all(left * rho <= bound):
-            break
-        ratio = rho / np.maximum(old, tiny)
-        square = rho + ratio**2 * square  # ||P||^2, as R is orthogonal to P
-        P *= ratio[:, None]
-        P += R
-    if unit is not None:
-        total *= unit
-    return total, np.all(left * rho <= bound, axis=1)
-
-
 def warn_if_stopped_early(
     solution: Solution, what: str, remedy: str = "scale the features or use a larger alpha"
 ) -> None:

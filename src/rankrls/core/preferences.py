@@ -27,9 +27,8 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from ..system.parallel import share
-from .means import GroupMeans, Levels, Piece, Read, Rows, Ties
+from .means import GroupMeans, Levels, Piece, Read, Rounding, Rows, Ties
 from .queries import Batch, Queries
-from .rounding import Rounding
 from .weighting import Weighting, others_of
 
 

@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from ..system.limits import limits
 from ..system.types import Matrix
 
 BATCH_ROWS = 2048  # large enough to hide the interpreter, small enough for the cache
 FEWEST_ROWS = 64
+RARE = 3  # a length is rare if there are more than this many times the batches that the rows would fill
 BATCH_CELLS = 1 << 20  # cells that fit in the cache with two threads
 
 
@@ -134,6 +136,12 @@ class Queries:
         if rows not in self._batches:
             self._batches[rows] = list(self.batches(rows))
         return self._batches[rows]
+
+    def are_ragged(self, width: int) -> bool:
+        """True if batches for rows of `width` columns would be small, because every length is rare (see `ragged`)."""
+        if self.n_rows * width < limits.worth_runs or self.sizes.max() > self.batch_rows:
+            return False
+        return len(self.sized_batches(width)) > RARE * (1 + self.n_rows // self.batch_rows)
 
     @cached_property
     def _batches(self) -> dict[int, list[Batch]]:

@@ -14,12 +14,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..system.limits import limits
 from ..system.types import DTypeLike
 from .means import Read, Rows
 from .preferences import QueryPreferences
-
-RARE = 3  # use runs if there are more than this many times as many batches as full ones would need
 
 
 @dataclass(frozen=True)
@@ -35,14 +32,6 @@ class Run:
 
     def __len__(self) -> int:
         return len(self.query)
-
-
-def serves(F: QueryPreferences, width: int) -> bool:
-    """True if most batches of equally long queries would be small."""
-    q = F.queries
-    if F.means.uneven or q.n_rows * width < limits.worth_runs or q.sizes.max() > q.batch_rows:
-        return False
-    return len(F.batches(width)) > RARE * (1 + q.n_rows // q.batch_rows)
 
 
 def runs(F: QueryPreferences, dtype: DTypeLike) -> list[Run]:

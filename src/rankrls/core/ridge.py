@@ -23,9 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..system.types import DTypeLike
-from .krylov import fold_residuals
 from .statistics import Statistics
-from .symmetric import UNCLEAR, above_rounding, cutoff, eigh, solve_each, unwhitened
+from .symmetric import UNCLEAR, above_rounding, cutoff, eigh, fold_residuals, solve_each, unwhitened
 
 Look = Callable[[np.ndarray], Statistics]  # V (n, k) -> the sums of A V and z, from the rows
 VISIBLE = 1e-20  # a direction below this share of the largest eigenvalue is rounding even in the rows themselves

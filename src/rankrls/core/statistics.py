@@ -151,7 +151,7 @@ def statistics(
     batches: Sequence[Any] = F.batches(width)
     factor: Callable[..., Any] = F.factor
     even = isinstance(F, QueryPreferences) and not F.means.uneven
-    if isinstance(F, QueryPreferences) and ragged.serves(F, width):
+    if isinstance(F, QueryPreferences) and even and F.queries.are_ragged(width):
         batches, factor = ragged.runs(F, dtype), partial(ragged.factor, F)
     if even and array is not None and fused.serves(F, array):
         ones = np.ones((len(T), T.shape[1] - y.shape[1]))

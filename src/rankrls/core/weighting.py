@@ -1,4 +1,4 @@
-"""How much each pair counts: the weights of queries and of the tie levels in them.
+"""How much each pair counts: the weights of queries and of the tie levels in them, and the gains of labels.
 
 Item i counts as u_i copies. In a query let S be the sum of u, and S_j the sum over tie level j (items with equal y).
 Pairs weigh c u_i u_j, and the factor c of a query is
@@ -15,11 +15,14 @@ With a share beta of regression, F (see `preferences`) needs
 The textbook forms S - S_j and (S^2 - sum of S_j^2) / 2 cancel where one level outweighs the others, and c overflows
 where weights are tiny. So the weight outside a level is added up where subtracting would cancel, the mass is the sum
 of S_j (S - S_j) / 2, and c S is computed, never c.
+
+A gain is what a label is worth in the loss: the label itself, 2^y - 1, or the value of the caller's own function.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,8 +30,9 @@ import numpy as np
 
 from .queries import Queries
 
+LINEAR, EXPONENTIAL = "linear", "exponential"
+Gain = str | Callable[[np.ndarray], np.ndarray]
 WEIGHTINGS = ("pairs", "queries", "items")
-
 ONE_COPY = 1e-3  # S - 1 has lost digits if it is smaller than this
 
 
@@ -115,3 +119,41 @@ def others_of(S: np.ndarray, queries: Queries, u: np.ndarray | None) -> np.ndarr
     for q in np.flatnonzero(np.abs(others) < ONE_COPY):
         others[q] = math.fsum([-1.0, *u[queries.rows(int(q))]])
     return others
+
+
+def recoded(y: np.ndarray, gain: Gain) -> np.ndarray:
+    """Labels (m, t) as the loss sees them."""
+    if gain == LINEAR:
+        return y
+    with np.errstate(over="ignore"):
+        found = np.exp2(y) - 1 if gain == EXPONENTIAL else np.asarray(gain(y), dtype=np.float64)  # type: ignore[operator]
+    if found.shape != y.shape:
+        raise ValueError(f"gain gave an array of shape {found.shape} for labels of shape {y.shape}: one number each")
+    bad = ~np.isfinite(found) & np.isfinite(y)
+    if bad.any():
+        name = gain if isinstance(gain, str) else getattr(gain, "__name__", "a function")
+        raise ValueError(
+            f"gain={name!r} makes {found[bad][0]} of the label {y[bad][0]:g}: use labels such as 0 to 4, or no gain"
+        )
+    if callable(gain):
+        _check_growing(y, found)
+    return found
+
+
+def _check_growing(y: np.ndarray, found: np.ndarray) -> None:
+    """Raise an error if a larger label is worth less: the metric would judge the opposite of what is learned."""
+    for label, worth in zip(y.T, found.T, strict=True):
+        known = np.flatnonzero(np.isfinite(label))
+        order = known[np.argsort(label[known], kind="stable")]
+        falls = np.flatnonzero((np.diff(label[order]) > 0) & (np.diff(worth[order]) < 0))
+        if len(falls):
+            a, b = order[falls[0]], order[falls[0] + 1]
+            raise ValueError(
+                f"gain makes {worth[a]:g} of the label {label[a]:g} and {worth[b]:g} of {label[b]:g}: it must not fall "
+                "as labels grow. If less is better, negate y instead"
+            )
+
+
+def gains_of(gain: Gain | None) -> tuple[Gain, ...]:
+    """The gains to choose from."""
+    return (LINEAR, EXPONENTIAL) if isinstance(gain, str) and gain == "auto" else (LINEAR if gain is None else gain,)

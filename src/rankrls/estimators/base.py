@@ -13,13 +13,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import checks
+from ..core.queries import Queries
 from ..kernels import compares_objects
 from ..metrics import get_metric
 from ..system.frames import as_column, index_of
 from ..system.items import Items
 from ..system.progress import reporting
 from ..system.types import ArrayLike, Ids, Matrix, MatrixLike
-from .rows.hints import warn_about_split_queries
+from ..system.warnings import warn
+
+SPLIT = 0.1  # warn if other rows of at least this share of the scored queries were trained on
 
 
 class Ranker(BaseEstimator):
@@ -189,7 +192,7 @@ def takes_objects(model: BaseEstimator, X: Matrix) -> bool:
     """True if X holds objects instead of rows of numbers, and the kernels of the model compare objects."""
     kernels = [view.kernel for view in model.views] if isinstance(getattr(model, "views", None), list) else []
     kernels = kernels or [getattr(model, "kernel", None)]
-    return any(compares_objects(kernel, X) for kernel in kernels)
+    return any(compares_objects(kernel, X) for kernel in kernels if kernel is not None)
 
 
 def as_items(X: Any) -> Items:
@@ -230,3 +233,19 @@ def _weighted(values: np.ndarray, weights: np.ndarray) -> float:
             "all y equal): give other queries some weight"
         )
     return float(np.average(values[defined], weights=weights[defined]))
+
+
+def warn_about_split_queries(trained: tuple[np.ndarray, Any] | None, queries: Queries, index: Any) -> None:
+    """Warn if a frame holds other rows of training queries, as happens with KFold on one frame.
+
+    `trained` has the query ids and the row labels of the training frame. Frames that share row labels come from
+    different files, whose query ids may be equal by chance.
+    """
+    if trained is None or index is None or len(trained[0]) == 1 or index.isin(trained[1]).any():
+        return
+    split = len(set(trained[0].tolist()).intersection(queries.labels.tolist()))
+    if split > SPLIT * len(queries):
+        warn(
+            f"other rows of {split} of the {len(queries)} scored queries were in the training data: if KFold split "
+            "them, the score is too good; GroupKFold with groups=qid keeps queries whole"
+        )

@@ -9,7 +9,7 @@ from .. import checks
 from ..bases import BasisLike
 from ..blocks.sources import source_of
 from ..blocks.sums import BlockedRows
-from ..core.gains import Gain
+from ..core.weighting import Gain
 from ..kernels import KernelLike
 from ..system.frames import as_frame, in_memory, index_of
 from ..system.types import ArrayLike, FitInput, Ids, Path, Seed
@@ -247,7 +247,8 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
             X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
             X = as_frame(X)  # a stream can be read only once
             rows = training_rows(self, X, y, qid, sample_weight)
-            self._store(*fit_training(with_learned_metric(self, rows), rows))
+            learns = getattr(self.kernel, "metric", None) == "learned"
+            self._store(*fit_training(with_learned_metric(self, rows) if learns else self, rows))
             if rows.kept is None and (index := index_of(X)) is not None:
                 self._trained_queries = rows.queries.labels, index
             self._keep_rows(rows)

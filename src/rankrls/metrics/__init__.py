@@ -10,7 +10,7 @@ Examples
 array([0.667, 1.   ])
 """
 
-from .comparison import randomisation_test, standard_error
+from .comparison import randomisation_test
 from .functions import (
     METRICS,
     auc,
@@ -26,7 +26,7 @@ from .functions import (
     recall,
     reciprocal_rank,
 )
-from .named import Metric, get_metric, per_query
+from .named import Metric, get_metric, per_query, standard_error
 
 __all__ = [
     "METRICS",

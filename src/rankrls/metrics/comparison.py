@@ -1,4 +1,4 @@
-"""How sure a mean over queries is, and whether a difference between two models is more than chance."""
+"""Whether a difference between two models is more than chance."""
 
 from __future__ import annotations
 
@@ -10,31 +10,6 @@ from ..system.seeds import seed_of
 from ..system.types import ArrayLike, Seed
 
 _CHUNK = 1 << 22  # signs drawn at once
-
-
-def standard_error(values: object) -> Any:
-    """The standard error of the mean over queries.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_queries,) or (n_queries, n_models)
-        Values of a metric per query, as returned by `per_query`. Queries with a NaN are left out.
-
-    Returns
-    -------
-    error : float or ndarray of shape (n_models,)
-        NaN for fewer than two queries.
-
-    Examples
-    --------
-    >>> standard_error([0.5, 0.7, float("nan"), 0.9]).round(4)
-    np.float64(0.1155)
-    """
-    values = np.asarray(values, dtype=np.float64)
-    values = values[~np.isnan(values).any(axis=tuple(range(1, values.ndim)))]
-    if len(values) < 2:
-        return np.full(values.shape[1:], np.nan)[()]
-    return values.std(axis=0, ddof=1) / np.sqrt(len(values))
 
 
 def randomisation_test(a: ArrayLike, b: ArrayLike, *, flips: int = 10_000, random_state: Seed = 0) -> float:

@@ -23,7 +23,7 @@ from ..system.parallel import share
 from ..system.types import ArrayLike, Ids
 from . import pairs, ranks
 from .counted import Counted
-from .ranks import Kernel
+from .pairs import Kernel
 
 QueryIds: TypeAlias = Ids | Queries
 Value: TypeAlias = Any  # a float for scores (m,), an array (c,) for scores (m, c)

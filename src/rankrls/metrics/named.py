@@ -1,4 +1,4 @@
-"""Metrics by name, and metrics from functions given by the caller."""
+"""Metrics by name, metrics from functions given by the caller, and how sure a mean over queries is."""
 
 from __future__ import annotations
 
@@ -138,3 +138,28 @@ def _by_query(function: Callable, y: ArrayLike, scores: ArrayLike, qid: QueryIds
     labels, S, queries = _checked(y, scores, qid)
     rows = [queries.rows(i) for i in range(len(queries))]
     return np.array([_by_column(function, labels[q], S[q], queries.labels[queries.codes[q]]) for q in rows])
+
+
+def standard_error(values: object) -> Any:
+    """The standard error of the mean over queries.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_queries,) or (n_queries, n_models)
+        Values of a metric per query, as returned by `per_query`. Queries with a NaN are left out.
+
+    Returns
+    -------
+    error : float or ndarray of shape (n_models,)
+        NaN for fewer than two queries.
+
+    Examples
+    --------
+    >>> standard_error([0.5, 0.7, float("nan"), 0.9]).round(4)
+    np.float64(0.1155)
+    """
+    values = np.asarray(values, dtype=np.float64)
+    values = values[~np.isnan(values).any(axis=tuple(range(1, values.ndim)))]
+    if len(values) < 2:
+        return np.full(values.shape[1:], np.nan)[()]
+    return values.std(axis=0, ddof=1) / np.sqrt(len(values))

@@ -5,16 +5,16 @@ Everything follows from sorting: with labels in the order of the scores, discord
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..system.types import DTypeLike
 from . import counted
-from .arrays import ratio, take
 from .counted import Counted
-from .ranks import Kernel
 
+Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # labels (g, l), scores (g, c, l) -> (g, c)
 GRADES = 16  # integer labels with a smaller range are used as levels directly
 CONVENTIONS = (None, "papers")  # conventions of the disagreement error
 BLOCK = 16  # inversions among this many items are counted pair by pair
@@ -191,3 +191,15 @@ def _tied_pairs(t: np.ndarray) -> np.ndarray:
         several = t[longer]
         count[longer] = (np.arange(t.shape[-1]) - _run_starts(several)).sum(axis=-1)
     return count
+
+
+def take(v: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """v (..., l) in an order of its last axis (what np.take_along_axis does, five times as fast)."""
+    row = np.arange(0, v.size, v.shape[-1]).reshape(*v.shape[:-1], 1)
+    return v.ravel().take(order + row)
+
+
+def ratio(a: np.ndarray, b: np.ndarray, empty: float) -> np.ndarray:
+    """a / b, and `empty` where b = 0."""
+    a, b = np.broadcast_arrays(a, b)
+    return np.divide(a, b, out=np.full(a.shape, float(empty)), where=b > 0)

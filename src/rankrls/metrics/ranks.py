@@ -17,10 +17,8 @@ from typing import Any
 import numpy as np
 
 from . import counted
-from .arrays import ratio, take
 from .counted import Counted, Pass
-
-Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # labels (g, l), scores (g, c, l) -> (g, c)
+from .pairs import Kernel, ratio, take
 
 # Conventions of ndcg: gain, discount, ties, value of a query without a relevant item.
 CONVENTIONS: dict[str | None, tuple[Any, Any, str, Any]] = {

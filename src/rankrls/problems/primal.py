@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from .. import checks
-from ..core import fused_folds
+from ..core import fused, fused_folds
 from ..core.features import Features, Identity, Projected
 from ..core.means import Read, Rows
 from ..core.pairs import PairPreferences
@@ -159,7 +159,7 @@ class Primal:
         assert isinstance(self.F, QueryPreferences)
         if self.dtype == np.float32 and not _fits_single(solved.path, alphas):
             return replace(self, dtype=np.float64).leave_queries_out(solved, alphas)
-        if self._is_array and alphas.min() > 0 and fused_folds.serves(self.F, self.X):
+        if self._is_array and alphas.min() > 0 and fused.serves_folds(self.F, self.X):
             return self._leave_queries_out_compiled(solved, alphas)
         batches, long_rows = self.F.batches(self.features.n_columns), 2 * self.F.queries.batch_rows
         scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan, dtype=self.dtype)

@@ -28,7 +28,7 @@ from ...problems.signed_pursuit import pursue_signed
 from ...system import memory
 from ...system.types import ArrayLike
 from ...system.warnings import warn
-from ..rows.folds import folds_of
+from ..rows.intake import folds_of
 from ..rows.training import Training
 
 FOLDS = 5

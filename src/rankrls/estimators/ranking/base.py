@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from ... import checks
 from ...bases import BasisLike
 from ...core.expansion import expansion
-from ...core.gains import EXPONENTIAL, LINEAR, Gain
 from ...core.statistics import Statistics
-from ...core.weighting import WEIGHTINGS
+from ...core.weighting import EXPONENTIAL, LINEAR, WEIGHTINGS, Gain
 from ...kernels import KernelLike, is_precomputed
 from ...metrics import get_metric
 from ...problems.constrained import Preferred

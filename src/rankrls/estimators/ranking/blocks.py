@@ -14,9 +14,9 @@ from ...blocks.sources import Source
 from ...blocks.sums import BlockedRows
 from ...blocks.totals import Loss
 from ...core.fused import prepare
-from ...core.gains import LINEAR, gains_of
 from ...core.queries import Queries
 from ...core.statistics import Statistics
+from ...core.weighting import LINEAR, gains_of
 from ...kernels import Precomputed, as_kernel
 from ...metrics import get_metric
 from ...problems import choice

@@ -10,10 +10,10 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ... import checks
-from ...core.gains import LINEAR
 from ...core.queries import Queries
 from ...core.statistics import Statistics
 from ...core.symmetric import per_deviation
+from ...core.weighting import LINEAR
 from ...problems.base import Model
 from ...problems.constrained import Preferred, constrained_model, contradiction
 from ...problems.signed import signed_models

@@ -17,7 +17,7 @@ from ...problems import choice
 from ...problems.choice import Choice, Setting
 from ...problems.constrained import Preferred
 from ...problems.primal import Primal
-from ..rows.folds import folds_of
+from ..rows.intake import folds_of
 from ..rows.training import Selected, Training
 from .base import RidgeRanker
 from .setup import setup_again

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from ... import checks
-from ...core.gains import gains_of
 from ...core.preferences import QueryPreferences
 from ...core.queries import Queries
 from ...core.statistics import Statistics, column_deviation
 from ...core.symmetric import per_deviation
+from ...core.weighting import gains_of
 from ...metrics import Metric, get_metric
 from ...problems import choice
 from ...problems.base import HeldOutFold, Model, silenced
 from ...problems.choice import Choice, Judged, Problem, Setting
 from ...problems.iterative import Iterative
 from ...problems.primal import Primal
-from ..rows.folds import folds_of
+from ..rows.intake import folds_of
 from ..rows.training import Learned, RankRLSFit, Selected, TrainedOn, Training, Weights, multiplied
 from .base import RidgeRanker
 from .leave_pair_out import LEAVE_PAIR_OUT, leave_pair_out

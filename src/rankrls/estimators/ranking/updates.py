@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from ... import checks
 from ...blocks.sources import source_of
 from ...core.features import Nystroem
-from ...core.gains import LINEAR, Gain
 from ...core.preferences import QueryPreferences
 from ...core.statistics import Statistics
 from ...core.symmetric import gentle, steep
+from ...core.weighting import LINEAR, Gain
 from ...system.frames import as_frame
 from ...system.limits import limits
 from ...system.types import ArrayLike, FitInput, Ids, MatrixLike

@@ -1,23 +1,39 @@
-"""Reads and checks training rows, in one place for all rankers; y may be given for all rows or only for some."""
+"""What a caller passes to `fit`, read and checked in one place.
+
+Rows that all have scores, or only some; warnings about data that look like a mistake; and `cv`, the rows that are held
+out together and the groups in which they are judged.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from ... import checks
+from ...checks import is_query_name
 from ...core.queries import Queries
-from ...system.frames import as_column
+from ...kernels import Moments
+from ...problems import choice
+from ...problems.base import HeldOutFold
+from ...system.frames import as_column, names
 from ...system.items import Items
 from ...system.types import ArrayLike, Ids, Matrix, MatrixLike
+from ...system.warnings import warn
 from ..base import items_of, sparse_formats, takes_objects
 from ..ranking.base import RidgeRanker
-from .hints import warn_about_columns, warn_about_one_query, warn_about_scales
 from .training import Training
+
+Folds = tuple[list[HeldOutFold] | None, Queries]  # None leaves out each query in turn
+ONE_QUERY = 1000  # a single query with more graded rows than this is probably several queries
+GRADES = 10  # graded relevance has at most this many different labels
+UNSCALED, CELLS = 1000.0, 1_000_000  # warn above this ratio of column spreads; values used to estimate it
 
 
 def training_rows(
@@ -156,3 +172,134 @@ def _sees_scales(model: BaseEstimator, X: Matrix) -> bool:
     """True if a method without `scale` depends on the scale of columns: all but feature selection do."""
     selects = hasattr(model, "n_basis") and model.kernel in (None, "linear")
     return not (selects or isinstance(X, Items) or model.__sklearn_tags__().input_tags.pairwise)
+
+
+def warn_about_columns(X: Any, qid: Any) -> None:
+    """Warn if a column of a frame that probably holds query ids is used as a feature."""
+    columns = [name for name in names(X) if isinstance(name, str)]
+    hint = query_column(columns, lambda name: np.asarray(X[name]), given=qid is not None)
+    if hint is not None:
+        remedy = "drop it from X" if qid is not None else f"pass qid={hint!r}, or drop it"
+        warn(f"column {hint!r} looks like query ids, but is used as a feature: {remedy}")
+
+
+def warn_about_one_query(y: np.ndarray, qid: object) -> None:
+    """Warn if there are no query ids, but many rows with few different labels, which is hardly one ranking."""
+    if qid is None and _graded(y):
+        warn(
+            f"no qid was given, so all {len(y):,} rows are ranked as one query: if they belong to several, pass qid "
+            "(rankrls.qid_from_group makes it from sizes); pass a constant qid if one is meant"
+        )
+
+
+def warn_about_scales(X: Any, method: str) -> None:
+    """Warn if columns differ so much in scale that only a few of them matter to a penalty or kernel."""
+    rows = max(100, CELLS // X.shape[1])
+    some = (X.tocsr() if sparse.issparse(X) else X)[:: max(1, X.shape[0] // rows)][:rows]
+    moments = Moments.of(some)
+    varying = moments.deviation[moments.square > 0]
+    if len(varying) > 1 and varying.max() > UNSCALED * varying.min():
+        warn(
+            f"columns differ in scale by a factor of {varying.max() / varying.min():,.0f}, and {method} depends on it: "
+            f"put a scaler before it, make_pipeline(StandardScaler(), {method}(...))"
+        )
+
+
+def query_column(columns: Iterable[str], values: Callable[[str], np.ndarray], *, given: bool = False) -> str | None:
+    """The column that probably holds query ids: by its name, or by part of its name and runs of equal values."""
+    columns = list(columns)
+    named = [name for name in columns if is_query_name(name)]
+    likely = [name for name in columns if not given and any(part in name.lower() for part in ("query", "session"))]
+    return next(iter([*named, *(name for name in likely if _are_ids(values(name)))]), None)
+
+
+def _graded(y: np.ndarray) -> bool:
+    if y.ndim != 1 or len(y) < ONE_QUERY:
+        return False
+    labels = np.unique(y[~np.isnan(y)])
+    return len(labels) <= GRADES and bool(np.all(labels == np.floor(labels)))
+
+
+def _are_ids(values: np.ndarray) -> bool:
+    """True if values are whole numbers or text, with equal values in two or more runs."""
+    if values.ndim != 1 or len(values) < 4 or values.dtype.kind not in "iufUO":
+        return False
+    if values.dtype.kind == "f" and not np.all(values == np.floor(values)):
+        return False
+    runs = 1 + int(np.sum(values[1:] != values[:-1]))
+    return 2 <= runs < len(values) / 1.5 and runs == len(set(values.tolist()))
+
+
+def part_of_query(rows: np.ndarray) -> HeldOutFold:
+    """Items held out of a single query, which changes the remaining pairs."""
+    return HeldOutFold(rows, whole=False)
+
+
+def folds_of(
+    cv: object, data: Training, *, item_fold: Callable[[np.ndarray], HeldOutFold] = part_of_query, refits: bool = False
+) -> Folds:
+    """The folds of whole queries, or of the items of a single query.
+
+    With `refits` every fold costs a fit, so leave-query-out becomes a few folds.
+    """
+    if len(data.queries) == 1:
+        folds = [item_fold(rows) for rows in _item_rows(cv, data)]
+        return folds, choice.fold_groups(folds, data.queries.n_rows)
+    if isinstance(cv, str):  # leave-query-out
+        if not refits:
+            return None, data.queries
+        cv = min(choice.ITERATIVE_FOLDS, len(data.queries))
+    if isinstance(cv, (int, np.integer)):
+        _check_n_folds(int(cv), len(data.queries), "queries")
+        codes = data.queries.codes
+        tests = [test for _, test in GroupKFold(cv).split(codes, groups=codes)]
+    else:
+        tests = _given(cv, data)
+    return choice.query_folds(tests, data.queries), data.queries
+
+
+def _item_rows(cv: object, data: Training) -> Sequence[np.ndarray]:
+    m = data.queries.n_rows
+    if isinstance(cv, str):
+        checks.check_choice("cv", cv, ("leave-query-out",))
+        cv = max(2, min(choice.ITEM_FOLDS, m // 2))
+    if isinstance(cv, (int, np.integer)):
+        _check_n_folds(int(cv), m // 2, "pairs of items")
+        return choice.dealt_folds(data.y[:, 0], int(cv))
+    return _given(cv, data)
+
+
+def _given(cv: Any, data: Training) -> list[np.ndarray]:
+    """The test rows of each fold from a splitter or an iterable of splits, as numbers among the kept rows."""
+    if hasattr(cv, "split"):
+        groups = data.queries.labels[data.queries.codes]
+        if data.kept is not None:  # rows of weight zero become a group of their own
+            groups = np.full(data.n_given, -1)
+            groups[data.kept] = data.queries.codes
+        no_rows = np.zeros((data.n_given, 1))
+        cv = cv.split(no_rows, no_rows[:, 0], groups=groups if len(data.queries) > 1 else None)
+    try:
+        tests = [np.arange(data.n_given)[test] for _, test in cv]
+    except (TypeError, ValueError, IndexError) as error:
+        raise ValueError(
+            'cv must be "leave-query-out", a number of folds, a scikit-learn group splitter or an iterable '
+            f"of (train, test) row numbers: {error}"
+        ) from None
+    if data.kept is not None:
+        position = np.full(data.n_given, -1)
+        position[data.kept] = np.arange(len(data.kept))
+        tests = [rows[rows >= 0] for rows in (position[test] for test in tests)]
+    tests = [rows for rows in tests if len(rows)]
+    if not tests:
+        raise ValueError(
+            "cv gives no fold with a row to hold out: pass (train, test) splits with test rows, a number of folds, or "
+            '"leave-query-out"'
+        )
+    return tests
+
+
+def _check_n_folds(cv: int, most: int, what: str) -> None:
+    if not 2 <= cv <= most:
+        raise ValueError(
+            f'cv={cv} folds cannot be made from {most} {what}: choose between 2 and {most}, or leave nothing to "auto"'
+        )

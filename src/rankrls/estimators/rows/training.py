@@ -17,11 +17,11 @@ from scipy import sparse
 
 from ... import bases, checks
 from ...core.features import Identity, Nystroem
-from ...core.gains import LINEAR, Gain, recoded
 from ...core.noise import noise_of
 from ...core.preferences import QueryPreferences
 from ...core.queries import Queries
 from ...core.statistics import Preferences, Statistics
+from ...core.weighting import LINEAR, Gain, recoded
 from ...kernels import (
     Cosine,
     Function,

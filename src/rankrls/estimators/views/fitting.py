@@ -21,8 +21,7 @@ from ...system.limits import limits
 from ...system.seeds import seed_of
 from ...system.types import ArrayLike, Seed
 from ...system.warnings import warn
-from ..rows.folds import folds_of
-from ..rows.intake import PartlyScored
+from ..rows.intake import PartlyScored, folds_of
 from ..rows.training import Seen, Training, n_bytes, preferences_among
 
 
