@@ -20,7 +20,7 @@ class Block:
     y: np.ndarray  # (k, t)
     qid: np.ndarray  # (k,)
     weights: np.ndarray | None = None  # (k,)
-    where: str = ""  # prefix of error messages
+    where: str = ""  # start of error messages
 
     @property
     def unscored(self) -> np.ndarray:
@@ -31,7 +31,7 @@ class Block:
         return len(self.y)
 
     def take(self, rows: np.ndarray) -> Block:
-        """Some of the rows, without a copy where they are adjacent."""
+        """A subset of the rows, without a copy if they are adjacent."""
         if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
             rows = slice(int(rows[0]), int(rows[-1]) + 1)  # type: ignore[assignment]
         X = None if self.X is None else self.X[rows]
@@ -53,7 +53,7 @@ class Block:
 
 
 def as_labels(qid: np.ndarray) -> np.ndarray:
-    """Query ids that sort and compare fast: text as fixed-width characters, unless some are long."""
+    """Query ids in a form that sorts and compares fast: text as fixed-width characters, unless some ids are long."""
     if qid.dtype == object and len(qid) and all(isinstance(q, str) and len(q) <= WIDEST for q in qid.tolist()):
         return qid.astype(str)
     return qid

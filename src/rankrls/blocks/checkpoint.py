@@ -24,17 +24,17 @@ from .totals import Counts
 
 @dataclass
 class Pass:
-    """The state of one pass."""
+    """The state of one pass over the rows."""
 
     label: str
-    done: int = 0  # blocks
+    done: int = 0  # number of blocks
     finished: bool = False
     value: Any = None
     waiting: Block | None = None
 
 
 class Checkpoint:
-    """A file with the sums of the passes that are finished and of the current one.
+    """A file with the sums of the finished passes and of the current one.
 
     It is always replaced as a whole. It names the data and parameters of its fit, and is removed when the fit ends.
     """
@@ -49,7 +49,7 @@ class Checkpoint:
             self._read()
 
     def begin(self, label: str) -> Pass:
-        """The next pass, in the state in which it was interrupted."""
+        """Start the next pass, in the state in which it was interrupted if it was."""
         self._number += 1
         if self._number >= len(self.passes):
             self.passes.append(Pass(label))
@@ -91,7 +91,7 @@ class Checkpoint:
         self.passes = list(_unpacked(head["passes"], "passes", arrays))
 
     def remove(self) -> None:
-        """Delete the file: the fit has ended."""
+        """Delete the file once the fit has ended."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 
@@ -102,7 +102,7 @@ _RECORDS = {
 
 
 def _packed(value: object, name: str, arrays: dict[str, np.ndarray]) -> Any:
-    """A record as JSON; its arrays go into `arrays` by name."""
+    """A record as JSON data; its arrays are put into `arrays` by name."""
     if isinstance(value, np.ndarray):
         arrays[name] = value
         return "array"

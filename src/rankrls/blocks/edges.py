@@ -32,7 +32,7 @@ def is_stream(edges: object) -> bool:
 
 
 def sum_blocks(edges: ArrayLike, columns: list[str], function: Callable[[dict[str, np.ndarray]], list[T]]) -> list[T]:
-    """The sums of a function over all blocks of edges; on a cluster, by the cluster."""
+    """The sums of a function over all blocks of edges, computed by the cluster if they are on one."""
     if hasattr(edges, "sum_blocks"):
         return edges.sum_blocks(columns, function)
     total: list[T] | None = None

@@ -1,6 +1,6 @@
 """Rows of queries that lie in several blocks, as fragments that add up to the sums of the whole queries.
 
-Rows with the same place in the preference graph (a group: the level on which they tie, else the query) are replaced by
+Rows with the same role in the preference graph (a group: rows that tie, or else all rows of a query) are replaced by
 their mean. With w the weight of a group in a block, v its mean, and x^2 for x x',
 
     sum of u_i within^2 (v_i - rbar)^2  =  sum of u_i within^2 (v_i - v)^2  +  w within^2 (v - rbar)^2.
@@ -9,8 +9,8 @@ A block knows `within` from the `QueryTotals`, so it can add up the first sum, a
 fragment is a weighted row: fragments of two blocks merge by the same formula, and those of all blocks are the items
 of an ordinary problem. Nothing cancels, no row is moved, and a block returns n^2 numbers and n for each fragment.
 
-Adding in pairs copies the fragments of all groups again and again. Where blocks come one after the other, `RunningSums`
-holds the mean of each group so far; a fragment (w, v) that joins a mean m of weight W adds
+Adding in pairs would copy the fragments of all groups again and again. If blocks come one after the other,
+`RunningSums` stores the mean of each group so far; a fragment (w, v) that joins a mean m of weight W adds
 
     w W / (w + W) within^2 (v - m)^2        and moves m by w / (w + W) (v - m).
 """
@@ -38,7 +38,7 @@ class PartialSums:
     """Sums over the rows of some blocks, and fragments of the queries that continue in others."""
 
     closed: Statistics
-    group: np.ndarray  # (k,) ascending, unless rows are not merged yet
+    group: np.ndarray  # (k,) ascending once rows are merged
     weight: np.ndarray  # (k,)
     within2: np.ndarray  # (k,)
     mean: np.ndarray  # (k, n + t) of [Phi, y]
@@ -90,7 +90,7 @@ class RunningSums:
     """A sum of `PartialSums` that is updated in place."""
 
     def __init__(self, n_groups: int):
-        self._slot = np.full(n_groups, -1)  # (groups,) the row of each group in the table, -1 without one
+        self._slot = np.full(n_groups, -1)  # (groups,) the row of each group in the table, -1 if it has none
         self._group = np.empty(0, dtype=np.intp)  # (k,) the group of each row of the table
         self._weight, self._within2, self._mean = np.empty(0), np.empty(0), np.empty((0, 0))
         self._closed: Statistics | None = None
@@ -100,7 +100,7 @@ class RunningSums:
 
     @np.errstate(over="ignore", invalid="ignore")
     def add(self, part: PartialSums) -> None:
-        """Add the sums of a block. Groups may have several fragments if compiled code is at hand."""
+        """Add the sums of a block. A group may have several fragments if compiled code is available."""
         if self._closed is not None:
             part = replace(part, closed=self._closed + part.closed)
         self._closed = part.closed
@@ -123,7 +123,7 @@ class RunningSums:
         self._closed += _of_product(self._closed, _products(rows))
 
     def _slots(self, part: PartialSums) -> np.ndarray:
-        """(k,) the row of the table for each fragment; new groups get one."""
+        """(k,) the table row of each fragment; new groups get one."""
         new = np.unique(part.group[self._slot[part.group] < 0])
         used, more = len(self._group), len(new)
         if more:
@@ -150,7 +150,7 @@ class RunningSums:
 
 
 def joined(parts: Sequence[PartialSums]) -> PartialSums:
-    """Sums added, and fragments side by side."""
+    """The parts as one: sums added, fragments side by side."""
     closed = parts[0].closed
     for part in parts[1:]:
         closed = closed + part.closed
@@ -159,7 +159,7 @@ def joined(parts: Sequence[PartialSums]) -> PartialSums:
 
 
 def _products(rows: np.ndarray) -> np.ndarray:
-    """R'R in double precision, of blocks that may be in single precision."""
+    """R'R in double precision for blocks that may be in single precision."""
     total = np.zeros((rows.shape[1], rows.shape[1]))
     for i in range(0, len(rows), BATCH_ROWS):
         block = rows[i : i + BATCH_ROWS]
@@ -168,7 +168,7 @@ def _products(rows: np.ndarray) -> np.ndarray:
 
 
 def _of_product(like: Statistics, product: np.ndarray) -> Statistics:
-    """The sums whose products of columns [Phi, y] are given."""
+    """The sums with these products of the columns [Phi, y]."""
     n = like.gram.shape[0]
     sums = no_sums(n, len(product) - n, like.beta)
     return replace(sums, gram=product[:n, :n], cross=product[:n, n:], square=np.diag(product)[n:])

@@ -1,6 +1,6 @@
-"""Tables that can be read again and again: Parquet files, Arrow datasets, polars LazyFrames and DuckDB relations.
+"""Tables that can be read repeatedly: Parquet files, Arrow datasets, polars LazyFrames and DuckDB relations.
 
-`TABLES` says how each kind becomes an `OpenTable`; the rest of the library sees record batches and plain arrays.
+`TABLES` maps each kind to an `OpenTable`; the rest of the library sees record batches and plain arrays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..system.types import DTypeLike
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A table that can be read again and again: its Arrow schema, and record batches of some of its columns."""
+    """A table that can be read repeatedly: its Arrow schema, and record batches of some of its columns."""
 
     what: str
     schema: Any
@@ -31,7 +31,7 @@ class OpenTable:
     version: str = ""
 
     def only(self, names: Sequence[str]) -> OpenTable:
-        """The table of some of its columns."""
+        """The table restricted to some of its columns."""
         import pyarrow
 
         return replace(self, schema=pyarrow.schema([self.schema.field(name) for name in names]))
@@ -56,7 +56,7 @@ def parquet_table(files: Sequence[Path], what: str) -> OpenTable:
 
 
 def _common_schema(first: Any, other: Any, file: Path, other_file: Path) -> Any:
-    """The schema of two files of one table; a number is as precise as the more precise of the two."""
+    """The schema shared by two files of one table; numbers get the higher precision of the two."""
     from pyarrow import types
 
     if other.names != first.names:
@@ -83,7 +83,7 @@ def _float64() -> Any:
 
 @contextmanager
 def _naming(file: Path) -> Iterator[None]:
-    """Errors of the reader say which file it was."""
+    """Make errors of the reader name the file."""
     import pyarrow
 
     try:
@@ -95,7 +95,7 @@ def _naming(file: Path) -> Iterator[None]:
 
 
 def version(files: Sequence[Path]) -> str:
-    """Bytes and time of the last change."""
+    """The size and the latest change of the files, which tell whether they changed."""
     stats = [file.stat() for file in files]
     return f"({sum(s.st_size for s in stats)} bytes, {max(s.st_mtime_ns for s in stats)})"
 
@@ -150,7 +150,7 @@ TABLES: dict[tuple[str, str], Callable[[Any], OpenTable]] = {
 
 
 def plain(column: object) -> Any:
-    """A column without a dictionary, as categories have."""
+    """A column with its values instead of a dictionary, which categories have."""
     return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
 
 
@@ -185,7 +185,7 @@ def feature_types(schema: Any, features: list[str], what: str) -> tuple[list[int
 
 
 def is_numeric(kind: Any) -> bool:
-    """Whether an Arrow type is one of numbers, or of vectors of them."""
+    """True for Arrow types of numbers, or of vectors of numbers."""
     from pyarrow import types
 
     kind = kind.value_type if types.is_fixed_size_list(kind) else kind

@@ -1,7 +1,7 @@
 """Sums over the blocks of a source, in threads and in bounded memory; an interrupted sum can be resumed.
 
-Blocks are read one after the other, processed in threads and added in order. Where a function needs complete queries,
-the rows of queries split between blocks wait until the end, on disk if there are many.
+Blocks are read one after the other, processed in threads and added in order. If a function needs complete queries, the
+rows of queries split between blocks wait until the end, on disk if there are many.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def rows_of(source: Any) -> SourceRows:
 
 
 class WaitingRows:
-    """Rows of queries split between blocks, sorted by ranges of queries, until all of them have arrived."""
+    """Rows of queries split between blocks, collected by ranges of queries until all of them have arrived."""
 
     def __init__(self, totals: QueryTotals, n_columns: int, n_targets: int, dtype: DTypeLike):
         self.totals, self.dtype, self.shape = totals, np.dtype(dtype), (n_targets, n_columns)
@@ -207,7 +207,7 @@ class WaitingRows:
         self._stack.close()
 
     def add(self, rest: Block, *, whole: bool) -> None:
-        """Rows of a block, or `whole`, all of them; fewer rows are copied, so that their block can be freed."""
+        """Add rows of a block, `whole` if they are all of it; otherwise they are copied, so that it can be freed."""
         self.rows.append(rest if whole else replace(rest, X=rest.X.copy()))
         self._bytes += rest.X.nbytes
         if self._bytes > limits.waiting_bytes:
@@ -219,7 +219,7 @@ class WaitingRows:
         return self._folder is not None
 
     def joined(self) -> Block | None:
-        """The rows in memory."""
+        """The rows in memory as one block."""
         self.rows = [Block.join(self.rows)] if self.rows else []
         return self.rows[0] if self.rows else None
 

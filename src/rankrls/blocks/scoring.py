@@ -29,7 +29,7 @@ class HeldOutScores:
     total: np.ndarray  # (k,)
     square: np.ndarray  # (k,)
     count: int
-    noise: HeldOutNoise | None = None  # of the labels; none of several targets
+    noise: HeldOutNoise | None = None  # of the labels; None for several targets
 
     def __add__(self, other: HeldOutScores) -> HeldOutScores:
         noise = None if self.noise is None or other.noise is None else self.noise + other.noise
@@ -56,7 +56,7 @@ class HeldOutScores:
 
 @dataclass(frozen=True)
 class LeaveQueryOut:
-    """A block of complete queries -> the metric of each by models that never saw it."""
+    """Maps a block of complete queries to the metric of each by models that never saw it."""
 
     solved: Solved  # from the sums of all rows
     features: Features
@@ -75,7 +75,7 @@ class LeaveQueryOut:
 
 @dataclass(frozen=True)
 class LeaveQueryOutSigned:
-    """A block of complete queries -> the metric of each by models that never saw it, whose weights have signs."""
+    """Maps a block of complete queries to the metric of each by sign-constrained models that never saw it."""
 
     sums: Statistics  # of all rows
     signs: np.ndarray
@@ -98,9 +98,9 @@ class LeaveQueryOutSigned:
 
 @dataclass(frozen=True)
 class LeaveFoldOut:
-    """A block of complete queries -> the metric of each by models of the other folds."""
+    """Maps a block of complete queries to the metric of each by models of the other folds."""
 
-    models: Sequence[Sequence[Model]]  # for each fold, the models that never saw it: one for each alpha
+    models: Sequence[Sequence[Model]]  # for each fold, the models that never saw it, one for each alpha
     features: Features
     loss: Loss
     metric: Metric

@@ -1,7 +1,7 @@
 """Where rows that do not fit in memory come from: Parquet, Arrow, polars, DuckDB, text, or an iterator of blocks.
 
-A source knows which columns mean what and returns its rows in batches, repeatedly where it can; a batch becomes a
-`Block` of plain arrays in the thread that works on it. `source_of` tells whether something is a source at all.
+A source knows what its columns mean and returns its rows in batches, repeatedly if it can; a batch becomes a `Block` of
+plain arrays in the thread that works on it. `source_of` decides whether something is a source at all.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .open_tables import TABLES, OpenTable, feature_types, pandas_index, parquet
 def source_of(X: Matrix, y: object, qid: object, sample_weight: object, kinds: Kinds | None = None) -> Any:
     """The source for X, or None if X is rows in memory.
 
-    Paths and iterators always are sources; tables that need not be in memory are if `y` names a column. `kinds` are the
-    classes for tables and for iterators of blocks, if not sources of numbers.
+    Paths and iterators are always sources; tables that need not be in memory are sources if `y` names a column. `kinds`
+    are the classes for tables and for iterators of blocks, if rows are not numbers.
     """
     columns, kinds = LabelColumns(y, qid, sample_weight), kinds or Kinds(TableSource, Batches)
     if isinstance(X, Source):
@@ -55,7 +55,7 @@ def source_of(X: Matrix, y: object, qid: object, sample_weight: object, kinds: K
 
 @dataclass(frozen=True)
 class Kinds:
-    """What becomes of a table, and of blocks one after the other."""
+    """The classes for tables, and for blocks one after the other."""
 
     table: Callable[[OpenTable, LabelColumns], Any]
     batches: Callable[..., Any]
@@ -78,7 +78,7 @@ class LabelColumns:
                 )
 
     def found_in(self, have: Sequence[str], what: str) -> LabelColumns:
-        """With the usual names where none were given; given names must exist."""
+        """These columns, with the usual names where none were given; an error if a given name does not exist."""
         usual = "label" if "label" in have and "y" not in have else "y"
         found = LabelColumns(self.y or usual, self.qid or (QID if QID in have else None), self.weight)
         for argument, name in (("y", found.y), ("qid", found.qid), ("sample_weight", found.weight)):
@@ -94,7 +94,7 @@ class LabelColumns:
 
 
 class Source:
-    """Rows in batches."""
+    """Rows in batches: the interface of all sources."""
 
     names: list[str] | None = None  # of the features
     n_columns: int
@@ -109,26 +109,26 @@ class Source:
         raise TypeError("a source is made from a file, a table or an iterator, and knows its labels: give that instead")
 
     def batches(self, *, labels: bool = False) -> Iterator[Any]:
-        """What `block` takes, in the same order every time."""
+        """Yield what `block` takes, in the same order every time."""
         raise TypeError("abstract")
 
     def block(self, batch: Any) -> Block:
-        """Checked arrays of a batch; rows of weight zero are not in it."""
+        """The checked arrays of a batch, without rows of weight zero."""
         raise TypeError("abstract")
 
-    version: str = ""  # changes when the rows do, if known
+    version: str = ""  # changes when the rows do; empty if unknown
 
     def describe(self) -> str:
         """A description that distinguishes this source from others."""
         return f"{type(self).__name__} of {self.n_columns} columns {self.version}"
 
     def fingerprint(self) -> str:
-        """What distinguishes these rows from others: the version of files, else the row count and a sample of rows."""
+        """A text that identifies these rows: the version of files, else the row count and a hash of a sample."""
         if self.version:
             return self.version
         if self.once:
             raise ValueError(
-                "rows that can be read only once cannot be told from others, so an interrupted fit cannot be resumed: "
+                "rows that can be read only once cannot be identified, so an interrupted fit cannot be resumed: "
                 "give a file or a function that returns a new iterator, or no checkpoint"
             )
         n_rows, digest = 0, hashlib.sha256()
@@ -161,7 +161,7 @@ class TableSource(Source):
         self._set_features()
 
     def _set_features(self) -> None:
-        """Set what is known about the features before any are read."""
+        """Set what is known about the features before reading any."""
         self.names = self.fields
         self._widths, self.dtype = feature_types(self.table.schema, self.names, self.table.what)
         if any(width > 1 for width in self._widths):  # vectors: their entries are the features
@@ -215,7 +215,7 @@ def _of_path(path: Path, columns: LabelColumns, kinds: Kinds) -> Any:
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """The Parquet files of a folder, or the file itself; none if it is a file of another kind."""
+    """The Parquet files of a folder, or the file itself if it is one; else none."""
     if not path.is_dir():
         with open(path, "rb") as file:
             return [path] if file.read(4) == b"PAR1" else []
@@ -229,7 +229,7 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 class Batches(Source):
-    """Blocks from an iterator: (X, y, qid), (X, y, qid, weights), `RankingData`, or frames whose columns are named.
+    """Blocks from an iterator: (X, y, qid), (X, y, qid, weights), `RankingData`, or frames with named columns.
 
     Rows of a query must be adjacent, though a block may end within a query.
     """
@@ -249,7 +249,7 @@ class Batches(Source):
         self.dtype = np.float32 if first.X.dtype == np.float32 else np.float64
 
     def batches(self, *, labels: bool = False) -> Iterator[Block]:
-        """Blocks split where queries end."""
+        """Yield blocks cut where queries end."""
         held: list[Block] = []
         seen: set[Any] = set()
         for block in self._blocks():
@@ -259,7 +259,7 @@ class Batches(Source):
             if held and held[-1].qid[-1] != first:
                 yield self._whole(held, seen)
                 held = []
-            if last > 0:  # a query ends in this block: everything before its last query is complete
+            if last > 0:  # a query ends in this block, so all queries before the last are complete
                 held.append(block.take(np.arange(last)))
                 yield self._whole(held, seen)
                 held = []
@@ -285,7 +285,7 @@ class Batches(Source):
         return batch
 
     def _blocks(self, *, peek: bool = False) -> Iterator[Block]:
-        """Checked blocks as they come, including the first one, which was read ahead."""
+        """Yield checked blocks as they come, including the first one, which was read ahead."""
         iterator = iter(self.open()) if self._iterator is None else self._iterator
         if self.once:
             self._iterator = iterator
@@ -337,7 +337,7 @@ def checked(
     where: str,
     columns: Sequence[str] | None,
 ) -> Block:
-    """Finite numbers with one label (NaN for none), query id and weight per row; rows of weight zero are left out."""
+    """A block of finite numbers, with one label (NaN for none), query id and weight per row; drops weights of zero."""
     m = len(y) if X is None else X.shape[0]
     try:
         if y is None:

@@ -31,15 +31,15 @@ FRAGMENT_ROWS = 8192  # rows whose features are held at once
 
 @runtime_checkable
 class BlockedRows(Protocol):
-    """Rows in blocks, wherever they are stored; functions of a block return something that can be added."""
+    """Rows in blocks, wherever they are stored; the results of functions of a block can be added."""
 
     n_columns: int
     names: list[str] | None
     dtype: Any
     n_targets: int
-    whole: bool  # no query lies in two blocks
-    stable: bool  # blocks are the same in every pass
-    once: bool  # there is only one pass
+    whole: bool  # True if no query lies in two blocks
+    stable: bool  # True if blocks are the same in every pass
+    once: bool  # True if there is only one pass
 
     def labels(self, function: Callable[[Block], T]) -> T:
         """The sum of a function over all blocks, which come without X."""
@@ -51,11 +51,11 @@ class BlockedRows(Protocol):
         """The sum of a function over blocks of complete queries."""
 
     def sample(self, draw: Draw) -> Sample:
-        """Rows of X drawn by their content, all of them if there are fewer."""
+        """Rows of X drawn by their content; all of them if there are fewer."""
 
 
 class TreeSum(Generic[T]):
-    """A sum of terms that grow as they are added: large terms are only added to large ones."""
+    """A sum of terms that grow as they are added: large terms are only added to other large ones."""
 
     def __init__(self) -> None:
         self._stack: list[Any] = []
@@ -85,18 +85,18 @@ def growth(value: object) -> int:
 
 @dataclass(frozen=True)
 class SumRows:
-    """A block -> its partial sums, in the space of some features."""
+    """Maps a block to its partial sums, in the space of some features."""
 
     features: Features
     totals: QueryTotals | None  # None where every query is complete in its block
     loss: Loss
     dtype: Any
     model: Model | None = None  # if given, its residuals replace y
-    merges: bool = True  # whether the rows of a group are merged here, or by the sum they are added to
-    careful: bool = False  # never added in place, which is faster but rounds a little more
+    merges: bool = True  # whether the rows of a group are merged here, rather than by the sum they are added to
+    careful: bool = False  # never add in place, which is faster but rounds a little more
 
     def in_turn(self) -> tuple[SumRows, TreeSum[PartialSums] | RunningSums]:
-        """The function and the sum for blocks that are added one after the other."""
+        """This function and the sum to use for blocks that are added one after the other."""
         if self.careful or self.totals is None:
             return self, TreeSum[PartialSums]()
         return replace(self, merges=not fused.ready()), RunningSums(len(self.totals.group_query))
@@ -155,7 +155,7 @@ class SumRows:
 
 @dataclass(frozen=True)
 class PerFold:
-    """Something that adds, for each fold of queries separately."""
+    """A list of values that add up fold by fold."""
 
     folds: tuple[Any, ...]
 
@@ -169,7 +169,7 @@ class PerFold:
 
 @dataclass(frozen=True)
 class SumRowsPerFold:
-    """A block -> its partial sums for each fold of queries separately."""
+    """Maps a block to its partial sums for each fold of queries."""
 
     sum_rows: SumRows
     n_folds: int
@@ -180,19 +180,19 @@ class SumRowsPerFold:
 
 
 def fold_of(qid: np.ndarray, n_folds: int) -> np.ndarray:
-    """(k,) the fold of each row: a hash of its query id, the same in every block and every pass."""
+    """(k,) the fold of each row, a hash of its query id: the same in every block and every pass."""
     queries = Queries.of(as_labels(qid))
     of_query = np.array([zlib.crc32(str(label).encode()) % n_folds for label in queries.labels.tolist()], dtype=int)
     return of_query[queries.codes]
 
 
 def _weighs_little(weights: np.ndarray) -> bool:
-    """True if single precision has room for squares times these weights, and none of them vanishes."""
+    """True if squares times these weights fit in single precision, and none of them vanishes."""
     return bool(np.all((weights == 0) | ((weights > 1e-12) & (weights < 1e6))))
 
 
 def _fits(V: np.ndarray) -> bool:
-    """True if single precision holds the squares of every column."""
+    """True if the squares of every column fit in single precision."""
     with np.errstate(over="ignore"):
         squares = np.einsum("ij,ij->j", V, V)
     if np.all((squares > 1e-18) & (squares < 1e28)):  # the usual case, in one pass

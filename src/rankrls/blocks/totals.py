@@ -1,7 +1,7 @@
-"""Queries whose rows lie in several parts, and what a part must know about the others.
+"""Queries whose rows lie in several parts of the data, and what each part must know about the others.
 
-One pass over the labels counts rows and weights (`Counts`); from these come the totals of each query and tie level
-(`QueryTotals`), with which every part can work by itself.
+One pass over the labels counts rows and weights (`Counts`). From these come the totals of each query and tie level
+(`QueryTotals`), with which every part can be processed by itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .block import Block, as_labels
 
 @dataclass(frozen=True)
 class Loss:
-    """The parameters of the loss that is summed."""
+    """The parameters of the loss."""
 
     weighting: str
     regression: float
@@ -42,13 +42,13 @@ class Loss:
 
 @dataclass(frozen=True)
 class Counts:
-    """Rows and weight of each query and label, sorted by both; the counts of two parts add."""
+    """Rows and weight of each query and label, sorted by both; the counts of two parts can be added."""
 
     label: np.ndarray  # (k,) query ids
-    y: np.ndarray  # (k,) labels; zero if ties are included, where they do not matter
+    y: np.ndarray  # (k,) labels; zero if ties are included, as labels do not matter then
     size: np.ndarray  # (k,) rows
     weight: np.ndarray  # (k,)
-    parts: np.ndarray  # (k,) how many parts hold rows of the query, at its first entry; zero at its other entries
+    parts: np.ndarray  # (k,) number of parts that contain the query, at its first entry; zero at the others
 
     @classmethod
     def of(cls, block: Block, *, tied: bool) -> Counts:
@@ -109,8 +109,8 @@ class Counts:
 class QueryTotals:
     """Rows, pairs and weights of whole queries, and of the ties in them, sorted by query id.
 
-    A group is a set of rows with the same place in the preference graph: the ties come first, then for each query
-    its rows that tie with no other.
+    A group is a set of rows with the same role in the preference graph: the ties come first, then for each query its
+    rows that tie with no other.
     """
 
     label: np.ndarray  # (q,) query ids
@@ -125,7 +125,7 @@ class QueryTotals:
 
     @classmethod
     def of(cls, counts: Counts, loss: Loss, *, split: bool = False) -> QueryTotals:
-        """The totals of all queries, or with `split` of those that lie in several parts."""
+        """The totals of all queries or, with `split`, of those that lie in several parts."""
         start = np.flatnonzero(counts.first)
         if split:
             several = np.repeat(counts.parts[start] > 1, np.diff(start, append=len(counts.label)))
@@ -157,7 +157,7 @@ class QueryTotals:
         return len(self.label)
 
     def find(self, labels: np.ndarray) -> np.ndarray:
-        """The number of each query, -1 for queries that are not listed."""
+        """The index of each query, -1 for queries that are not listed."""
         if not len(self) or not len(labels):
             return np.full(len(labels), -1)
         place = np.minimum(np.searchsorted(self.label, labels), len(self) - 1)
@@ -168,7 +168,7 @@ class QueryTotals:
         return (number < 0) | (self.size[number] == rows) if len(self) else np.ones(len(number), dtype=bool)
 
     def divide(self, block: Block) -> tuple[Block, Block | None]:
-        """The complete queries of a block, and its other rows with query numbers in place of ids."""
+        """The complete queries of a block, and its other rows with query indices in place of ids."""
         queries = Queries.of(as_labels(block.qid))
         number = self.find(queries.labels)
         inside = self.complete(number, queries.sizes)[queries.codes]
@@ -178,7 +178,7 @@ class QueryTotals:
         return block.take(np.flatnonzero(inside)), replace(block.take(rows), qid=number[queries.codes[rows]])
 
     def groups(self, number: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The group of each row, from its query's number and its label."""
+        """The group of each row, from the index of its query and its label."""
         alone = len(self.tie_grade) + number
         if not len(self.tie_grade):
             return alone

@@ -46,7 +46,7 @@ class Kernel:
         raise TypeError(f"{type(self).__name__} is abstract: define __call__")
 
     def beside(self, Z: Array) -> Callable[[Array], np.ndarray]:
-        """X -> k(X, Z), with what depends on Z alone worked out once."""
+        """X -> k(X, Z), with everything that depends only on Z computed once."""
         return lambda X: self(X, Z)
 
     def fitted(self, X: Array, weights: np.ndarray | None = None) -> Kernel:
@@ -63,8 +63,10 @@ class Kernel:
         return replace(self, gamma=Moments.of(X, weights).gamma)  # type: ignore[type-var]
 
     def candidates(self, X: Array, weights: np.ndarray | None = None) -> list[Kernel]:
-        """The kernels to choose from: one, unless gamma="auto" (widths around the median distance of X) or a parameter
-        is a list (one kernel for each value).
+        """The kernels to choose from.
+
+        There is one, unless gamma="auto" (widths around the median distance of X) or a parameter is a list (one kernel
+        for each value).
         """
         grids = {name: getattr(self, name) for name in GRIDS if isinstance(getattr(self, name, None), list | tuple)}
         if grids:
@@ -115,8 +117,8 @@ class Gaussian(Kernel):
     """k(x, z) = exp(-gamma ||w * (x - z)||^2), with a weight w for each column where `weights` are given.
 
     With `metric="learned"` the weights are learned from the labels when a `RankRLS` is fitted to rows in memory: three
-    times, a model is fitted and columns are weighted by the root mean square of its gradient. Labels choose the weights
-    before queries are held out, so that held-out scores are somewhat too good; `AutoRanker` learns them in each fold.
+    times, a model is fitted and columns are weighted by the root mean square of its gradient. All labels are used,
+    before queries are held out, so held-out scores are somewhat too good; `AutoRanker` learns the weights in each fold.
 
     Examples
     --------
@@ -182,7 +184,7 @@ class Polynomial(Kernel):
 class Laplacian(Kernel):
     """k(x, z) = exp(-gamma ||w * (x - z)||_1), with a weight w for each column where `weights` are given.
 
-    With `metric="learned"` they are learned as those of `Gaussian` are.
+    With `metric="learned"` the weights are learned as for `Gaussian`.
 
     Examples
     --------
@@ -340,7 +342,7 @@ def is_precomputed(kernel: object) -> bool:
 
 
 def _check_metric(metric: str | None) -> None:
-    """By the time a kernel is called its weights are known."""
+    """Raise an error if weights are still to be learned: when a kernel is called they must be known."""
     if metric is not None:
         raise ValueError(
             f'metric must be None or "learned", which RankRLS.fit learns from rows in memory; got {metric!r}: '
@@ -353,7 +355,7 @@ def _positive(norms: np.ndarray) -> np.ndarray:
 
 
 def _median_gamma(X: Array) -> float:
-    """1 / (median squared distance between rows), from distinct rows drawn at random."""
+    """1 / (median squared distance between rows), estimated from distinct rows drawn at random."""
     drawn = DistinctRows.of(X, None, CANDIDATES, seed=0).shuffled(np.random.default_rng(0))
     rows = drawn.X[:MEDIAN_ROWS].astype(np.float64)
     distance = square_distances(rows, rows)[np.triu_indices(rows.shape[0], 1)]

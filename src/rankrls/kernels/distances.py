@@ -14,7 +14,7 @@ Array = Any  # ndarray, or a scipy sparse matrix of rows
 
 
 def weighted(X: Array, weights: ArrayLike | None) -> Array:
-    """X with its columns multiplied by weights, if there are any."""
+    """X with its columns multiplied by the weights, if there are any."""
     if weights is None:
         return X
     w = np.asarray(weights, dtype=np.float64)
@@ -37,9 +37,9 @@ def square_norms(X: Array) -> np.ndarray:
 
 
 def square_distances(X: Array, Z: Array) -> np.ndarray:
-    """(m, r) ||x - z||^2 = ||x||^2 + ||z||^2 - 2 x'z, centred on the mean of Z: far from the origin the squares cancel.
+    """(m, r) ||x - z||^2 = ||x||^2 + ||z||^2 - 2 x'z, relative to the mean of Z: far from it the squares would cancel.
 
-    Sparse columns are not shifted, except those far from zero in most rows, which are not sparse anyway.
+    Sparse columns are not shifted, unless they are far from zero in most rows, and so not really sparse.
     """
     if not (sparse.issparse(X) or sparse.issparse(Z)):
         return DistancesTo.of(Z)(X)
@@ -53,7 +53,7 @@ def square_distances(X: Array, Z: Array) -> np.ndarray:
 
 @dataclass(frozen=True)
 class DistancesTo:
-    """Squared distances of rows from some points, about whose mean the points and their norms are kept."""
+    """Squared distances of rows from fixed points, whose norms about their mean are computed once."""
 
     middle: np.ndarray | float
     Z: np.ndarray  # (r, n) points about their mean
@@ -79,7 +79,7 @@ def _expanded(X: Array, Z: Array, norms: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Moments:
-    """The total weight of some rows, and for each column its mean and its sum of squares about the mean."""
+    """The total weight of some rows and, for each column, its mean and its sum of squares about the mean."""
 
     count: float
     mean: np.ndarray  # (n,)

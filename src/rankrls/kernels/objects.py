@@ -1,6 +1,6 @@
 """Kernels on objects that are not rows of numbers: strings and other sequences, and labelled graphs.
 
-Each counts features of an object, and k(x, z) is the inner product of the counts, which are stored sparse.
+Each kernel counts features of an object, and k(x, z) is the inner product of the counts, which are stored sparse.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ObjectKernel(Kernel):
     normalise: bool = True
 
     def counts(self, item: Any) -> dict[Hashable, float]:
-        """The features of an object and how often it has each."""
+        """The features of an object, with how often it has each."""
         raise TypeError(f"{type(self).__name__} is abstract: define counts")
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
@@ -96,9 +96,9 @@ class Spectrum(ObjectKernel):
 class Walks(ObjectKernel):
     """k(G, H) = sum over n <= length and labels a, b of decay^n #(walks of n steps from an a to a b in G) #(... in H).
 
-    The kernel of walks with equal labels at both ends [Gaertner03], used to compare parses in the parse ranking
-    experiments of the papers. A graph is a pair (labels, edges): the labels of each vertex, and the pairs of vertices
-    that are joined, in either direction. `parse_graph` makes one from a parse. `normalise` divides by
+    This is the kernel of walks with equal labels at both ends [Gaertner03], with which the papers' experiments on parse
+    ranking compare parses. A graph is a pair (labels, edges): the labels of each vertex, and the pairs of vertices that
+    are joined, in either direction. `parse_graph` makes one from a parse. `normalise` divides by
     sqrt(k(G, G) k(H, H)).
 
     Examples
@@ -133,7 +133,7 @@ class Walks(ObjectKernel):
 
 
 def compares_objects(kernel: object, X: object) -> bool:
-    """True if X holds objects that are not rows of numbers, and a kernel compares such objects."""
+    """True if X holds objects that are not rows of numbers, and the kernel compares such objects."""
     if isinstance(kernel, ObjectKernel):
         return True
     function = isinstance(kernel, Function) or (callable(kernel) and not isinstance(kernel, Kernel | type))

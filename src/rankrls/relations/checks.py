@@ -25,15 +25,15 @@ from .folds import RelationKFold
 from .games import EdgeList
 from .relation import Domain, EdgeSet, dense, part
 
-EXACT = ("leave-row-out", "leave-edge-out", "leave-column-out")  # what can be left out without refits
+EXACT = ("leave-row-out", "leave-edge-out", "leave-column-out")  # hold-outs that need no refits
 ENCODE = 'pass a data frame and set encoder="auto", which turns them into numbers'
-TIME = "time"  # later edges are held out
+TIME = "time"  # hold out later edges
 
 
 def check_similarity(name: str, K: np.ndarray, indefinite: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """A kernel matrix given by the user: positive semi-definite, or made so on request.
+    """Check the caller's kernel matrix: positive semi-definite, or made so as `indefinite` says.
 
-    If its negative part was dropped, also a basis (n, rank) of the rest.
+    If its negative part is dropped, also returns a basis (n, rank) of the rest; else None.
     """
     if not np.isfinite(K).all():
         count = int((~np.isfinite(K)).sum())
@@ -58,7 +58,7 @@ def check_similarity(name: str, K: np.ndarray, indefinite: str) -> tuple[np.ndar
 
 
 def check_range(G: Domain, K: Domain) -> None:
-    """The kernel of pairs multiplies those of both ends: finite features may still be too large for floating point."""
+    """Raise an error if products of features overflow: the kernel of pairs multiplies the kernels of both ends."""
     with np.errstate(over="ignore", invalid="ignore"):
         product = float(np.max(G.diagonal, initial=0.0)) * float(np.max(K.diagonal, initial=0.0))
     if not np.isfinite(product):
@@ -69,7 +69,7 @@ def check_range(G: Domain, K: Domain) -> None:
 
 
 def check_encoder(encoder: object) -> None:
-    """None, "auto" or a transformer."""
+    """Raise an error unless `encoder` is None, "auto" or a transformer."""
     if isinstance(encoder, str):
         check_choice("encoder", encoder, ("auto",))
     elif encoder is not None and not hasattr(encoder, "fit_transform"):
@@ -77,7 +77,7 @@ def check_encoder(encoder: object) -> None:
 
 
 def check_relation(Y: Any, p: int, r: int, *, one_domain: bool, missing: str = "unknown") -> EdgeSet:
-    """Edges between p and r objects from a dense matrix, NaN where unknown, or the stored entries of a sparse one.
+    """The edges between p and r objects, from a dense matrix (NaN where unknown) or the stored entries of a sparse one.
 
     With missing="zero", entries that are NaN or not stored are zero, and the relation is complete.
     """
@@ -179,7 +179,7 @@ def can_rank(edges: EdgeSet) -> bool:
 
 
 def _check_parity(edges: EdgeSet, parity: int) -> None:
-    """Raise an error if most of the variation is of a kind that the model cannot express."""
+    """Raise an error if most of the variation of Y is of a kind that the model cannot express."""
     if edges.complete:
         even, odd = part(edges.Y, 1), part(edges.Y, -1)
     else:  # edges whose mirror image is known
@@ -204,7 +204,7 @@ def _check_parity(edges: EdgeSet, parity: int) -> None:
 
 
 def weighted(edges: EdgeSet, sample_weight: ArrayLike | None, *, turned: bool) -> EdgeSet:
-    """Edges with the weights of conditioning objects, or of entries of the matrix they came from."""
+    """The edges with weights of conditioning objects, or of entries of the matrix they came from."""
     if sample_weight is None:
         return edges
     given = np.asarray(sample_weight, dtype=np.float64)
@@ -227,14 +227,14 @@ def weighted(edges: EdgeSet, sample_weight: ArrayLike | None, *, turned: bool) -
 
 
 def all_others_zero(listed: EdgeList, shape: tuple[int, int]) -> EdgeSet:
-    """A complete relation from a list of edges: missing edges are zero, and repeated edges add up."""
+    """A complete relation from a list of edges: edges that are not listed are zero, and repeated edges add up."""
     if listed.weights is not None or listed.home is not None:
         raise ValueError('missing="zero" does not take weights of edges: multiply y by them')
     return EdgeSet(shape, sparse.csr_array((listed.y, (listed.rows, listed.columns)), shape=shape))
 
 
 def check_options(model: Any) -> None:
-    """The parameters of a ConditionalRankRLS."""
+    """Check the parameters of a ConditionalRankRLS."""
     if isinstance(model.alpha, str):
         check_choice("alpha", model.alpha, ("auto",))
     check_choice("loss", model.loss, ("ranking", "regression"))

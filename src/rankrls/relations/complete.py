@@ -15,12 +15,12 @@ Rows of weight w_h are rows of sqrt(w_h) Y under the kernel D G D, D = diag(sqrt
 be sparse: only Y U is formed.
 
 A symmetric or reciprocal model has a = a' or a = -a'. In regression it is the model of the symmetric or skew part of
-Y. In ranking, centring rows and centring columns do not commute; but K - C K C has rank one up to a symmetrisation, so
-that with K = V diag(k) V' and w = V'1 / sqrt(p) the solution a = V B V' has
+Y. In ranking, centring rows and centring columns do not commute, but K - C K C has rank one up to symmetrisation. With
+K = V diag(k) V' and w = V'1 / sqrt(p), the solution a = V B V' has
 
     B = (E + (t w' ± w t') / 2) * D,      E the symmetric (skew) part of V' Y C V,
 
-and t, the one thing that couples the elements of B, solves a positive definite system with p unknowns:
+and t, which alone couples the elements of B, solves a positive definite system with p unknowns:
 
     [ diag(1 - k * D (k w^2) / 2) ∓ (k w)(k w)' * D / 2 ] t = k * (E * D) (k w),      D = 1 / (k k' + alpha).
 """
@@ -41,9 +41,9 @@ from .leverage import INTERPOLATE, over_alphas
 from .relation import Coefficients, Domain, part
 from .smoothing import Arrowhead, Eigenbasis, Smoother
 
-ROWS = 2000  # rows left out at a time, at most
-UNCLEAR = 1e-6  # directions of K with a smaller share of it lose digits in a quotient
-ROUNDING = {4: 2e-5, 8: 1e-12}  # by bytes of a number: a smaller share of a row's values is rounding, not a score
+ROWS = 2000  # most rows left out at a time
+UNCLEAR = 1e-6  # directions with a smaller share of K lose digits in a quotient
+ROUNDING = {4: 2e-5, 8: 1e-12}  # by itemsize: a row of residuals smaller than this share of its values is rounding
 
 
 class Kronecker:
@@ -92,7 +92,7 @@ class Kronecker:
         return self.left.basis.shape[1], len(self.s)
 
     def shrunk(self, E: np.ndarray, alpha: float) -> np.ndarray:
-        """(rank of G, rank of K) the residual of coefficients E of Y at alpha."""
+        """(rank of G, rank of K) the residual, at alpha, of coefficients E of Y."""
         if alpha == 0:
             return np.zeros_like(E)
         rho = self.s / alpha
@@ -105,7 +105,7 @@ class Kronecker:
             return Coefficients(weighted(self._left_at[alpha][1] / alpha), None, self.U, self.parity)
         E = self.E if self.constant is None else self.E - self.intercept(alpha) * self.constant.E
         if alpha == 0:
-            assert isinstance(self.left, Eigenbasis)  # features determine every weight
+            assert isinstance(self.left, Eigenbasis)  # the features determine every weight
             return Coefficients(weighted(self.left.basis), E / np.outer(self.left.g, self.s), self.U, self.parity)
         return Coefficients(weighted(self.left.basis), self.shrunk(E, alpha) / alpha, self.U, self.parity)
 
@@ -125,8 +125,8 @@ class Kronecker:
         """(k, n, r) the scores of some rows by the model that never saw that row, for each alpha.
 
         With T = `shrunk` of E, the residual of all rows is R U = (Y U - V E) + V T, and leaving out row h divides its
-        element j by one minus the row's leverage. A ranking does not determine a constant per row: `constants` adds the
-        one that a refit would have.
+        element j by one minus the row's leverage. A ranking leaves a constant per row undetermined: `constants` adds
+        the one that a refit would have.
         """
         if constants and self.ranking:
             return np.stack([self._rows_with_means(alpha, rows, interpolate) for alpha in alphas]).astype(
@@ -147,7 +147,7 @@ class Kronecker:
         return scores
 
     def row_losses(self, alphas: np.ndarray, interpolate: int = INTERPOLATE) -> np.ndarray:
-        """(k,) the loss over all rows, each under the model that never saw it, up to a term without alpha."""
+        """(k,) the loss over all rows, each under the model that never saw it, up to a constant."""
         out = _RowsOut.of(self, alphas, np.float64, interpolate)
         losses = np.zeros(len(alphas))
         for k, alpha in enumerate(alphas):
@@ -165,9 +165,9 @@ class Kronecker:
     def _rows_with_means(self, alpha: float, rows: Rows, interpolate: int) -> np.ndarray:
         """(n, r) held-out scores of a ranking with the constants that a refit would have.
 
-        Scores are K times the held-out dual coefficients: about their mean by s, and the mean by K's own. In each
-        direction j the coefficient is a difference that is divided by s, (YU - R / stay) / s. That loses digits where s
-        and the leverage are both small; there it is (V (A T) / alpha - YU l) / stay, l the leverage over s.
+        Held-out scores are K times the held-out dual coefficients: s gives their differences from the mean, K itself
+        their mean. The coefficient in direction j is a difference divided by s, (YU - R / stay) / s, which loses digits
+        where s and the leverage are both small; there it is (V (A T) / alpha - YU l) / stay, l the leverage over s.
         """
         left, YU, s = self.left, self.YU[rows], self.s
         T = self.shrunk(self.E, alpha)
@@ -188,7 +188,7 @@ class Kronecker:
         return scores if self.root is None else scores / self.root[rows, None]
 
     def leave_edges_out(self, alpha: float) -> np.ndarray:
-        """(p, r) each edge by the model that never saw it.
+        """(p, r) each edge under the model that never saw it.
 
         The fit is linear in Y, so with f and h its value and its derivative by the edge's own label, the held-out value
         is (f - h y) / (1 - h). In ranking, the row's free constant is part of the model: the mean residual of the other
@@ -250,10 +250,10 @@ class _RowsOut:
 
 
 def without_rounding(left: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """What is left of each row of values once others explain none of it, in place: zero, not the rounding of values.
+    """Set rows of residuals to zero, in place, where they are only the rounding of their row of `values`.
 
-    Rows that have nothing in common with others, as under a kernel of ids, would else be ranked by what rounding leaves
-    of their own labels.
+    Otherwise rows that have nothing in common with others, as under a kernel of ids, would be ranked by what rounding
+    leaves of their own labels.
     """
     size = lambda M: np.einsum("ij,ij->i", M, M)
     left[size(left) <= ROUNDING[left.itemsize] ** 2 * size(values)] = 0
@@ -266,7 +266,7 @@ def _as_slice(rows: np.ndarray) -> Any:
 
 
 def _jobs(n_alphas: int, n_rows: int) -> list[tuple[int, slice]]:
-    """Jobs for threads, as (number of alpha, rows): whole alphas, then parts of the last few."""
+    """Jobs for threads, as (index of alpha, rows): whole alphas, then parts of the last few."""
     n = n_threads()
     whole = n_alphas - n_alphas % n
     jobs = [(k, slice(0, n_rows)) for k in range(whole)]
@@ -276,7 +276,7 @@ def _jobs(n_alphas: int, n_rows: int) -> list[tuple[int, slice]]:
 
 
 class _Constant:
-    """An unpenalised constant in a regression: b is D 1 1', and e = b - H b its residual."""
+    """An unpenalised constant in a regression; with D the diagonal weights, b = D 1 1' and e = b - H b its residual."""
 
     def __init__(self, path: Kronecker):
         p, r = path.Y.shape
@@ -306,9 +306,9 @@ class _Constant:
         return (self.with_Y - float(np.sum(fitted * self.path.E))) / delta, delta
 
     def held_out(self, R: np.ndarray, stay: np.ndarray, alpha: float, rows: Rows) -> np.ndarray:
-        """Rows by models with a constant that never saw them, from residuals R (n, rank) without one.
+        """Rows under models with a constant that never saw them, from residuals R (n, rank) without one.
 
-        The constant adds a rank-one term to each row's block of the hat matrix: Sherman and Morrison.
+        The constant adds a rank-one term to each row's block of the hat matrix; see Sherman and Morrison.
         """
         path, (mu, delta) = self.path, self.at(alpha)
         d = self.d[rows]
@@ -351,9 +351,7 @@ class Mirrored:
         rhs = k * ((self.E * D) @ kw)
         try:
             t = linalg.solve(Q, rhs, assume_a="pos", check_finite=False)
-        except (
-            linalg.LinAlgError
-        ):  # alpha is so small that a shift of all scores is free, which does not change rankings
+        except linalg.LinAlgError:  # alpha is so small that a shift of all scores is free; it does not change rankings
             t = linalg.lstsq(Q, rhs, check_finite=False)[0]
         outer = np.outer(t, w)
         B = (self.E + (outer + sign * outer.T) / 2) * D

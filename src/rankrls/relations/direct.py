@@ -1,14 +1,15 @@
-"""Edges with few features, solved directly in the space of these features instead of by iterations.
+"""Edges with few features, solved directly in the space of these features instead of iteratively.
 
 The score of an edge is linear in phi, made of the features x and z of its ends: all products of the two and, where the
-kernel of edges is a sum, x and z side by side. In symmetric and reciprocal relations products x_i z_j ± x_j z_i with
-i <= j and x ± z remain. The kernel of the edges is M = Phi Phi', and with A = F Phi (F the square root of the loss,
+kernel of edges is a sum, x and z side by side. In symmetric and reciprocal relations these reduce to the products
+x_i z_j ± x_j z_i with i <= j, and to x ± z. The kernel of the edges is M = Phi Phi', and with A = F Phi (F the square
+root of the loss, z = F y)
 z = F y)
 
     (F M F' + alpha I) c = z      has      c = (z - A w) / alpha,      (A'A + alpha I) w = A'z.
 
-One factorisation of A'A serves every alpha. Players have few features, or one each if they are known by name, and many
-games; some of them hardly play the others, which takes conjugate gradients a thousand iterations.
+One factorisation of A'A serves every alpha. Games suit this: there are many, while players have few features, or one
+each if only their names are known. Conjugate gradients would need a thousand iterations if some players hardly meet.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from ..core.symmetric import solve_path
 from .loss import EdgeLoss
 from .relation import Domain, EdgeSet, Pairwise, dense
 
-MOST = 2500  # features of ends that are scored apart
-MULTIPLICATIONS = 4e10  # that A'A and its factor may take where there are products
-CELLS = 1 << 21  # of Phi at a time
+MOST = 2500  # features of an edge, if they are those of its ends side by side
+MULTIPLICATIONS = 4e10  # limit for A'A and its factor, if there are products
+CELLS = 1 << 21  # cells of Phi at a time
 
 
 @dataclass(frozen=True)
 class EdgeFeatures:
-    """Phi (q, D), made a block of edges at a time."""
+    """Phi (q, D), computed a block of edges at a time."""
 
     left: Any  # (p, d) features of the objects at one end, dense or sparse
     right: Any
@@ -43,7 +44,7 @@ class EdgeFeatures:
 
     @classmethod
     def of(cls, G: Domain, K: Domain, edges: EdgeSet, parity: int, pairwise: Pairwise) -> EdgeFeatures | None:
-        """Phi, if there are few enough features, and effects of both ends are alike where the relation asks for it."""
+        """Phi; None if it has too many columns, or if the relation needs equal effects of both ends and has others."""
         alike = pairwise.source == pairwise.target or not parity
         if not (G.factored and K.factored and alike):
             return None
@@ -54,14 +55,14 @@ class EdgeFeatures:
 
     @property
     def size(self) -> int:
-        """D."""
+        """D, the number of features."""
         d, e = self.left.shape[1], self.right.shape[1]
         products = d * e if not self.parity else d * (d + self.parity) // 2
         ends = d if self.parity else d + e
         return products * bool(self.pairwise.product) + ends * bool(self.pairwise.source or self.pairwise.target)
 
     def __getitem__(self, some: Any) -> Any:
-        """(n, D) the features of some edges; sparse where those of the ends are and no products are wanted."""
+        """(n, D) the features of some edges; sparse if the ends' features are and there are no products."""
         x, z, pairwise = self.left[self.rows[some]], self.right[self.columns[some]], self.pairwise
         parts = []
         if pairwise.product:
@@ -83,7 +84,7 @@ class EdgeFeatures:
         return both * np.where(i == j, 0.5, np.sqrt(0.5))
 
     def blocks(self, codes: np.ndarray | None = None) -> Iterator[np.ndarray]:
-        """Numbers of edges, some at a time; those of one code stay together."""
+        """Yield edge numbers in blocks; edges with the same code stay together."""
         q, step = len(self.rows), max(1, self.cells // self.size)
         order = np.arange(q) if codes is None else np.argsort(codes, kind="stable")
         ends = np.arange(step, q, step)

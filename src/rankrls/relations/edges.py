@@ -30,15 +30,15 @@ from .loss import EdgeLoss
 from .pairs import LIMIT, PairFeatures
 from .relation import PRODUCT, Domain, EdgeSet, Pairwise, dense, one_way, part
 
-SPARSE = 8  # a multiplication through the indices of V costs as much as this many in a dense matrix product
-SAMPLED = 20  # a multiplication for a single edge costs as much as this many
-COLUMNS = 512  # of sparse features that are dense at a time
-CELLS = 1 << 18  # numbers gathered at a time
+SPARSE = 8  # one multiplication through the indices of V costs as much as this many in a dense matrix product
+SAMPLED = 20  # one multiplication for a single edge costs as much as this many in a dense matrix product
+COLUMNS = 512  # columns of sparse features made dense at a time
+CELLS = 1 << 18  # elements gathered at a time
 DENSE_ENOUGH = 0.7  # the complete graph pays off as a preconditioner if at least this share of edges is known
 
 
 class EdgeKernel:
-    """v -> the model with coefficient v_e at each edge e, as (G kron K) B' v, read at any edges."""
+    """v -> scores of the model with coefficient v_e at each edge e: (G kron K) B'v, at any edges."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class EdgeKernel:
         sparse_cost: float = SPARSE,
         sampled_cost: float = SAMPLED,
     ):
-        self.swapped = G.factored and not K.factored  # a kernel of low rank comes last: edges are evaluated through it
+        self.swapped = G.factored and not K.factored  # a kernel of low rank goes last: edges are evaluated through it
         self.G, self.K = (K, G) if self.swapped else (G, K)
         self.rows, self.columns = (columns, rows) if self.swapped else (rows, columns)
         self.pairwise = pairwise.T if self.swapped else pairwise
@@ -61,7 +61,7 @@ class EdgeKernel:
         self._merge()
         cells = self.shape[0] * self.shape[1]
         self.sparse = len(self.rows) * sparse_cost < cells
-        self.few = cells / sampled_cost  # below this many edges, they are evaluated one by one
+        self.few = cells / sampled_cost  # fewer edges than this are evaluated one by one
         placed, across = self.rows, self.columns
         if parity:
             placed, across = np.concatenate([placed, across]), np.concatenate([across, placed])
@@ -70,7 +70,7 @@ class EdgeKernel:
         self.start = np.concatenate([[0], np.cumsum(np.bincount(placed, minlength=self.shape[0]))])
 
     def _merge(self) -> None:
-        """Keep each edge once; of a symmetric or reciprocal relation it is the same edge from both ends."""
+        """Keep each edge once; edges seen from both ends of a symmetric or reciprocal relation are the same edge."""
         rows, columns, self.sign = one_way(self.rows, self.columns, self.parity)
         key, first, self.place = np.unique(rows * self.shape[1] + columns, return_index=True, return_inverse=True)
         self.merged = len(key) < len(rows)
@@ -103,7 +103,7 @@ class EdgeKernel:
     def coef(self, v: np.ndarray) -> Any:
         """(p, r) the coefficients as a matrix, sparse if few edges are known."""
         if self.sparse:
-            V = self.matrix(v).copy()  # the indices are the kernel's own
+            V = self.matrix(v).copy()  # its indices belong to the kernel
             V.sum_duplicates()
         else:
             V = self.matrix(v).toarray()
@@ -147,7 +147,7 @@ class EdgeKernel:
         return (M @ self.K.array.T)[rows, columns]
 
     def _by_columns(self, V: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """The same for sparse features, some columns at a time: linear in their nonzeros, and features stay sparse."""
+        """The same for sparse features, some columns at a time: linear in their nonzeros, and they stay sparse."""
         Z, out = sparse.csc_array(self.K.array), np.zeros(len(rows))
         XT = sparse.csr_array(self.G.array.T)
         for j in range(0, Z.shape[1], COLUMNS):
@@ -204,7 +204,7 @@ class Graph:
     weighting: str = "items"
     tol: float = 1e-6
     max_iter: int = 1000
-    direct: bool = False  # whether few features may be solved for without iterations
+    direct: bool = False  # whether to solve for few features without iterations
 
     @cached_property
     def kernel(self) -> EdgeKernel:
@@ -216,7 +216,7 @@ class Graph:
 
     @cached_property
     def features(self) -> EdgeFeatures | None:
-        """Those of the edges, where they are few enough to be solved for directly."""
+        """The features of the edges, if there are few enough to solve for directly."""
         return EdgeFeatures.of(self.G, self.K, self.edges, self.parity, self.pairwise) if self.direct else None
 
     def product(self, v: np.ndarray) -> np.ndarray:
@@ -239,7 +239,7 @@ class Graph:
         return float(np.sum(weight * (left * k + pairwise.source * g))) / len(edges.y)
 
     def restrict(self, edges: np.ndarray) -> Graph:
-        """Some of the edges among the same objects."""
+        """The same problem on some of the edges."""
         return Graph(
             self.G, self.K, self.edges.only(edges), self.ranking, self.parity, self.pairwise, self.weighting,
             self.tol, self.max_iter, self.direct,
@@ -247,7 +247,7 @@ class Graph:
 
     @property
     def nearly_complete(self) -> bool:
-        """True if preconditioning pays: few edges are missing, and none repeats."""
+        """True if preconditioning pays: few edges are missing, and none is repeated."""
         plain = self.pairwise == PRODUCT and self.loss.scale is None and self.edges.free is None
         many = len(self.edges.y) > DENSE_ENOUGH * len(self.G) * len(self.K)
         return plain and many and bool(np.all(self.edges.copies(self.parity) <= 1))

@@ -1,4 +1,4 @@
-"""From edges to a model: the problem, the alpha that hold-out chooses, and its solution."""
+"""From edges to a model: set up the problem, choose alpha by hold-out, and solve."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from .problems import EDGES, REMEDY, ROWS, CompleteProblem, EdgeProblem, Relatio
 from .relation import Domain, EdgeSet, Pairwise
 
 FOLDS = 5
-SHARES = (0.01, 0.1, 1.0, 10.0)  # weights of effects of single ends to try, with a product of weight 1
+SHARES = (0.01, 0.1, 1.0, 10.0)  # weights to try for effects of single ends, beside a product of weight 1
 Problem = CompleteProblem | EdgeProblem
 
 
 @dataclass(frozen=True)
 class RelationCandidate:
-    """Kernels of the conditioning and the ranked objects, and a loss: one of the candidates of hold-out."""
+    """A candidate of hold-out: kernels of the conditioning and the ranked objects, and a loss."""
 
     G: Domain
     K: Domain
     loss: RelationLoss
-    source: Any = None  # anything the caller wants back
+    source: Any = None  # both ends as the caller's objects, returned with the model
     target: Any = None
 
 
 @dataclass(frozen=True)
 class Search:
-    """How alpha is found and the problem solved."""
+    """How to choose alpha and solve the problem."""
 
     alpha: float | None  # None is chosen by hold-out
     alphas: np.ndarray | None
@@ -97,7 +97,7 @@ def fit(candidates: Sequence[RelationCandidate], edges: EdgeSet, search: Search)
 
 
 def _product(candidate: RelationCandidate, edges: EdgeSet) -> float:
-    """Multiplications in the matrix products that a fit is a loop over."""
+    """Multiplications in the matrix products over which a fit loops."""
     p, r = edges.shape
     ranks = candidate.G.rank, candidate.K.rank
     return float(max(p * r * min(max(ranks), max(p, r)), p * ranks[0] ** 2, r * ranks[1] ** 2))
@@ -121,7 +121,7 @@ def _best(candidates: Sequence[RelationCandidate], edges: EdgeSet, search: Searc
 
 
 def pairwise_kernels(names: Sequence[str] | None, G: Domain, K: Domain) -> list[Pairwise]:
-    """The kernels of pairs that a name stands for; with several names, hold-out chooses their weights.
+    """The kernels of pairs that the names stand for; with several names, one for each weight that hold-out may choose.
 
     Effects of one end are in units of the mean of the other end's kernel, so the scale of features does not matter.
     """
@@ -179,15 +179,15 @@ def _hold_out(
     problem: Problem, candidate: RelationCandidate, edges: EdgeSet, search: Search, *,
     predict: bool = True, only: float | None = None, judged: HoldOut | None = None,
 ) -> HoldOut:  # fmt: skip
-    """Scores over the grid and predictions at the best alpha; or, if scores are known, `only` the predictions."""
+    """Scores over the grid and predictions at the best alpha; if scores are known, predictions at `only` that alpha."""
     held = held_out_by(search.cv, problem, candidate)
     if isinstance(problem, CompleteProblem) and isinstance(held, RelationKFold) and held.setting == 1:
-        problem = problem.by_edges(search.tol, search.limit)  # a fold is not complete
+        problem = problem.by_edges(search.tol, search.limit)  # folds are incomplete
     if judged is None:
         alphas, scores = _scores(problem, search, held)
         check_held_out(scores, search.metric.name)
         best = choice.best(scores if search.metric.greater_is_better else -scores, alphas)
-        _mind_chance(float(scores[best]), search.metric.name, edges.shape[0])
+        _warn_about_chance(float(scores[best]), search.metric.name, edges.shape[0])
     else:
         alphas, scores, best = judged.alphas, judged.scores, judged.best
     predictions = np.empty(0)
@@ -198,7 +198,7 @@ def _hold_out(
 
 
 def _scores(problem: Problem, search: Search, held: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(k,) alphas and the held-out score of each; our own grid grows while its best alpha is at an end."""
+    """(k,) alphas and the held-out score of each; a default grid grows while its best alpha is at an end."""
     sign, given = 1 if search.metric.greater_is_better else -1, search.alphas
     grid = alphas = choice.default_alphas(problem.mean_eigenvalue) if given is None else given
     scores = problem.scores(alphas, search.metric, held)
@@ -207,7 +207,7 @@ def _scores(problem: Problem, search: Search, held: Any) -> tuple[np.ndarray, np
         if more is not None:
             choice.warn_of_end(alphas)
         return alphas, scores
-    iterates = isinstance(problem, EdgeProblem) and problem.graph.features is None  # small alphas take longer
+    iterates = isinstance(problem, EdgeProblem) and problem.graph.features is None  # then small alphas take longer
     for _ in range(choice.EXTENSIONS):
         if more is None or (iterates and more[0] < alphas[0]):
             break
@@ -219,17 +219,17 @@ def _scores(problem: Problem, search: Search, held: Any) -> tuple[np.ndarray, np
     return alphas, scores
 
 
-def _mind_chance(score: float, metric: str, p: int) -> None:
+def _warn_about_chance(score: float, metric: str, p: int) -> None:
     """Warn if no alpha ranks held-out edges better than chance, over enough objects to tell."""
     if metric in choice.TIES_COUNT_HALF and p >= choice.ENOUGH_GROUPS and score < 0.5 + 0.25 / np.sqrt(p):
         warn(
-            f"nothing was learned: on held-out edges {metric} is {score:.3f} at best, no better than chance; are the "
-            "values and the features of the same objects?"
+            f"nothing was learned: on held-out edges {metric} is {score:.3f} at best, no better than chance; check "
+            "that values and features belong to the same objects"
         )
 
 
 def listed_folds(cv: Any, edges: EdgeList, parity: int) -> RelationKFold | None:
-    """Folds of a list of edges, if they differ from those of a matrix.
+    """Folds for a list of edges where they differ from those for a matrix, else None.
 
     For games between known players, the games of a pair stay together.
     """
@@ -260,7 +260,7 @@ def held_out_by(cv: Any, problem: Problem, candidate: RelationCandidate) -> Rela
     one = candidate.G is candidate.K
     setting = 4 if loss.parity or (one and not complete) else 2
     if setting == 4 and candidate.G.diagonal_only:
-        setting = 1  # nothing is known of new objects
+        setting = 1  # there are no features to predict new objects from
     return RelationKFold(setting, FOLDS if cv == "auto" else int(cv), same_objects=one)
 
 

@@ -116,8 +116,8 @@ class RelationKFold:
     def split(self, X: object, y: Any = None, groups: object = None) -> Iterator[tuple[Any, Any]]:
         """Training and test parts of a relation X, dense (NaN where unknown) or sparse.
 
-        If scikit-learn calls it with y, these are sample numbers: of edges X (n_edges, 2) with values y, or, in setting
-        2, of rows of X with a matrix y.
+        If scikit-learn calls it with y, the parts are sample numbers: of edges X (n_edges, 2) with values y or, in
+        setting 2, of rows of X with a matrix y.
         """
         if y is None:
             yield from self._parts(X)
@@ -221,7 +221,7 @@ class PastFirst(RelationKFold):
     time : array-like of shape (n_edges,)
         The time of each edge; edges of the same time stay together.
     n_splits : int, default=5
-        Number of pieces that are held out, after a first one that is not.
+        Number of pieces to hold out; the first piece is only trained on.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Lists of edges as found in practice: columns of a table, dates, games seen from both ends."""
+"""Lists of edges as they are found in practice: columns of a table, dates, games seen from both ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 6048
 
 @dataclass(frozen=True)
 class EdgeList:
-    """Edges by row numbers of their ends, in the order given."""
+    """Edges as row numbers of their two ends, in the order given."""
 
     rows: np.ndarray
     columns: np.ndarray
@@ -69,7 +69,7 @@ class EdgeList:
         )
 
     def both_ways(self, parity: int) -> EdgeList:
-        """Each edge also seen from its other end, both with half the weight."""
+        """Each edge seen from both of its ends, with half the weight each."""
         if not parity:
             return self
         weights = np.full(len(self), 0.5) if self.weights is None else self.weights / 2
@@ -89,7 +89,7 @@ class EdgeList:
 
 
 def recency(edges: Any, columns: dict[str, Any], half_life: object) -> Any:
-    """The half-life, also if given as sample_weight="recency"; `columns` then get the dates instead."""
+    """The half-life, which may be given as sample_weight="recency"; `columns` then gets the dates instead."""
     weight = columns["sample_weight"]
     if isinstance(weight, str) and weight == RECENCY and RECENCY not in map(str, names.names(as_frame(edges))):
         columns["sample_weight"] = None
@@ -100,7 +100,7 @@ def recency(edges: Any, columns: dict[str, Any], half_life: object) -> Any:
 
 
 def as_time(dates: object, q: int) -> np.ndarray:
-    """Dates as numbers: seconds, unless they are plain numbers; 20191231 is a day."""
+    """Dates as numbers: plain numbers unchanged, dates in seconds; 20191231 is a day."""
     values = np.asarray(dates)
     if values.shape != (q,):
         raise ValueError(f"date must hold one date per edge: got shape {values.shape} for {q} edges")

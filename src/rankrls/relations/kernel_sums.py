@@ -1,4 +1,4 @@
-"""Several kernels for the objects of one kind, with weights derived from the relation.
+"""Weighted sums of kernels on objects of one kind, with weights derived from the relation.
 
 `kernel=[...]` is a weighted sum, k = sum over m of w_m k_m, w_m >= 0. Its members act on features, or are similarity
 matrices in which an object is a row number. Weights come from alignment: with S_m the centred kernel matrices, each
@@ -6,7 +6,7 @@ divided by its mean diagonal, and T = R R', R the relation minus its mean, the w
 
     min over w >= 0 of || sum over m of w_m S_m - T ||^2,
 
-Hold-out chooses, together with alpha, between these, equal weights, and each kernel alone.
+Hold-out chooses, together with alpha, between these weights, equal weights, and each kernel alone.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .relation import EdgeSet
 
 @dataclass(eq=False)
 class Similarity(Kernel):
-    """k(x, z) = matrix[x, z], for objects that are row numbers in a single column."""
+    """k(x, z) = matrix[x, z], for objects given as row numbers in a single column."""
 
     matrix: Any = field(repr=False)  # (n, n)
-    labels: Any = field(default=None, repr=False)  # (n,) ids of its rows, if it has any
+    labels: Any = field(default=None, repr=False)  # (n,) ids of the rows, if there are any
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
         rows, columns = (np.asarray(objects)[:, 0].astype(np.intp) for objects in (X, Z))
@@ -40,7 +40,7 @@ class Similarity(Kernel):
 
 @dataclass(eq=False)
 class WeightedSum(Kernel):
-    """k(x, z) = sum over m of weights[m] kernels[m](x, z); equal weights if there are none."""
+    """k(x, z) = sum over m of weights[m] kernels[m](x, z); equal weights if `weights` is None."""
 
     kernels: list[Kernel]
     weights: Any = None  # (n_kernels,)
@@ -77,7 +77,7 @@ class WeightedSum(Kernel):
 
     @property
     def numbered(self) -> bool:
-        """True if objects are row numbers of matrices."""
+        """True if its members are matrices, in which objects are row numbers."""
         return isinstance(self.kernels[0], Similarity)
 
     @property
@@ -86,7 +86,7 @@ class WeightedSum(Kernel):
         return getattr(self.kernels[0], "labels", None)
 
     def cleaned(self, clean: Callable[[np.ndarray], np.ndarray]) -> WeightedSum:
-        """The same with a function applied to each similarity matrix."""
+        """The same sum with a function applied to each similarity matrix."""
         if not self.numbered:
             return self
         matrices = [k for k in self.kernels if isinstance(k, Similarity)]
@@ -111,8 +111,8 @@ class WeightedSum(Kernel):
                 return rows
         if objects.shape[0] != n:
             raise ValueError(
-                f"{name} must say which rows of the kernel matrices its objects are: ids, a column of row numbers, or "
-                f"one object for each of the {n} rows; got shape {tuple(objects.shape)}"
+                f"{name} must tell which rows of the kernel matrices its objects are: ids, a column of row "
+                f"numbers, or one object for each of the {n} rows; got shape {tuple(objects.shape)}"
             )
         return np.arange(n, dtype=np.float64)[:, None]
 
@@ -127,7 +127,7 @@ def _in_order(K: Any, labels: np.ndarray | None) -> np.ndarray:
 
 
 def weightings(kernel: WeightedSum, data: MatrixLike, R: np.ndarray) -> list[WeightedSum]:
-    """The candidates: weights by alignment with R R', equal weights, each kernel alone."""
+    """The candidate sums: weights by alignment with R R', equal weights, each kernel alone."""
     matrices = [np.asarray(k(data, data), dtype=np.float64) for k in kernel.kernels]
     scale = np.array([1 / (float(np.mean(np.diagonal(K))) or 1.0) for K in matrices])
     shares = [aligned([K * s for K, s in zip(matrices, scale, strict=True)], R), np.full(len(scale), 1 / len(scale))]

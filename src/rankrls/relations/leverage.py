@@ -4,9 +4,9 @@ Leaving out row h of a complete relation divides element j of its residual by
 
     1 - sum_i V[h, i]^2 g_i s_j / (g_i s_j + alpha),
 
-which depends on j and alpha only through x = log(s_j / alpha): for each row a smooth function of one number, whose
-logarithm is analytic in the strip |Im x| < pi. If there are more eigenvalues than a Chebyshev interpolant needs nodes
-for twelve digits (seven in single precision), it is evaluated only at the nodes.
+which depends on j and alpha only through x = log(s_j / alpha): for each row it is a smooth function of one number,
+whose logarithm is analytic in the strip |Im x| < pi. If there are more eigenvalues than nodes that a Chebyshev
+interpolant needs for twelve digits (seven in single precision), it is evaluated only at the nodes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..system.types import DTypeLike
 from .smoothing import Smoother
 
 OfRows = Callable[[Any], np.ndarray]
-INTERPOLATE = 256  # eigenvalues beyond which leverages are interpolated
+INTERPOLATE = 256  # leverages are interpolated if there are more eigenvalues than this
 
 
 def over_alphas(
@@ -31,7 +31,7 @@ def over_alphas(
 ) -> list[list[OfRows]]:  # fmt: skip
     """For each function of (rho, rows) and each alpha, a function of rows at rho = s / alpha.
 
-    Interpolated in log(rho) if there are many eigenvalues.
+    The functions are interpolated in log(rho) if there are many eigenvalues.
     """
     flat = np.log(1e-18 / max(left.largest, 1e-300))  # below this the leverage is zero
     log_s = np.log(s)
@@ -54,7 +54,7 @@ def _interpolated(log: np.ndarray, weights: np.ndarray, rows: Any) -> np.ndarray
 
 @dataclass(frozen=True)
 class Chebyshev:
-    """Interpolation of analytic functions between two ends."""
+    """Interpolation of analytic functions on an interval."""
 
     low: float
     high: float
@@ -70,7 +70,7 @@ class Chebyshev:
 
     @cached_property
     def _of_nodes(self) -> np.ndarray:
-        """(n, n) from values at the nodes to Chebyshev coefficients."""
+        """(n, n) takes values at the nodes to Chebyshev coefficients."""
         n = len(self.x)
         C = np.cos(np.pi * np.outer(np.arange(n) + 0.5, np.arange(n)) / n) * (2 / n)
         C[:, 0] /= 2

@@ -76,14 +76,14 @@ class EdgeLoss:
         return v - self._direction * self.queries.sum(self._direction * v)[self.queries.codes]
 
     def of_rows(self, some: np.ndarray) -> list[sparse.csr_array]:
-        """Orthonormal columns (n, k) whose span Q takes out of some edges, all those of k rows; none in regression."""
+        """For each of k rows, orthonormal columns that Q projects out of the edges `some`; none in regression."""
         if not self.ranking:
             return []
         _, codes = np.unique(self.queries.codes[some], return_inverse=True)
         return [sparse.csr_array((self._direction[some], (np.arange(len(some)), codes)))]
 
     def of_free(self, some: np.ndarray) -> np.ndarray:
-        """(n, k) some rows of B."""
+        """(n, k) the rows `some` of B."""
         return np.empty((len(some), 0)) if self._free is None else self._free[0][some]
 
     def project(self, v: np.ndarray) -> np.ndarray:

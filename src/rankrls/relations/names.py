@@ -1,9 +1,9 @@
 """Objects by id: ids of rows, edges in frames, and frames put in the order of ids.
 
 An id is the index label of a pandas frame. A frame without an index of ids (polars, Arrow, or pandas with unnamed
-numbers) has ids if a text column holds the ends of all edges, if a column is called "id", or if the first column is
-text. Arrays and frames with the plain index 0, 1, 2, ... have no ids, and row numbers are used instead. Where ids are
-known they are used everywhere, and a mismatch is an error.
+numbers) has ids if a text column contains the ends of all edges, if a column is called "id", or if the first column is
+text. Arrays and frames with the plain index 0, 1, 2, ... have no ids, and row numbers are used instead. Ids that are
+known are used everywhere, and a mismatch is an error.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 from ..system.frames import as_column, as_frame, names
 from ..system.types import ArrayLike, Matrix
 
-LISTED = 5  # ids shown in a message
-ID, DATE = "id", "date"  # columns
-BY_ID = "ids"  # instead of features: objects that are known only by their ids
+LISTED = 5  # ids shown in an error
+ID, DATE = "id", "date"  # names of columns
+BY_ID = "ids"  # passed instead of features: objects are known only by their ids
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Ids:
     labels: np.ndarray
     named: bool = False
     of_frame: bool = False  # whether they came with a frame
-    column: str | None = None  # the column that held them, or the name of the index
+    column: str | None = None  # the column they came from, or the name of the index
 
     @classmethod
     def of(cls, objects: Any) -> Ids:
@@ -45,7 +45,7 @@ class Ids:
 
     @classmethod
     def of_objects(cls, objects: ArrayLike) -> Ids:
-        """The ids of a table; objects that are ids are returned unchanged."""
+        """The ids of a table; an `Ids` is returned unchanged."""
         return objects if isinstance(objects, Ids) else cls.of(as_frame(objects))
 
     @classmethod
@@ -77,7 +77,7 @@ class Ids:
             )
 
     def rows(self, labels: ArrayLike, what: str) -> np.ndarray:
-        """The row numbers of some ids; `what` names them in errors."""
+        """The row numbers of some ids; `what` describes them in errors."""
         values = np.asarray(as_column(labels))
         if not self.named and values.dtype.kind in "iu":
             bad = (values < 0) | (values >= len(self))
@@ -116,8 +116,9 @@ def labelled(
 ) -> Any:
     """A frame with its column of ids as the index, if it has one; anything else unchanged.
 
-    It is the `column` if a model knows it, a text column that holds all the `ends` of edges, one called "id", or the
-    first if it is text, unless the table is `encoded`, because then text may be a feature. `features` are never ids.
+    The column of ids is `column` if a model knows it, a text column that contains all `ends` of edges, one called
+    "id", or the first if it is text. A table that is `encoded` may have text as a feature, so its first column does
+    not count. `features` are never ids.
     """
     frame = as_frame(objects)
     columns = [name for name in names(frame) if name not in features]
@@ -150,7 +151,7 @@ def _holds(column: Any, ends: np.ndarray) -> bool:
 
 
 def _is_plain(index: Any) -> bool:
-    """True if a pandas index is just row numbers, possibly of some rows of a longer table."""
+    """True if a pandas index is only row numbers, possibly of a part of a longer table."""
     return index.name is None and np.asarray(index).dtype.kind in "iu"
 
 
@@ -162,7 +163,7 @@ def _is_text(column: Any) -> bool:
 
 
 def is_range(labels: np.ndarray) -> bool:
-    """True if labels are just 0, 1, 2, ..."""
+    """True if labels are 0, 1, 2, ..."""
     return labels.dtype.kind in "iu" and np.array_equal(labels, np.arange(len(labels)))
 
 
@@ -178,7 +179,7 @@ def _some(labels: Any) -> str:
 
 
 def in_order(of: str, labels: list[Any], ids: Ids, whose: str) -> np.ndarray | None:
-    """The places of `ids` among the labels of another frame; None if there is nothing to reorder."""
+    """The positions of `ids` among the labels of another frame; None if there is nothing to reorder."""
     given = _plain(labels)
     if not ids.of_frame or (not ids.named and is_range(given)):
         return None
@@ -188,7 +189,7 @@ def in_order(of: str, labels: list[Any], ids: Ids, whose: str) -> np.ndarray | N
     missing = [label for label in ids.labels.tolist() if label not in place]
     extra = [label for label in given.tolist() if label not in ids.number]
     if (missing or extra) and is_range(given):
-        return None  # the labels are just row numbers
+        return None  # the labels are only row numbers
     if missing or extra:
         parts = [f"{len(missing)} objects of {whose} are not among the {of} of Y ({_some(missing)})"] if missing else []
         parts += [f"{len(extra)} {of} of Y are not objects of {whose} ({_some(extra)})"] if extra else []
@@ -200,7 +201,7 @@ def in_order(of: str, labels: list[Any], ids: Ids, whose: str) -> np.ndarray | N
 
 
 def aligned(Y: Any, source: Ids, target: Ids, names_: tuple[str, str]) -> Any:
-    """Y in the order of the objects, if it is a frame with labels."""
+    """Y with rows and columns in the order of the objects, if it is a frame with labels."""
     Y = labelled(Y) if source.named else Y
     if not hasattr(Y, "iloc"):
         return as_frame(Y)
@@ -212,7 +213,7 @@ def aligned(Y: Any, source: Ids, target: Ids, names_: tuple[str, str]) -> Any:
 
 
 def similarities(K: Any, known: object, name: str) -> Any:
-    """A frame of similarities with its columns in the order of the training objects, by their labels."""
+    """A frame of similarities with its columns in the order of the training objects, matched by label."""
     if not hasattr(K, "iloc") or known is None:
         return K
     columns = list(K.columns)
@@ -230,7 +231,7 @@ def similarities(K: Any, known: object, name: str) -> Any:
 
 
 def column(frame: Any, name: Any, argument: str) -> np.ndarray:
-    """A column of an edge list, by name."""
+    """A column of an edge list, by name; `argument` is the parameter that names it."""
     if not isinstance(name, str) and (np.ndim(name) > 0 or name is None):
         return np.asarray(as_column(name))
     have = names(frame)
@@ -241,7 +242,7 @@ def column(frame: Any, name: Any, argument: str) -> np.ndarray:
 
 
 def date_column(edges: Any, date: Any) -> Any:
-    """The dates given, or the column that holds them: the one called "date", or the only column of dates."""
+    """The dates given or, if `date` is None, the column called "date", or else the only column of dates."""
     frame = as_frame(edges)
     if date is not None or not names(frame):
         return date

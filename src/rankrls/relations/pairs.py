@@ -1,8 +1,8 @@
 """Sparse features of pairs: only the products of nonzero features of both ends.
 
 An iteration over the edges costs one multiplication for each product of two nonzeros, however many columns there are.
-A product that occurs in a single edge says nothing about the others: it only adds to the diagonal. Most products of
-rare features are of this kind.
+A product that occurs in a single edge connects it with no other edge: it only adds to the diagonal. Most products of
+rare features are like this.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..system.types import Matrix
 
 LIMIT = 60_000_000  # products kept in memory
 BLOCK = 1 << 21  # products computed at a time
-BUCKETS = 1 << 24  # of the hash table that counts products
+BUCKETS = 1 << 24  # size of the hash table that counts products
 
 
 class PairFeatures:
@@ -85,7 +85,7 @@ class PairFeatures:
 def _several(keys: np.ndarray) -> np.ndarray:
     """True if a key occurs more than once."""
     bucket = keys % BUCKETS
-    several = np.bincount(bucket, minlength=1)[bucket] > 1  # and a few false positives that share a bucket
+    several = np.bincount(bucket, minlength=1)[bucket] > 1  # with a few false positives that share a bucket
     _, which, count = np.unique(keys[several], return_inverse=True, return_counts=True)
     several[several] = count[which] > 1
     return several

@@ -3,7 +3,7 @@
 `CompleteProblem` has every edge and is solved in closed form; `EdgeProblem` has some edges and iterates. Each has
 
     scores(alphas, metric, held)     (k,) the metric over held-out edges, averaged over folds
-    held_out(alpha, held)            the scores of edges by models that never saw them, NaN where never held out
+    held_out(alpha, held)            scores of edges by models that never saw them, NaN for edges never held out
     mean_eigenvalue                  of the loss, the natural unit of alpha
 
 `held` is a `RelationKFold`, or the name of an exact hold-out without refits.
@@ -32,7 +32,7 @@ from .relation import Domain, EdgeSet, Pairwise, dense, one_way, part
 
 SINGLE_PRECISION = 1_000_000  # with more edges, alphas are compared in single precision
 BLOCK = 1 << 26  # held-out scores in memory at a time
-JUDGED = 5_000_000  # edges of a sparse relation used to judge an alpha
+JUDGED = 5_000_000  # most edges of a sparse relation used to judge an alpha
 REMEDY = "raise max_iter, tol or alpha"
 
 ROWS, EDGES, COLUMNS = "leave-row-out", "leave-edge-out", "leave-column-out"
@@ -85,7 +85,7 @@ class CompleteProblem:
         return self.path.mean_eigenvalue
 
     def by_edges(self, tol: float, max_iter: int) -> EdgeProblem:
-        """The same problem as a list of edges, some of which can be left out."""
+        """The same problem as a list of edges, so that any of them can be left out."""
         return EdgeProblem.of(self.G, self.K, self.edges, self.loss, tol, max_iter)
 
     def scores(self, alphas: np.ndarray, metric: Metric, held: HoldOut) -> np.ndarray:
@@ -117,7 +117,7 @@ class CompleteProblem:
         return np.concatenate(values)
 
     def _tied(self, scores: np.ndarray) -> np.ndarray:
-        """Scores (p, r), or (k, p, r) for several alphas, that tie where objects are the same."""
+        """Scores (p, r), or (k, p, r) for several alphas, made equal where objects are the same."""
         if not (self.K.repeats or self.G.repeats):
             return scores
         return np.stack([tied(one) for one in scores]) if scores.ndim == 3 else tied(scores)
@@ -140,7 +140,7 @@ class CompleteProblem:
         return out
 
     def _columns_out(self, alpha: float) -> np.ndarray:
-        """Each ranked object by the model that never saw it, as a row of the transposed relation (regression only)."""
+        """Each ranked object under the model that never saw it: a row of the transposed relation (regression only)."""
         turned = _Path.of(self.K, self.G, self.edges.Y.T, None, self.loss)
         return turned.closed.leave_rows_out(np.array([alpha]))[0].T
 
@@ -211,7 +211,7 @@ class _Path:
 
     @property
     def ranks(self) -> tuple[int, int]:
-        """The ranks of the two kernels, with that of ranked objects as the loss sees it."""
+        """The ranks of the two kernels, that of ranked objects as the loss sees it."""
         return self.closed.ranks
 
     def coef(self, alpha: float) -> tuple[Any, float]:
@@ -221,7 +221,7 @@ class _Path:
 
 @dataclass(frozen=True)
 class EdgeProblem:
-    """Some edges, possibly repeated."""
+    """A list of some of the edges, which may repeat."""
 
     graph: Graph
 
@@ -304,9 +304,10 @@ def scores_of(left: np.ndarray, a: Any, right: np.ndarray, pairwise: Pairwise, i
 
 
 def tied(scores: np.ndarray, codes: np.ndarray | None = None) -> np.ndarray:
-    """Scores without their last bits, in which those of equal objects may differ by rounding; NaN stays.
+    """Scores rounded to drop their last bits, in which those of equal objects may differ; NaN stays.
 
-    Bits are those of the largest score of a conditioning object: a row of the matrix, or the edges of a code.
+    The last bits are relative to the largest score of a conditioning object: a row of the matrix, or the edges with the
+    same code.
     """
     known = np.nan_to_num(scores)
     if codes is None:

@@ -1,7 +1,7 @@
 """One number per object from a relation, its error bar, and probabilities from scores.
 
-The rating of an object is the mean of its relation to all training objects: for a reciprocal relation,
-f(i, j) = r_i - r_j + a part that no single number can express, r is the additive part in least squares.
+The rating of an object is the mean of its relation to all training objects. For a reciprocal relation,
+f(i, j) = r_i - r_j + a part that no single number can express, and r is the best additive fit in least squares.
 
 An error bar treats what ratings do not explain as noise of variance s^2. Under the prior that corresponds to alpha,
 ratings have the covariance s^2 / alpha times the mean of the pairwise kernel over opponents, P (n, n). Given the edges,
@@ -10,7 +10,7 @@ whose weighted Laplacian is L, the covariance is
     cov(r) = s^2 (alpha P^-1 + L)^-1 = s^2 R (alpha I + R'L R)^-1 R'     with P = R R',
 
 and that of differences from the mean is C cov(r) C' with C = I - 1 w', w the share of each object in the weight of all
-edges: an object whose edges have faded does not make the others uncertain.
+edges: objects whose edges are old and weigh little do not make the others uncertain.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def rating_errors(
     known = np.maximum(e, 0.0) + alpha
     cov = R @ (U * np.divide(1.0, known, out=np.zeros(n), where=known > 0)) @ (R @ U).T
     known_by = np.bincount(ends, np.tile(u, 2), minlength=n)
-    share = known_by / np.sum(known_by)  # a common shift is not uncertain
+    share = known_by / np.sum(known_by)  # the uncertainty of a common shift does not count
     cov = cov - share @ cov
     cov = cov - (cov @ share)[:, None]
     return np.sqrt(noise * np.maximum(np.diagonal(cov), 0))
@@ -68,7 +68,7 @@ def probability_scale(scores: np.ndarray, y: np.ndarray, weights: np.ndarray | N
     if size == 0:
         return 0.0
     f, b = f / size, 1.0
-    ridge = 1e-6 * float(np.sum(u))  # scores that never err would have an infinite steepness
+    ridge = 1e-6 * float(np.sum(u))  # without it, scores that never err would have infinite steepness
     for _ in range(100):
         p = logistic(b * f)
         slope = float(np.sum(u * f * (win - p))) - ridge * b

@@ -1,4 +1,4 @@
-"""The parts of a relation: the kernels of its two kinds of objects, and the edges between them."""
+"""What a relation consists of: the kernels of its two kinds of objects, and the edges between them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from scipy import linalg, sparse
 
 from ..core.symmetric import INDEFINITE, cutoff, eigh
 
-FADED = 0.1  # edges with less than this share of the mean weight, and together half of it, judge nothing
-FLAT = 1e-10  # if rounding exceeds this share of the largest eigenvalue of C K C, the kernel is nearly constant
+FADED = 0.1  # edges below this share of the mean weight, which together have at most half of it, do not judge models
+FLAT = 1e-10  # a kernel is nearly constant if rounding exceeds this share of the largest eigenvalue of C K C
 Eigen = tuple[np.ndarray, np.ndarray]  # orthonormal columns and positive numbers
 
 
@@ -34,7 +34,7 @@ PRODUCT = Pairwise()
 
 @dataclass(frozen=True)
 class Domain:
-    """The kernel among n objects: the matrix itself, or if `factored` an (n, d) array A with kernel A A'."""
+    """The kernel among n objects: the matrix itself or, if `factored`, an (n, d) array A with kernel A A'."""
 
     array: Any  # dense; a factor may be a sparse array
     factored: bool = False
@@ -59,7 +59,7 @@ class Domain:
         return dense(self.array[rows] @ self.array[columns].T)
 
     def restrict(self, rows: np.ndarray) -> Domain:
-        """The kernel among some of the objects."""
+        """The kernel among a subset of the objects."""
         return Domain(self.array[rows], True) if self.factored else Domain(self.array[np.ix_(rows, rows)])
 
     def plus(self, constant: float) -> Domain:
@@ -100,7 +100,7 @@ class Domain:
 
     @property
     def diagonal_only(self) -> bool:
-        """True if the kernel is diagonal: no two objects have anything in common, as with a sparse factor of ids."""
+        """True if the kernel is diagonal: no two objects have a feature in common, as with a sparse factor of ids."""
         if not self.sparse:
             return False
         A = sparse.csr_array(self.array)
@@ -113,7 +113,7 @@ class Domain:
 
     @cached_property
     def repeats(self) -> bool:
-        """Whether some objects are perhaps the same to the kernel: their rows have the same sum."""
+        """True if some objects may be the same to the kernel: their rows have the same sum."""
         sums = np.sort(np.asarray(self.array.sum(axis=1)).ravel())
         return bool(np.any(np.diff(sums) <= 1e-13 * np.abs(sums).max(initial=0)))
 
@@ -151,7 +151,7 @@ class Domain:
         if d.min(initial=0.0) < -1e-6 * largest - 10 * rounding:
             raise ValueError(INDEFINITE.format(d[0], d[-1]))
         keep = d > largest * cutoff(len(d))
-        if rounding > FLAT * largest:  # in a nearly constant kernel, a direction counts even if its eigenvalue is lost
+        if rounding > FLAT * largest:  # in a nearly constant kernel, keep directions whose eigenvalue rounding hides
             keep |= np.abs(d) < rounding
         return (U if keep.all() else U[:, keep]), np.maximum(d[keep], 1e-20 * rounding)
 
@@ -186,7 +186,7 @@ class EdgeSet:
         return self.shape[0] * self.shape[1] if self.complete else len(self.y)
 
     def listed(self) -> EdgeSet:
-        """The same edges as a list, row by row."""
+        """The same edges as a list, in the order of rows."""
         if not self.complete:
             return self
         p, r = self.shape
@@ -204,10 +204,10 @@ class EdgeSet:
 
     @property
     def judge(self) -> np.ndarray:
-        """(q,) which edges of a list judge a model: all but those with next to no weight.
+        """(q,) which edges of a list are used to judge models: all but those with hardly any weight.
 
-        These are the lightest edges, below a tenth of the mean weight (each edge counting by its weight), that hold at
-        most a twentieth of all weight. A game that has faded teaches nothing, so its result says nothing of a model.
+        Left out are the lightest edges: below a tenth of the mean weight (each edge counted by its weight), and with at
+        most a twentieth of all weight together. A game that hardly weighs in training should not judge a model either.
         """
         if self.weights is None:
             return np.ones(len(self.y), dtype=bool)
@@ -217,7 +217,7 @@ class EdgeSet:
         return ~(small & (np.cumsum(held) <= FADED / 2 * np.sum(held)))[place]
 
     def only(self, edges: np.ndarray) -> EdgeSet:
-        """Some edges of a list, among the same objects."""
+        """A subset of the edges of a list, among the same objects."""
         pick = lambda values: None if values is None else values[edges]
         return EdgeSet(
             self.shape, None, self.rows[edges], self.columns[edges], self.y[edges], pick(self.weights), pick(self.free)
@@ -261,9 +261,9 @@ def part(Y: Any, parity: int) -> Any:
 
 
 def one_way(rows: np.ndarray, columns: np.ndarray, parity: int) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Edges of a symmetric or skew relation from the smaller number to the larger, and the sign of each.
+    """The edges of a symmetric or skew relation from the smaller number to the larger, and the sign of each.
 
-    So scores of two edges between the same objects tie exactly.
+    Scores of two edges between the same objects then tie exactly.
     """
     if not parity:
         return rows, columns, 1.0

@@ -5,7 +5,7 @@ each with its own rho. Two classes represent G by an orthonormal `basis` (p, k),
 
     shrunk(E, rho, omega)    (k, n) column j of E times (I + rho_j A)^-1
     times(T)                 (k, n) A T
-    kept(rho, rows)          (m, n) the diagonal of (I + rho_j G)^-1, for some objects: one less their leverage
+    kept(rho, rows)          (m, n) the diagonal of (I + rho_j G)^-1 for some objects: one minus their leverage
     leverages(rho, rows)     (m, n) the diagonal of G (I + rho_j G)^-1, exact where it is small
 
 `Eigenbasis` uses the eigenvectors of G. If conditioning and ranked objects are the same, `Arrowhead` saves this second
@@ -76,7 +76,7 @@ class Eigenbasis:
 
     @cached_property
     def _outside(self) -> np.ndarray | None:
-        """(p,) the share of each object outside the basis, which does not change."""
+        """(p,) the share of each object outside the basis, which smoothing leaves unchanged."""
         full = self.basis.shape[0] == self.basis.shape[1]
         return None if full else np.maximum(0, 1 - self._square.sum(axis=1))
 
@@ -85,7 +85,7 @@ class Eigenbasis:
 class Arrowhead:
     """G = c K + constant, by the eigenvectors of C K C."""
 
-    basis: np.ndarray  # (p, k) eigenvectors, and last the constant
+    basis: np.ndarray  # (p, k) eigenvectors, then the constant direction
     a: np.ndarray  # (k - 1,)
     b: np.ndarray  # (k - 1,)
     c: Any  # a number

@@ -1,8 +1,8 @@
 """Early stopping: the number of iterations that ranks held-out edges best.
 
 Conjugate residuals fit the directions of large eigenvalues first, so fewer iterations act like a larger alpha. All
-folds advance together, one iteration at a time, and held-out edges are scored after each. The search ends when the best
-score is as many iterations ago as it took to reach it.
+folds advance together, one iteration at a time, and held-out edges are scored after each. The search ends when it has
+taken twice as many iterations as it took to reach the best score.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .folds import RelationKFold
 from .problems import NOTHING_HELD_OUT, EdgeProblem
 from .relation import EdgeSet
 
-PATIENCE = 10  # iterations without a better score, at least
-MOST = 1000  # iterations tried
+PATIENCE = 10  # go on for at least this many iterations without a better score
+MOST = 1000  # most iterations to try
 
 Watch = Callable[[int, float, np.ndarray], object]  # iteration, residual, coefficients -> whether to stop
 
@@ -31,8 +31,8 @@ class Stop:
     """The held-out scores of each number of iterations."""
 
     scores: np.ndarray  # (k,) after 1, 2, ... iterations
-    predictions: np.ndarray  # (q,) at the best number, NaN where never held out
-    best: int  # scores[best]
+    predictions: np.ndarray  # (q,) at the best number, NaN for edges never held out
+    best: int  # index of the best score
 
     @property
     def iterations(self) -> int:
@@ -60,7 +60,7 @@ class _Run:
 
 
 def choose(problem: EdgeProblem, metric: Metric, held: RelationKFold, alpha: float) -> Stop:
-    """The number of iterations with the best mean score over folds; the smallest if several are equal."""
+    """The number of iterations with the best mean score over folds; of several, the smallest."""
     edges, sign = problem.graph.edges, 1 if metric.greater_is_better else -1
     runs, judge = [], edges.judge
     for train, test in held.split_edges(edges.rows, edges.columns, edges.shape):
@@ -85,7 +85,7 @@ def choose(problem: EdgeProblem, metric: Metric, held: RelationKFold, alpha: flo
 
 
 def solve(problem: EdgeProblem, alpha: float, most: int, watch: Watch | None = None) -> Solution:
-    """Conjugate residuals for at most `most` iterations, or until `watch` returns a true value."""
+    """Conjugate residuals for at most `most` iterations, or until `watch` returns True."""
     history, v, residual = [1.0], np.zeros(len(problem.graph.edges.y)), 1.0
     for v, residual in problem.graph.iterates(alpha):
         history.append(residual)

@@ -1,4 +1,4 @@
-"""Sums over lists of edges, added up block by block, from which a linear relation is learned.
+"""Sums over lists of edges, added up block by block, from which a linear relation can be learned.
 
 A model with weights w scores an edge (x, z) by w'phi(x, z), phi = (psi(x, z) ± psi(z, x)) / 2 for symmetric and
 reciprocal relations and psi otherwise, where psi stacks the product x kron z and the single ends. Its loss needs
@@ -6,8 +6,8 @@ reciprocal relations and psi otherwise, where psi stacks the product x kron z an
     P = sum u phi phi' - sum over rows h of S_h phi_h phi_h',      b = sum u y phi - sum over h of t_h phi_h,
 
 with u the weights of edges, S_h and t_h the sums of u and u y over a row, and phi_h the mean of phi over it; the second
-terms are for ranking. phi is linear in z, so phi_h is phi of x_h and the mean of z: rows need only S_h, t_h and the sum
-of u z, and everything adds up over blocks.
+terms occur only in ranking. phi is linear in z, so phi_h is phi of x_h and the mean of z: a row needs only S_h, t_h and
+the sum of u z, and everything adds up over blocks.
 """
 
 from __future__ import annotations
@@ -130,13 +130,13 @@ class EdgeSums:
 
 @dataclass
 class ZeroSums:
-    """The sums of edges when all others are zero: Y Z of the rows that have an edge, and the total of each row.
+    """The sums of edges when all other edges are zero: Y Z of the rows that have an edge, and the total of each row.
 
-    A complete relation with linear features needs nothing else from Y: only products with directions of Z.
+    A complete relation with linear features needs nothing else from Y, only products with directions of Z.
     """
 
     Z: np.ndarray  # (r, e)
-    rows: np.ndarray  # (n,) of Y
+    rows: np.ndarray  # (n,) row numbers of Y
     products: np.ndarray  # (n, e)
     totals: np.ndarray  # (n,)
     count: int
@@ -162,7 +162,7 @@ class ZeroSums:
 
 @dataclass(frozen=True)
 class SummedRelation:
-    """A relation Y (p, r) known by its sums: it can only be multiplied by directions of Z."""
+    """A relation Y (p, r) known only by its sums, so that it can be multiplied only by directions of Z."""
 
     sums: ZeroSums
     shape: tuple[int, int]

@@ -1,8 +1,8 @@
-"""The best few of many scores, without holding all of them.
+"""The best few of many scores, without storing all of them.
 
 Scores are inner products of two arrays of rows, computed in tiles that stay in the cache. The first tile is cut into
-sections, whose maxima give a threshold that the `top` best of a row are sure to reach. In later tiles only scores that
-reach the threshold are kept, found by one comparison, and the threshold rises. So few scores are ever sorted.
+sections, whose maxima give a threshold that the `top` best of each row are sure to reach. In later tiles one comparison
+finds the scores that reach the threshold, only those are kept, and the threshold rises. So few scores are ever sorted.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 from ..system.parallel import Scratch, share
 from ..system.types import Matrix
 
-ROWS, COLUMNS = 256, 4096  # of a tile
+ROWS, COLUMNS = 256, 4096  # size of a tile
 SECTIONS = 32
 
 
 def best(
     left: np.ndarray, right: np.ndarray, top: int, excluded: Matrix | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(n, top) places and scores of the largest entries of each row of left right', best first, ties by place.
+    """(n, top) columns and scores of the largest entries of each row of left right', best first, ties by column.
 
-    `excluded` (n, m) is a sparse array of entries to skip; a row with too few others ends in place -1, score NaN.
+    `excluded` (n, m) is a sparse array of entries to skip; a row with too few others ends in column -1, score NaN.
     """
     n, m = len(left), len(right)
     top = min(top, m)
@@ -44,7 +44,7 @@ def best(
 def _best(
     left: np.ndarray, right: np.ndarray, top: int, excluded: Any, scratch: Scratch
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Places and scores of the best of a few rows, tile by tile."""
+    """Columns and scores of the best of a few rows, tile by tile."""
     n, m = len(left), right.shape[1]
     width = max(COLUMNS, 4 * top)
     found = (np.full((n, top), -1), np.full((n, top), -np.inf, dtype=np.result_type(left, right)))
@@ -74,7 +74,7 @@ def _first_threshold(S: np.ndarray, top: int) -> np.ndarray:
 def _merged(
     found: tuple[np.ndarray, np.ndarray], rows: np.ndarray, columns: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best of those found so far and of new ones."""
+    """The best among those found so far and new ones."""
     n, top = found[0].shape
     rows = np.concatenate([np.repeat(np.arange(n), top), rows])
     columns, values = np.concatenate([found[0].ravel(), columns]), np.concatenate([found[1].ravel(), values])

@@ -1,17 +1,17 @@
 """Two-step kernel ridge regression on complete relations, with hold-out of all kinds without refits.
 
 The first step is a ridge regression over the rows of Y (p, r) with alpha, the second one over the columns of the
-result, with its own alpha. Each step is a linear smoother, H = K (K + alpha I)^-1, or with a free constant the limit
-of that for K + c 1 1' as c grows; D = I - H. So f = H1 Y H2, and with D_SS the block of D of some objects S,
+result, with an alpha of its own. Each step is a linear smoother, H = K (K + alpha I)^-1 or, with a free constant, the
+limit of this for K + c 1 1' as c grows; D = I - H. So f = H1 Y H2, and with D_SS the block of D of some objects S,
 
     leaving S out of a ridge regression leaves     y_S - f_S = D_SS^-1 (D y)_S,      D without S = D - D_:S D_SS^-1 D_S:
 
 (everywhere else), from which all shortcuts below follow by elementwise operations on a few matrix products:
 
-    edge     f is linear in Y; with h the derivative of an edge's score by its own label, (f - h y) / (1 - h). That is
-             the model whose missing label is its own prediction, and the refit of the one-step model of the same
+    edge     f is linear in Y; with h the derivative of an edge's score by its own label, (f - h y) / (1 - h). This is
+             the model whose missing label is its own prediction, and also the refit of the one-step model of the same
              smoother, the kernel with eigenvalues g s / (alpha s + beta g + alpha beta).
-    row      the first step without the row, the second as it is;     column: the other way round
+    row      the first step without the row, the second unchanged;     column: the other way round
     both     both steps without it. If rows and columns are the same objects, both objects are left out of both ends:
              S = {i, j}, f = (D1_SS^-1 Q D2_SS^-1 - P D2_SS^-1 - D1_SS^-1 R + Y_SS)_ij, Q = D1 Y D2, P = Y D2, R = D1 Y
     object   of one domain: out of both ends, and its row is predicted
@@ -87,7 +87,7 @@ class Smoother:
         return Y - self.rest(alpha, Y)
 
     def left_out(self, alpha: float, Y: np.ndarray) -> np.ndarray:
-        """(n, m) each row of Y by the regression that never saw it."""
+        """(n, m) each row of Y under the regression that never saw it."""
         return Y - self.rest(alpha, Y) / self.diagonal(alpha)[:, None]
 
     def coef(self, alpha: float, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -95,7 +95,7 @@ class Smoother:
         V, d = self.eigen
         VY = V.T @ Y
         a = V @ (VY / (d + alpha)[:, None])
-        if V.shape[1] + self.intercept < len(V):  # other directions are lost in rounding here, but new objects see them
+        if V.shape[1] + self.intercept < len(V):  # rounding loses the other directions here, but new objects see them
             a += ((Y - Y.mean(axis=0) if self.intercept else Y) - V @ VY) / alpha
         return a, (Y.mean(axis=0) - self.K.mean @ a if self.intercept else np.zeros(Y.shape[1]))
 
@@ -155,7 +155,7 @@ class TwoStep:
             yield self.columns.left_out(beta, first).T
 
     def _edges(self, alpha: float, betas: np.ndarray) -> Iterator[np.ndarray]:
-        """With e the diagonals of D, 1 - h = 1 - (1 - e1) (1 - e2); mirrored edges have another term D_ij^2."""
+        """1 - h = 1 - (1 - e1) (1 - e2), e the diagonals of D; mirrored edges have a further term D_ij^2."""
         rest, e = self.rows.rest(alpha, self.Y), self.rows.diagonal(alpha)[:, None]
         fitted, mirrored = (self.Y - rest).T, np.zeros((1, 1))
         if self.parity:
@@ -185,7 +185,7 @@ class TwoStep:
             yield left.times(Q, right) - right.after(P) - left.before(R) + Y
 
     def _objects(self, alpha: float, betas: np.ndarray) -> Iterator[np.ndarray]:
-        """Each row by the model that saw the object at neither end."""
+        """Each row under the model that saw the object at neither end."""
         D1 = self.rows.matrix(alpha)
         V = self.Y - (D1 @ self.Y) / np.diagonal(D1)[:, None]
         np.fill_diagonal(V, 0)
@@ -206,7 +206,7 @@ class JudgedAlphas:
     betas: np.ndarray
     best: tuple[int, int] = (0, 0)
     scores: np.ndarray | None = None  # (k, l), or (k,) if both ends have the same alpha
-    value: float = 0.0  # of the best; larger is better
+    value: float = 0.0  # score of the best pair, negated if smaller is better
 
     @property
     def alpha(self) -> float:
