@@ -1,4 +1,4 @@
-"""The border: input is checked and brought into shape here, and nowhere below.
+"""Checks of what users pass: here, in public modules and in estimators; the floors below trust their input.
 
 Every message says what was found, where, and what to do.
 """

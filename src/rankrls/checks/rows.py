@@ -1,4 +1,4 @@
-"""Rows: frames aligned by their index, columns taken by name, query ids, labels, weights, pairs and scores."""
+"""Checks of rows: frames in the same order, columns by name, query ids, labels, weights, pairs and scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..core.queries import Queries
 from ..system.frames import as_column, as_frame, dates, gaps_and_text, is_missing, names, without
 from ..system.types import ArrayLike, Ids, Matrix, MatrixLike
 
-LARGEST = 1e300  # of all weights together, so that there is room for the squares they multiply
+LARGEST = 1e300  # limit of the sum of weights, which must leave room for the squares they multiply
 NO_FEATURES = "Judgments without features cannot be learned from: join the features of their documents to them"
 QID = "qid"  # a column of this name in a data frame holds the query ids
 ENCODE = "put rankrls.TableEncoder() before the ranker in a pipeline, which turns them into numbers"
@@ -27,9 +27,10 @@ _QUERY_NAME = re.compile(  # common names of query id columns
 
 
 def check_aligned(**values: Any) -> None:
-    """Rows are matched by position: refuse frames and series whose index labels contradict that.
+    """Raise an error if index labels show that frames and series are not in the same order.
 
-    A plain range 0, 1, ... next to other labels says nothing, but a permutation of the range next to the range does.
+    Rows are matched by position. A plain range 0, 1, ... next to other labels shows nothing, but a permutation of the
+    range next to the range does.
     """
     indices = [(name, value.index) for name, value in values.items() if hasattr(value, "iloc")]
     for (a, first), (b, second) in combinations(indices, 2):
@@ -80,7 +81,7 @@ def is_query_name(name: object) -> bool:
 
 
 def named_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) -> tuple[Any, Any, Any, Any]:
-    """Labels, query ids and weights given as column names of a data frame, taken out of it."""
+    """Labels, query ids and weights that are given as names of columns, and the data frame without those columns."""
     named = {
         name: value
         for name, value in (("y", y), ("qid", qid), ("sample_weight", sample_weight))
@@ -102,7 +103,7 @@ def named_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) 
 
 
 def check_in_memory(X: object, ranker: str) -> None:
-    """Rows must be in memory, not in a file or a stream."""
+    """Raise an error unless rows are in memory, rather than in a file or a stream."""
     stream = hasattr(X, "__next__") or (callable(X) and not hasattr(X, "__array__"))
     encoded = hasattr(X, "sum_tables")  # what an encoder in a pipeline makes of a file
     if encoded or isinstance(X, str | os.PathLike) or (stream and not hasattr(X, "__arrow_c_stream__")):
@@ -114,7 +115,7 @@ def check_in_memory(X: object, ranker: str) -> None:
 
 
 def check_content(**values: Any) -> None:
-    """Refuse what NumPy would silently misread: masked entries and imaginary parts."""
+    """Raise an error for values that NumPy would silently misread: masked entries and imaginary parts."""
     for name, array in values.items():
         if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
             n = int(np.ma.getmaskarray(array).sum())
@@ -125,7 +126,7 @@ def check_content(**values: Any) -> None:
 
 
 def check_features(X: Any) -> None:
-    """The same for features, which must not be dates either."""
+    """The same check for features, which must not be dates either."""
     check_content(X=X)
     found = dates(X)
     if found:
@@ -178,7 +179,7 @@ def _sums_to(ids: np.ndarray, m: int) -> bool:
 
 
 def unreadable(error: ValueError | TypeError, X: Matrix, remedy: str = ENCODE) -> ValueError | TypeError:
-    """An error about missing values or text in X that names the columns and what to do; any other error unchanged."""
+    """An error about missing values or text in X, extended by the columns and what to do; other errors unchanged."""
     text = str(error)
     if "0 feature(s)" in text:
         return ValueError(f"{text} {NO_FEATURES}")
@@ -187,14 +188,14 @@ def unreadable(error: ValueError | TypeError, X: Matrix, remedy: str = ENCODE) -
     found = gaps_and_text(X)
     if not found:
         return error
-    # scikit-learn asks for a TypeError where cells hold objects that no encoder knows, such as dicts
+    # scikit-learn asks for a TypeError if cells hold objects that no encoder knows, such as dicts
     kind = ValueError if any("(dates)" in column for column in found) else type(error)
     return kind(_encode(f"{text.splitlines()[0].rstrip('.')}.", found, remedy))
 
 
 @contextmanager
 def naming_columns(X: Matrix, remedy: str = ENCODE) -> Iterator[None]:
-    """Reads X: its errors name the columns and what to do, as `unreadable` words them."""
+    """Read X inside: errors then name the columns and what to do, as in `unreadable`."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -207,7 +208,7 @@ def _encode(what: str, columns: list[str], remedy: str = ENCODE) -> str:
 
 
 def check_targets(y: np.ndarray, *, tied_pairs: object) -> np.ndarray:
-    """(m, t) float targets."""
+    """The targets as an (m, t) float array."""
     y = np.asarray(y, dtype=np.float64)
     if y.ndim == 1:
         y = y[:, None]
@@ -220,7 +221,7 @@ def check_targets(y: np.ndarray, *, tied_pairs: object) -> np.ndarray:
 
 
 def check_numbers(name: str, values: ArrayLike, m: int, *, unit: str = "row", flat: bool = True) -> np.ndarray:
-    """One finite number per row (or, unless `flat`, several)."""
+    """The values as one finite number per row (or, unless `flat`, several)."""
     check_content(**{name: values})
     array = np.asarray(as_column(values), dtype=np.float64)
     if array.ndim == 0 or len(array) != m or (flat and array.ndim != 1):
@@ -235,7 +236,7 @@ def check_numbers(name: str, values: ArrayLike, m: int, *, unit: str = "row", fl
 def check_weights(
     values: ArrayLike | None, m: int, *, name: str = "sample_weight", unit: str = "row"
 ) -> np.ndarray | None:
-    """(m,) non-negative weights; None where all are equal to one."""
+    """(m,) non-negative weights; None if all are one."""
     if values is None:
         return None
     check_content(**{name: values})
@@ -254,13 +255,13 @@ def check_weights(
 
 
 def check_query_mass(queries: Queries, weights: np.ndarray | None, weighting: str) -> None:
-    """Weights count copies, so a query needs more than one copy in total to have a pair to divide by."""
+    """Raise an error if some query has less than one copy to compare a row with: weights count copies."""
     if weights is not None:
         check_copies(queries.labels, queries.sizes, queries.sum(weights), weighting)
 
 
 def check_copies(labels: np.ndarray, sizes: np.ndarray, copies: np.ndarray, weighting: str) -> None:
-    """The same, given the number of rows and of copies in each query."""
+    """The same check, from the number of rows and of copies in each query."""
     thin = (sizes > 1) & (copies <= 1)
     if weighting == "queries" and thin.any():
         q = int(np.argmax(thin))
@@ -272,7 +273,7 @@ def check_copies(labels: np.ndarray, sizes: np.ndarray, copies: np.ndarray, weig
 
 
 def check_comparable(y: np.ndarray, queries: Queries) -> None:
-    """Some query must have two items with different labels."""
+    """Raise an error unless some query has two items with different labels."""
     if labels_differ(y, queries):
         return
     lone = int((queries.sizes == 1).sum())
@@ -283,7 +284,7 @@ def check_comparable(y: np.ndarray, queries: Queries) -> None:
 
 
 def check_pairs(pairs: object, m: int) -> np.ndarray:
-    """(p, 2) row numbers."""
+    """The pairs as a (p, 2) array of row numbers."""
     check_content(pairs=pairs)
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
@@ -315,12 +316,12 @@ def check_scores(y: np.ndarray, m: int, *, some: bool = True) -> np.ndarray:
             "mark unscored rows with NaN"
         )
     if some and np.isnan(y).all():
-        raise ValueError(f"none of the {m} rows is scored, y is NaN for all: score some")
+        raise ValueError(f"none of the {m} rows is scored, y is NaN for all: give some a score")
     return y
 
 
 def check_held_out(scores: np.ndarray, scoring: str) -> None:
-    """Held-out scores must be numbers: NaN would choose a setting at random."""
+    """Raise an error if held-out scores are NaN, which would choose a setting at random."""
     bad = np.isnan(scores)
     if bad.any():
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Parameters of estimators."""
+"""Checks of estimators' parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMELESS = (
 
 
 def check_number(name: str, value: object, *, zero: bool = False, auto: bool = True, hint: str = "") -> float:
-    """A positive finite number, or zero where zero makes sense; `auto` tells the error whether "auto" is a choice."""
+    """A positive finite number, or zero if `zero`; `auto` makes the error mention "auto" as a choice."""
     if isinstance(value, str | bool) or not np.isscalar(value) or not _in_range(float(value), zero):  # type: ignore[arg-type]
         kind = "a finite number, zero or positive" if zero else "a positive number"
         either = f'{kind}, or "auto"' if auto else kind
@@ -26,7 +26,7 @@ def check_number(name: str, value: object, *, zero: bool = False, auto: bool = T
 
 
 def check_grid(name: str, values: ArrayLike, *, zero: bool = False) -> np.ndarray:
-    """Numbers to choose from."""
+    """The values of a grid as positive numbers."""
     grid = np.array([check_number(f"each of {name}", value, zero=zero, auto=False) for value in np.ravel(values)])
     if not len(grid):
         raise ValueError(f"{name} is empty: give at least one number, or None for a grid fitted to the data")
@@ -34,7 +34,7 @@ def check_grid(name: str, values: ArrayLike, *, zero: bool = False) -> np.ndarra
 
 
 def check_penalised(alpha: float) -> None:
-    """A model with a term per row can fit any scores: only a penalty determines it."""
+    """Raise an error if alpha is zero: a model with a weight for every row can fit any scores without a penalty."""
     if alpha == 0:
         raise ValueError(
             "alpha=0 does not determine a model with a kernel on every row, or with more columns than rows, which can "
@@ -43,7 +43,7 @@ def check_penalised(alpha: float) -> None:
 
 
 def check_choice(name: str, value: object, valid: Iterable[Any]) -> None:
-    """One of a few values; the message lists them and suggests the nearest."""
+    """Raise an error unless the value is valid; it lists the valid ones and suggests the nearest."""
     valid = tuple(valid)
     if any(value is v or (isinstance(v, str) and value == v) for v in valid):
         return
@@ -53,7 +53,7 @@ def check_choice(name: str, value: object, valid: Iterable[Any]) -> None:
 
 
 def check_share(name: str, value: object) -> None:
-    """A number between 0 and 1."""
+    """Raise an error unless the value is a number between 0 and 1."""
     if isinstance(value, str) or not np.isscalar(value) or not 0 <= float(value) <= 1:  # type: ignore[arg-type]
         raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
 
@@ -89,13 +89,13 @@ def check_signs(positive: Any, n: int, names: Sequence[str] | None) -> np.ndarra
 
 
 def check_unsigned(positive: object, what: str) -> None:
-    """Refuse sign constraints where they are not supported; `what` also says what to do instead."""
+    """Raise an error if sign constraints are given where they are not supported; `what` ends with the remedy."""
     if positive is not None and positive is not False:
         raise ValueError(f"positive does not go with {what}")
 
 
 def check_count(name: str, value: object, least: int = 1) -> int:
-    """A whole number that is at least `least`."""
+    """The value as a whole number, which must be at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
     return int(value)

@@ -1,4 +1,4 @@
-"""Sums and kernel matrices: what overflowed, what was lost, what determines nothing."""
+"""Checks of sums and kernel matrices: what overflowed, what lost digits, what determines nothing."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ..core.statistics import Statistics
 
 
 def check_sums(sums: Statistics, before: Statistics) -> None:
-    """What is left after un-learning must be sums over rows: no negative counts, a positive semi-definite Gram."""
+    """Raise an error unless what remains after un-learning can be sums over rows: counts and Gram are not negative."""
     size = max(float(np.diag(before.gram).max(initial=0)), float(before.square.max(initial=0)), 1e-300)
     possible = min(sums.n_rows, sums.n_queries, sums.n_pairs) >= 0
-    same = sums.beta == 0 and sums.n_pairs == before.n_pairs  # rows in no pair; all else may be rounding by now
+    same = sums.beta == 0 and sums.n_pairs == before.n_pairs  # the rows are in no pair; other changes are rounding
     try:
         for c, s in zip(sums.cross.T, sums.square, strict=True) if possible and not same else ():
             M = np.block([[sums.gram, c[:, None]], [c[None], s]])
@@ -28,7 +28,7 @@ def check_sums(sums: Statistics, before: Statistics) -> None:
 
 
 def check_no_overflow(sums: Statistics) -> None:
-    """Sums of finite numbers may still be too large for floating point."""
+    """Raise an error if sums of finite numbers have overflowed."""
     if all(np.isfinite(part).all() for part in (sums.gram, sums.cross, sums.square)):
         return
     column = np.flatnonzero(~np.isfinite(np.diag(sums.gram)))
@@ -40,7 +40,7 @@ def check_no_overflow(sums: Statistics) -> None:
 
 
 def check_visible(varies: np.ndarray, columns: np.ndarray) -> None:
-    """Columns whose squares vanish must not vary: their spread would be unknown."""
+    """Raise an error if columns vary but their squares underflow: their spread would be unknown."""
     if varies.any():
         raise ValueError(
             f"the squares of feature {columns[int(np.argmax(varies))]} vanish when they are added up: its values or "
@@ -49,7 +49,7 @@ def check_visible(varies: np.ndarray, columns: np.ndarray) -> None:
 
 
 def check_forgettable(after: Statistics, before: Statistics, alpha: float) -> None:
-    """Subtraction must leave enough digits: the forgotten rows must not be vastly larger than those that stay."""
+    """Raise an error if subtraction loses digits, because the forgotten rows are far larger than those that stay."""
     left, gone = np.diag(after.gram), np.diag(before.gram)
     lost = 4 * np.finfo(np.float64).eps * gone > 1e-6 * (np.abs(left) + alpha)
     if after.beta > 0 and after.weight > 0 and 4 * np.finfo(np.float64).eps * before.weight > 1e-6 * after.weight:
@@ -66,7 +66,7 @@ def check_forgettable(after: Statistics, before: Statistics, alpha: float) -> No
 
 
 def check_determined(rank: int, directions: int) -> None:
-    """Without a penalty, the rows must determine every weight."""
+    """Raise an error unless the rows determine every weight without a penalty."""
     if rank < directions:
         raise ValueError(
             f"alpha=0 needs rows that determine every weight, but they determine {rank} of {directions}: some "
@@ -75,7 +75,7 @@ def check_determined(rank: int, directions: int) -> None:
 
 
 def check_determined_without(query: object) -> None:
-    """Raised where a query alone determines a weight, and the penalty is too small to do so in its place."""
+    """Raise the error for a query that alone determines a weight, with a penalty too small to do so instead."""
     raise ValueError(
         f"without query {query!r} the rows do not determine every weight, and alpha, zero or next to nothing beside "
         "their squares, does not either: use a larger alpha"
@@ -83,7 +83,7 @@ def check_determined_without(query: object) -> None:
 
 
 def check_kernel_values(K: np.ndarray, basis: object = None) -> None:
-    """Kernel values between all rows, or between all rows and the points of a basis."""
+    """Raise an error unless these can be kernel values between all rows, or between all rows and basis points."""
     if isinstance(basis, np.ndarray) and basis.ndim == 2:  # kernel values among the points
         if basis.shape[0] == K.shape[1]:
             check_kernel_matrix(basis, "the basis of a precomputed kernel")
@@ -104,7 +104,7 @@ def check_kernel_values(K: np.ndarray, basis: object = None) -> None:
 
 
 def check_kernel_matrix(K: np.ndarray, name: str = "a precomputed kernel") -> None:
-    """Square and symmetric to rounding."""
+    """Raise an error unless the matrix is square, and symmetric up to rounding."""
     if K.shape[0] != K.shape[1]:
         raise ValueError(f"{name} must be square at fit (training points by training points), got {K.shape}")
     skew = np.abs(K - K.T)

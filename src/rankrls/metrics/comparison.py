@@ -1,4 +1,4 @@
-"""Whether a difference between two models is more than chance."""
+"""A paired test of whether two models differ by more than chance."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def randomisation_test(a: ArrayLike, b: ArrayLike, *, flips: int = 10_000, rando
     """The p-value of a paired randomisation test of values of the same queries by two models.
 
     If the models were equally good, the two values of a query could be swapped. So the sign of each difference is
-    flipped at random; p is the share of flips whose mean difference is at least as far from zero as the observed one,
-    which counts as one of the flips. With few queries all ways to flip are tried, and p is exact.
+    flipped at random, and p is the share of flips whose mean difference is at least as far from zero as the observed
+    one, which counts as one of the flips. With few queries all flips are tried, and p is exact.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def randomisation_test(a: ArrayLike, b: ArrayLike, *, flips: int = 10_000, rando
     d = d[~np.isnan(d)]
     if not len(d):
         raise ValueError("no query has a value for both models")
-    d = d[d != 0]  # zeros do not change when flipped
+    d = d[d != 0]  # flipping zeros changes nothing
     observed = abs(d.sum()) * (1 - 1e-12)  # sums in another order may differ in the last digits
     exact = len(d) < 60 and 2 ** len(d) <= flips
     count, total = 0, 2 ** len(d) if exact else flips

@@ -62,9 +62,9 @@ def accuracy(y, S, order, starts, sizes, first, last, values):
 
 @njit(nogil=True, cache=True)
 def discounted(gain, until, empty, S, order, starts, sizes, first, last, values):
-    """Write the ndcg of queries first to last - 1 and of each column of S to `values`; ties count their mean.
+    """Write the ndcg of queries first to last - 1 and of each column of S to `values`; ties are averaged.
 
-    `until` holds the sums of the discounts of the first 0, 1, ... places that count.
+    `until` holds the sums of the discounts of the first 0, 1, ... ranks that count.
     """
     longest, cut = sizes[first:last].max(), len(until) - 1
     by_gain, lower, s = np.empty(longest, np.intp), np.empty(longest, np.intp), np.empty(longest, S.dtype)

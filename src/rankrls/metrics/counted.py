@@ -1,4 +1,4 @@
-"""Metrics that follow from how many items of a query score more than each, counted in one compiled pass.
+"""Metrics that follow from how many items of a query score higher than each item, counted in one compiled pass.
 
 For queries of up to a thousand items comparing all of them is faster than sorting, and needs no memory. It needs numba
 (the extra `fast`) and pays off for many scores only; elsewhere the kernel computes the same and is the oracle in tests.
@@ -16,8 +16,8 @@ from ..core import fused
 from ..core.queries import Queries
 from ..system.parallel import share
 
-LONGEST = 1000  # items of a query; with more, sorting is faster
-WORTH = 1e6  # scores; fewer are not worth a look at compiled code
+LONGEST = 1000  # with more items in a query, sorting is faster
+WORTH = 1e6  # with fewer scores, compiled code is not worth loading
 BLOCK_SCORES = 1 << 16
 
 Pass = Callable[..., None]  # (S, order, starts, sizes, first, last, values) -> None, as in `compiled`
@@ -37,7 +37,7 @@ class Counted:
         return self.kernel(y, s)
 
     def write(self, y: np.ndarray, S: np.ndarray, queries: Queries, values: np.ndarray) -> np.ndarray:
-        """Write values (q, c) of scores S (m, c); returns the numbers of the queries that are left to the kernel."""
+        """Write values (q, c) of scores S (m, c); returns the indices of the queries left to the kernel."""
         if (S.size < WORTH and not fused.demanded()) or not fused.ready():
             return np.arange(len(queries))
         served = (queries.sizes > 0) & (queries.sizes <= LONGEST)
@@ -58,14 +58,14 @@ class Counted:
 
 
 def accuracy(y: np.ndarray, longest: int) -> Pass:
-    """The pass of `pairs.pairwise_accuracy`."""
+    """The compiled pass of `pairs.pairwise_accuracy`."""
     from . import compiled
 
     return partial(compiled.accuracy, fused.frozen(y))
 
 
 def discounted(gain: np.ndarray, discount: np.ndarray, empty: float) -> Pass:
-    """The pass of `ranks.ndcg` with ties that count their mean; `discount` is that of each place that counts."""
+    """The compiled pass of `ranks.ndcg` with averaged ties; `discount` is that of each rank that counts."""
     from . import compiled
 
     until = np.concatenate([[0.0], np.cumsum(discount)])

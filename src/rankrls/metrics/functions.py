@@ -40,7 +40,7 @@ def pairwise_accuracy(y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> 
     y : array (m,)
         Labels, greater is better.
     scores : array (m,) or (m, c)
-        Predicted scores; each column is judged on its own.
+        Predicted scores; each column is judged separately.
     qid : array (m,) or Queries, optional
         The query of each row: ids of any sortable type, rows in any order. Without it all rows are one query.
 
@@ -86,8 +86,8 @@ def disagreement_error(
     ----------
     convention : {"papers"}, optional
         "papers" averages `|sign(y_i - y_j) - sign(s_i - s_j)| / 2` over all pairs of a query, including those with
-        equal labels, as equation 1 of [Pahikkala07] and [Tsivtsivadze10] do: telling apart two items with equal labels
-        is half an error. Queries with a single label then count, those with a single row do not.
+        equal labels, as equation 1 of [Pahikkala07] and [Tsivtsivadze10] does: telling apart two items with equal
+        labels is half an error. Queries with a single label then count; those with a single row do not.
 
     Examples
     --------
@@ -323,7 +323,7 @@ def _per_query(name: str, y: ArrayLike, scores: ArrayLike, qid: QueryIds, **opti
 
 
 def _each_query(kernel: Kernel, y: np.ndarray, S: np.ndarray, queries: Queries) -> np.ndarray:
-    """The kernel of every query and column of S (m, c): (q, c)."""
+    """(q, c) the kernel of every query and column of S (m, c)."""
     c = S.shape[1]
     values = np.empty((len(queries), c))
     rest = kernel.write(y, S, queries, values) if isinstance(kernel, Counted) else None
@@ -332,12 +332,12 @@ def _each_query(kernel: Kernel, y: np.ndarray, S: np.ndarray, queries: Queries) 
 
     def evaluate(pieces: Sequence[tuple[Batch, slice]]) -> None:
         for batch, columns in pieces:
-            s = np.ascontiguousarray(batch.stack(S[:, columns]).swapaxes(1, 2))  # sort along contiguous rows
+            s = np.ascontiguousarray(batch.stack(S[:, columns]).swapaxes(1, 2))  # sorting needs contiguous rows
             values[batch.queries, columns] = kernel(batch.stack(y), s)
 
     pieces = []
     for batch in queries.batches(max(1, limits.metric_cells // c), rest):
-        step = max(1, limits.metric_cells // (len(batch.queries) * batch.length))  # few columns for long queries
+        step = max(1, limits.metric_cells // (len(batch.queries) * batch.length))  # few columns if queries are long
         pieces += [(batch, slice(j, j + step)) for j in range(0, c, step)]
     share(evaluate, pieces, cost=S.size)
     return values
@@ -383,7 +383,7 @@ def _checked(y: ArrayLike, scores: ArrayLike, qid: QueryIds) -> tuple[np.ndarray
 
 
 def _grouped(qid: QueryIds, shape: tuple[int, ...]) -> Queries:
-    """Rows by query."""
+    """Rows grouped by query."""
     if isinstance(qid, Queries):
         return qid
     if qid is None:

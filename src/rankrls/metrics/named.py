@@ -29,8 +29,8 @@ from .functions import (
 class Metric:
     """A named metric: `metric(y, scores, qid)` is its mean, `metric.per_query(y, scores, qid)` its value per query.
 
-    `averages` is True if the first is the mean of the second, which need not hold for a function of your own.
-    `get_metric` makes them.
+    `averages` is True if the former is the mean of the latter, which need not hold for a function of your own.
+    Made by `get_metric`.
 
     Examples
     --------
@@ -64,9 +64,9 @@ class Metric:
 
 
 def get_metric(metric: str | Callable | Metric) -> Metric:
-    """The metric of a name such as `"ndcg"`, `"ndcg@10"`, `"map"` or `"mrr"`, or around a function of (y, scores, qid).
+    """The metric with a name such as `"ndcg"`, `"ndcg@10"`, `"map"` or `"mrr"`, or from a function of (y, scores, qid).
 
-    A function of your own must return one number for scores (m,), greater being better; it is called once for each
+    A function of your own must return one number for scores (m,), larger being better; it is called once for each
     column of scores and, for values per query, on the rows of each query.
 
     Examples
@@ -94,7 +94,7 @@ def per_query(
 ) -> np.ndarray:
     """The metric of each query: (q,) for scores (m,), (q, c) for scores (m, c), NaN where it is undefined.
 
-    Queries come in the order of `Queries.of(qid).labels`; `options` are those of the metric's own function.
+    Queries are in the order of `Queries.of(qid).labels`; `options` are those of the metric's own function.
 
     Examples
     --------

@@ -71,7 +71,7 @@ def _pairs(y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     if rows.any() and _keeps_scores(s.dtype, bits):
         tied_scores[rows] = _tied_pairs(score[rows])
         tied[rows] = tied_scores[rows] - _tied_pairs(key[rows])
-    elif rows.any():  # the scores may differ in the bits given up for the levels
+    elif rows.any():  # scores may differ in the bits that were given up for the levels
         query = np.nonzero(rows)[0]
         ordered[rows], tied[rows], tied_scores[rows] = _in_order_with_ties(level[query], s[rows])
     n, discordant = y.shape[1] * (y.shape[1] - 1) // 2, _inversions(ordered)
@@ -97,7 +97,7 @@ def _keys(level: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, int]:
     """Scores (g, c, l) as sorted integers whose last bits are the levels (g, l), and how many bits those are.
 
     Sorting numbers is three times as fast as sorting indices, so each level travels in the last bits of its score:
-    floats read as integers sort correctly once all bits but the sign of negative ones are flipped.
+    floats read as integers sort correctly once all bits except the sign of negative ones are flipped.
     """
     bits = int(level.max()).bit_length()
     key = (s.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 turns -0.0 into 0.0
@@ -143,8 +143,8 @@ def _inversions_by_level(v: np.ndarray, n_levels: int) -> np.ndarray:
 def _inversions_by_merging(v: np.ndarray) -> np.ndarray:
     """Inversions in blocks of few items, then between the halves of ever longer sorted blocks. O(l log² l).
 
-    In a sorted block the items of the right half would hold the last places; every inversion moves one of them one
-    place forward. The last bit of the sort key tells the halves apart and puts the left one first among equals.
+    In a sorted block the items of the right half would come last; every inversion moves one of them one place forward.
+    The last bit of the sort key tells the halves apart and puts the left one first among equal values.
     """
     *shape, length = v.shape
     padded = max(BLOCK, 1 << (length - 1).bit_length())
@@ -157,7 +157,7 @@ def _inversions_by_merging(v: np.ndarray) -> np.ndarray:
         key &= ~1
         key[:, half:] |= 1
         key.sort(axis=-1)
-        exact: Any = np.float32 if half < 2048 else np.float64  # sums of places, below 2^24
+        exact: Any = np.float32 if half < 2048 else np.float64  # sums of ranks, below 2^24
         places = (key & 1).astype(exact) @ np.arange(2 * half, dtype=exact)
         moved = half * (3 * half - 1) // 2 - places.astype(np.int64)
         total += moved.reshape(*shape, -1).sum(axis=-1)
@@ -176,7 +176,7 @@ def _inversions_in_blocks(v: np.ndarray) -> np.ndarray:
 
 
 def _run_starts(t: np.ndarray) -> np.ndarray:
-    """The first place of the run of equal values that each place of a sorted row belongs to."""
+    """For each place of a sorted row, where its run of equal values starts."""
     starts = np.zeros(t.shape, dtype=np.intp)
     starts[..., 1:] = np.where(t[..., 1:] != t[..., :-1], np.arange(1, t.shape[-1]), 0)
     return np.maximum.accumulate(starts, axis=-1)
@@ -194,7 +194,7 @@ def _tied_pairs(t: np.ndarray) -> np.ndarray:
 
 
 def take(v: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """v (..., l) in an order of its last axis (what np.take_along_axis does, five times as fast)."""
+    """v (..., l) in an order of its last axis: np.take_along_axis, but five times as fast."""
     row = np.arange(0, v.size, v.shape[-1]).reshape(*v.shape[:-1], 1)
     return v.ravel().take(order + row)
 

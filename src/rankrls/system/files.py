@@ -1,4 +1,4 @@
-"""Open files, with compression detected from the content; write files without ever leaving half of one behind."""
+"""Open files, with compression detected from the content, and write files that are never left half written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x
 
 
 def name_of(source: Source) -> str:
-    """What to call a file in a message."""
+    """The name of a file for messages."""
     if isinstance(source, (str, os.PathLike)):
         return os.fspath(source)
     return str(getattr(source, "name", "the input"))
@@ -39,7 +39,7 @@ def name_of(source: Source) -> str:
 
 @contextmanager
 def opened(source: Source) -> Iterator[BinaryIO]:
-    """The bytes of a file, decompressed if they are gzip, bzip2, xz or zstandard; a file already open stays open."""
+    """The bytes of a file, decompressed if they are gzip, bzip2, xz or zstandard; a file passed open stays open."""
     if isinstance(source, (str, os.PathLike)):
         with open(source, "rb") as file, _decompressed(file, name_of(source)) as plain:
             yield plain
@@ -72,7 +72,7 @@ def lines(file: Any, name: str) -> Iterator[Any]:
 
 
 def all_bytes(file: BinaryIO, name: str) -> bytes:
-    """The rest of a file, unless it takes more than a quarter of the free memory: a small gzip can hold a lot."""
+    """The rest of a file; an error if it would take more than a quarter of the free memory, as a small gzip can."""
     pieces, size = [], 0
     while piece := file.read(1 << 24):
         pieces.append(piece)
@@ -138,7 +138,7 @@ def written(target: Source) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Write a temporary file and move it into place: readers see the whole old file or the whole new one.
+    """Write a temporary file and move it into place: readers see either the whole old file or the whole new one.
 
     A symbolic link stays a link and its target is replaced; devices and pipes are written directly. An existing file
     keeps its permissions, and a read-only file is not replaced. Leftovers of a killed write are removed by the next.
@@ -158,7 +158,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(beside, mode)  # mkstemp lets only the owner read
+        os.chmod(beside, mode)  # mkstemp lets only the owner read it
         os.replace(beside, path)
         sync_folder(path.parent)
     except BaseException:
@@ -167,21 +167,21 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _part(path: Path) -> tuple[int, str]:
-    """A new temporary file beside another, locked while it is open: an unlocked one has lost its writer."""
+    """A new temporary file beside another, locked while open: without a lock its writer has died."""
     while True:
         handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        with suppress(OSError):  # a file system without locks
+        with suppress(OSError):  # the file system has no locks
             _lock(handle)
         if os.path.exists(beside):
             return handle, beside
-        os.close(handle)  # another process removed it as a leftover before we locked it
+        os.close(handle)  # another process took it for a leftover and removed it before we locked it
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove temporary files left by killed processes, but none that is still being written."""
+    """Remove temporary files left behind by killed processes, except those still being written."""
     for name in glob.glob(f".{glob.escape(path.name)}.*.part", root_dir=path.parent) if fcntl is not None else ():
         part = path.parent / name
-        with suppress(OSError):  # in use, or gone
+        with suppress(OSError):  # in use, or already gone
             handle = os.open(part, os.O_RDWR)
             try:
                 _lock(handle, wait=False)

@@ -18,7 +18,7 @@ _KNOWN = {("polars", "DataFrame"), ("pyarrow", "Table")}  # besides pandas and l
 
 
 def in_memory(X: object) -> bool:
-    """True if X is plainly an array, a sparse matrix or a pandas frame, which needs no reading."""
+    """True if X is an array, a sparse matrix or a pandas frame, which can be used as it is."""
     return isinstance(X, np.ndarray) or sparse.issparse(X) or hasattr(X, "iloc")
 
 
@@ -116,7 +116,7 @@ def _is_na(value: object) -> bool:
 
 
 def dates(X: Any) -> list[str]:
-    """The columns of X that hold dates or lengths of time, which NumPy would take for numbers of some unit."""
+    """The columns of X that hold dates or time spans, which NumPy would take for numbers of some unit."""
     labels = names(X)
     if not labels:
         return ["of X (dates)"] if getattr(getattr(X, "dtype", None), "kind", "") in ("M", "m") else []
@@ -130,13 +130,13 @@ def dates(X: Any) -> list[str]:
 
 
 def _is_temporal(dtype: Any) -> bool:
-    """Of polars."""
+    """True for polars' types of dates and times."""
     return hasattr(dtype, "is_temporal") and bool(dtype.is_temporal())
 
 
 def gaps_and_text(X: Any) -> list[str]:
-    """The columns of X that have missing values, and how many, or text."""
-    if sparse.issparse(X):  # without filling it in
+    """The columns of X that hold text or missing values, with the number of these."""
+    if sparse.issparse(X):  # without making it dense
         X = X.tocoo()
         columns, counts = np.unique(X.col[is_missing(X.data)], return_counts=True)
         return [f"{j} ({n} missing)" for j, n in zip(columns.tolist(), counts.tolist(), strict=True)]

@@ -1,4 +1,4 @@
-"""Functions by the name they are imported under."""
+"""Functions identified by the name they are imported under."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def importable_name(function: Callable[..., Any], where: str) -> str:
-    """`module.name`, if importing that gives the function itself."""
+    """`module.name`, if importing that gives the function itself; else an error about `where`."""
     module, name = function.__module__, function.__qualname__
     try:
         found = getattr(importlib.import_module(module), name, None) if module != "__main__" else None
@@ -24,7 +24,7 @@ def importable_name(function: Callable[..., Any], where: str) -> str:
 
 
 def imported(name: str, trusted: Collection[str]) -> Callable[..., Any]:
-    """The function of that name, if the caller trusts it: importing a module runs it."""
+    """The function with this name, if the caller trusts it: importing a module runs it."""
     if name not in trusted:
         raise ValueError(
             f"it names the function {name}, which would be imported and called: if you trust the file, "

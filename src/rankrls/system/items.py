@@ -21,12 +21,12 @@ class Items:
     """
 
     ndim = 2
-    dtype = np.dtype(np.float64)  # of values computed from the items
+    dtype = np.dtype(np.float64)  # type of values computed from the items
 
     def __init__(self, items: Iterable[Any]):
         given = list(items)
         self.items = np.empty(len(given), dtype=object)
-        for i, item in enumerate(given):  # one by one: NumPy would look inside sequences
+        for i, item in enumerate(given):  # one by one, because NumPy would look inside sequences
             self.items[i] = item
 
     @classmethod
@@ -58,7 +58,7 @@ class Items:
 
 
 def unwrapped(X: Matrix) -> Any:
-    """The list inside `Items`; rows unchanged."""
+    """The list inside `Items`; anything else unchanged."""
     return X.tolist() if isinstance(X, Items) else X
 
 

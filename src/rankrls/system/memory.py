@@ -8,14 +8,14 @@ from .limits import limits
 
 
 def check_memory(n_bytes: float, what: str, remedy: str) -> None:
-    """Raise an error before allocating more than the machine has free."""
+    """Raise an error if an allocation would need more memory than the machine has free."""
     free = available_memory()
     if n_bytes > free:
         raise MemoryError(f"{what} needs about {n_bytes / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are free: {remedy}")
 
 
 def available_memory() -> float:
-    """Bytes that can be allocated without swapping; infinity where the system does not say."""
+    """Bytes that can be allocated without swapping; infinite if the system does not say."""
     if limits.free_memory is not None:
         return limits.free_memory
     try:

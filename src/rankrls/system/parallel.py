@@ -1,4 +1,4 @@
-"""Threads over batches, the memory each thread reuses, and their progress.
+"""Work on batches in threads, with memory that each thread reuses, and with progress reports.
 
 NumPy releases the interpreter lock for all the work on a batch, so Python threads with one BLAS thread each beat
 one Python thread with a threaded BLAS: the centring of one batch overlaps with the matrix product of another.
@@ -32,14 +32,14 @@ def _blas() -> ThreadpoolController:
 
 
 def n_threads() -> int:
-    """The number of threads BLAS may use now; honours threadpoolctl limits and joblib's inner limits."""
+    """The number of threads BLAS may use now; obeys threadpoolctl limits and joblib's inner limits."""
     if limits.threads is not None:
         return limits.threads
     return max((library["num_threads"] for library in _blas().info()), default=1)
 
 
 class Scratch:
-    """Memory reused by every iteration of a loop: touching fresh memory costs more than most sums."""
+    """Memory that every iteration of a loop reuses: touching fresh memory costs more than most sums."""
 
     def __init__(self, dtype: DTypeLike):
         self._flat = np.empty(0, dtype=dtype)
@@ -55,8 +55,8 @@ class Scratch:
 class _OneThread:
     """BLAS uses one thread from when the first caller enters until the last one leaves.
 
-    Callers may run in any thread, but threadpoolctl wants the thread that set a limit to lift it: a thread of our
-    own, the keeper, does both.
+    Callers may run in any thread, but threadpoolctl requires that the thread that set a limit also lifts it. A thread
+    of its own, the keeper, does both.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class _OneThread:
 
     @contextmanager
     def briefly(self) -> Iterator[None]:
-        """The same for a short call: its own thread sets the limit and lifts it, which takes a tenth of the time."""
+        """The same for a short call: its own thread sets and lifts the limit, in a tenth of the time."""
         with self._lock:
             self._inside += 1
             limit = _blas().limit(limits=1).__enter__() if self._inside == 1 else None
@@ -87,7 +87,7 @@ class _OneThread:
                 if limit is not None:
                     limit.__exit__(None, None, None)
                     if self._inside > 1:
-                        self._keep()  # for those who entered meanwhile; it is lifted for an instant
+                        self._keep()  # for callers that entered meanwhile; the limit is lifted for an instant
                 self._leave()
 
     def _keep(self) -> None:
@@ -110,13 +110,13 @@ class _OneThread:
             self._keeper = None
 
 
-one_thread_each = _OneThread()  # for work that runs in parallel threads or tasks
+one_thread_each = _OneThread()  # around work that runs in parallel threads or tasks
 
 SMALL_PRODUCT = 2.5e8  # multiplications; below this a second thread gains little, and costs much when cores are busy
 
 
 def threads_for(product: float) -> AbstractContextManager[None]:
-    """The number of BLAS threads worth using in a loop over matrix products of this many multiplications each.
+    """Limit BLAS to the number of threads worth using in a loop over products of this many multiplications each.
 
     OpenBLAS threads spin while they wait for one another: on a busy machine, a loop over small products takes many
     times as long with two threads as with one.
@@ -125,7 +125,7 @@ def threads_for(product: float) -> AbstractContextManager[None]:
 
 
 def in_order(work: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
-    """Run `work` on each item in threads; results come in the order of the items, few of them waiting."""
+    """Run `work` on each item in threads, and yield the results in the order of the items; few are held at a time."""
     if not _threads_in_use.acquire(blocking=False):
         yield from map(work, items)
         return
@@ -147,7 +147,7 @@ def in_order(work: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
 
 
 def share(work: Callable[[Any], T], items: Sequence[Any], *, cost: float, label: str = "pass over the rows") -> list[T]:
-    """Run `work` on disjoint shares of the items, one thread each, if `cost` (array elements) makes it worthwhile.
+    """Run `work` on disjoint shares of the items, one thread each, if the `cost` (array elements) makes it worthwhile.
 
     Only one caller at a time gets threads; while they are in use, others work in their own thread.
     """

@@ -1,4 +1,4 @@
-"""Progress of long work, on standard error: what is running, how much is done, and how long the rest will take.
+"""Progress of long work, printed to standard error: what is running, how much is done, and the time left.
 
 Nothing is printed before a second has passed. Terminals and notebooks show one line that is rewritten; a log gets
 whole lines, at growing intervals. Library code calls `counted`, `counter`, `numbered` and `step`, which stay silent
@@ -25,7 +25,7 @@ from .limits import limits
 
 T = TypeVar("T")
 
-LOGGED = 5.0  # seconds between the first two lines of a log; the interval doubles from there
+LOGGED = 5.0  # seconds between the first two lines of a log; the interval doubles from then on
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Progress:
     unit: str = ""
     done: int = 0
     quiet: bool = False
-    parent: Progress | None = None  # counts the work that this is a part of
+    parent: Progress | None = None  # the count that this is a part of
     _start: float = field(default_factory=lambda: limits.clock())
     _last: float | None = None  # when something was last printed
     _pause: float = 0.0
@@ -46,7 +46,7 @@ class Progress:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
-        self._first = self.done  # done earlier, so not part of the measured speed
+        self._first = self.done  # was done before, so it does not count for the speed
 
     def over(self, items: Iterable[T]) -> Iterator[T]:
         """The items, counted as they are finished."""
@@ -75,7 +75,7 @@ class Progress:
             self._close(limits.clock())
 
     def state(self, now: float, leaf: Progress) -> str:
-        """What `leaf` is doing, the share done and the time left of this count."""
+        """The text for this count: what `leaf` is doing, the share done and the time left."""
         label = leaf.label
         if self.total is None:
             return f"{label}: {self.done:,} {self.unit}".rstrip()
@@ -88,7 +88,7 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """The share that is done; what has no total counts as begun."""
+        """The share that is done; work without a total counts as just begun."""
         return 0.0 if self.total is None else min(1.0, (self.done + self._part) / max(1, self.total))
 
     @property
@@ -97,7 +97,7 @@ class Progress:
         return self if self.parent is None else self.parent.root
 
     def _told(self, leaf: Progress, now: float) -> None:
-        """Pass on what `leaf` did; the outermost count prints."""
+        """Pass on what `leaf` has done to the outermost count, which prints."""
         global _busy
         _busy = leaf
         if self.parent is not None:
@@ -109,7 +109,7 @@ class Progress:
             show(self.state(now, leaf))
 
     def printed(self, now: float) -> None:
-        """Note that a line was printed: the next one waits."""
+        """Note that a line was printed, so that the next one waits."""
         self._last, self._pause = now, 2 * self._pause or LOGGED
 
     def _due(self, now: float) -> bool:
@@ -143,7 +143,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-_lines = 0  # printed so far: `working` stays silent while others print
+_lines = 0  # lines printed so far: `working` stays silent while others print
 _busy: Progress | None = None  # the innermost count that is running, for `working`
 
 
@@ -165,15 +165,15 @@ def show(text: str, *, last: bool = False) -> None:
 
 _reported: ContextVar[bool] = ContextVar("reported", default=False)
 _phases: ContextVar[tuple[str, ...]] = ContextVar("phases", default=())
-_inside: ContextVar[Progress | None] = ContextVar("inside", default=None)  # the count of the items around
+_inside: ContextVar[Progress | None] = ContextVar("inside", default=None)  # the enclosing count of items
 
 
-_now: tuple[str, ...] = ()  # the phases of the work that was started last, for `working`
+_now: tuple[str, ...] = ()  # the phases of the work started last, for `working`
 
 
 @contextmanager
 def reporting(verbose: bool, label: str = "fitting") -> Iterator[None]:
-    """Report the progress of long work inside the block if `verbose` is true; of what cannot be counted, the time."""
+    """Report the progress of long work inside the block if `verbose`; of work that cannot be counted, the time."""
     if not verbose or _reported.get():
         yield
         return
@@ -200,9 +200,9 @@ def phase(label: str) -> Iterator[None]:
 
 
 def numbered(items: Iterable[T], what: str, names: Sequence[str] | None = None) -> Iterator[T]:
-    """The items, each in a phase of its own (`fold 2 of 5`), and how many are done; a single item gets none.
+    """Yield the items, each in a phase of its own (`fold 2 of 5`), and count them; a single item gets no phase.
 
-    `names` are the names of the phases. Counts inside an item are a part of it.
+    `names` are the names of the phases. Counts inside an item are part of it.
     """
     total = len(items) if isinstance(items, Sized) else None
     count = counter(f"{what}s", total) if total is not None and total > 1 else None
@@ -227,13 +227,13 @@ def reported() -> bool:
 
 
 def counter(label: str, total: int | None = None, unit: str = "") -> Progress:
-    """A progress count in the current phase; quiet unless progress is reported."""
+    """A count in the current phase; silent unless progress is reported."""
     label = ", ".join((*_phases.get(), label))
     return Progress(label, total, unit, quiet=not _reported.get(), parent=_inside.get())
 
 
 def counted(items: Sequence[T], label: str) -> Iterator[T]:
-    """The items in order, with their progress; counts inside an item are a part of it."""
+    """Yield the items in order and report their progress; counts inside an item are part of it."""
     count = counter(label, len(items))
     token = _inside.set(count)
     try:
@@ -257,7 +257,7 @@ def working(label: str, quiet: bool = False) -> Iterator[None]:
                 show(text())
                 pause = pause if rewrites() else 2 * pause
             seen = _lines
-        if rewrites() and own and _lines == seen:  # ours is the line to end
+        if rewrites() and own and _lines == seen:  # the last line is ours, so we end it
             show(text(), last=True)
 
     thread = threading.Thread(target=tell, daemon=True)
@@ -272,7 +272,7 @@ def working(label: str, quiet: bool = False) -> Iterator[None]:
 
 
 def _heartbeat(label: str, now: float, start: float) -> str:
-    """What runs now: the share done and the time left if they are known, else the time it has taken."""
+    """The text for what runs now: the share done and the time left if known, else the elapsed time."""
     if _step is not None:
         return _step.line(now)
     if _busy is not None and not _busy.quiet and _busy.root.share > 0:
@@ -286,11 +286,11 @@ def _heartbeat(label: str, now: float, start: float) -> str:
 
 @dataclass(frozen=True)
 class TimedCall:
-    """A call that cannot count its progress but whose time is roughly known."""
+    """A call that cannot report progress but whose duration is roughly known."""
 
     label: str
     start: float
-    seconds: float  # expected
+    seconds: float  # expected duration
 
     def line(self, now: float) -> str:
         share = min(0.99, (now - self.start) / self.seconds)
@@ -302,9 +302,9 @@ _step: TimedCall | None = None
 
 @contextmanager
 def step(label: str, multiplications: float) -> Iterator[None]:
-    """Announce a call of LAPACK that will take over a second, and how long, from the speed of a small product now.
+    """Announce a LAPACK call that will take over a second, with its duration, estimated from a small product run now.
 
-    Some of these calls let no other thread print before they return.
+    Some of these calls let no other thread print until they return.
     """
     global _step
     if not _reported.get() or multiplications < limits.long_call:
@@ -325,7 +325,7 @@ def step(label: str, multiplications: float) -> Iterator[None]:
 
 
 def _seconds_each(n: int = 400) -> float:
-    """The time of a multiplication in a matrix product, as busy as the machine is."""
+    """The time of one multiplication in a matrix product, on the machine as busy as it is now."""
     A = np.ones((n, n))
     A @ A  # wakes the threads
     start = time.perf_counter()

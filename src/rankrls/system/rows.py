@@ -1,10 +1,10 @@
-"""Draw rows by a keyed hash of their content: the same rows in any place, in any order, however often repeated.
+"""Draw rows by a keyed hash of their content: the same rows wherever, in whatever order and however often they occur.
 
 The key of a row is a hash of a seed and of the row's numbers. The rows with the k smallest keys are a random sample of
-the distinct rows, and the samples of two parts merge into the sample of the whole.
+the distinct rows, and the samples of two parts merge into a sample of the whole.
 
-Keys see the units of a column. Whoever draws a few rows of a sample takes them from its shuffled order, which starts
-from sorted rows: multiplying a column by a positive number, or adding one to it, leaves that order alone.
+Keys depend on the units of columns. To draw a few rows of a sample, take them from its shuffled order, which starts
+from sorted rows: multiplying a column by a positive number, or adding one to it, does not change that order.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from scipy import sparse
 from .types import Matrix
 
 BLOCK_CELLS = 1 << 20
-CANDIDATES = 20_000  # at most this many distinct rows are considered, drawn at random if there are more
+CANDIDATES = 20_000  # distinct rows to choose from; drawn at random if there are more
 
 
 def row_keys(X: Matrix, seed: int) -> np.ndarray:
     """(m,) a 64-bit key of each row, dense or sparse, from a seed and the row's values as 64-bit floats.
 
-    Each nonzero value contributes a hash of itself and its column; their sum is mixed once more.
+    Each nonzero value contributes a hash of itself and its column; the sum of these is mixed once more.
     """
     seed_key = _mixed(np.array([seed % 2**64], dtype=np.uint64))
     column_keys = _mixed(np.arange(1, X.shape[1] + 1, dtype=np.uint64) * _STEP + seed_key)
@@ -40,7 +40,7 @@ def row_keys(X: Matrix, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class DistinctRows:
-    """Distinct rows with the smallest keys, sorted by key; the weights of equal rows are added."""
+    """The distinct rows with the smallest keys, sorted by key; weights of equal rows are added."""
 
     size: int  # keep at most this many rows
     keys: np.ndarray  # (k,)
@@ -97,7 +97,7 @@ def sorted_order(X: Matrix) -> np.ndarray:
         rows = [(X.indices[i:j].tolist(), X.data[i:j].tolist()) for i, j in ends]
         return np.array(sorted(range(len(rows)), key=rows.__getitem__), dtype=np.intp)
     n, k = X.shape[1], 1
-    while True:  # a few columns tell most rows apart
+    while True:  # usually a few columns tell rows apart
         order = np.lexsort(X[:, :k].T[::-1])
         first = X[order, :k]
         if k >= n or not np.any(np.all(first[1:] == first[:-1], axis=1)):
@@ -109,7 +109,7 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _mixed(v: np.ndarray) -> np.ndarray:
-    """The finaliser of splitmix64: every bit of the input moves every bit of the output."""
+    """The finaliser of splitmix64: every bit of the input affects every bit of the output."""
     v = (v ^ (v >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     v = (v ^ (v >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return v ^ (v >> np.uint64(31))

@@ -1,4 +1,4 @@
-"""One meaning of `random_state`: a seed."""
+"""What `random_state` means, everywhere: a seed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The types of what callers pass in, defined once.
+"""The types of what callers pass in, defined in one place.
 
-SciPy, scikit-learn, pandas and pyarrow ship no type information, so a type checker takes their classes on trust.
+SciPy, scikit-learn, pandas and pyarrow have no type information, so their classes count as Any for a type checker.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LazyTable(Protocol):
 
 
 class Predictor(Protocol):
-    """A fitted estimator of this library, or a pipeline that ends in one. `isinstance` tells which."""
+    """A fitted estimator of this library, or a pipeline that ends in one. `isinstance` works."""
 
     def predict(self, X: MatrixLike, /) -> np.ndarray: ...
 

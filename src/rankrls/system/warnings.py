@@ -1,15 +1,15 @@
-"""Warnings that name the line of the caller's own code."""
+"""Warnings that point to the line of the caller's own code."""
 
 from __future__ import annotations
 
 import sys
 import warnings
 
-PACKAGES = ("rankrls", "sklearn", "joblib")  # lines in these are not the caller's
+PACKAGES = ("rankrls", "sklearn", "joblib")  # lines in these packages are not the caller's
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn about the innermost line outside this package and outside the packages that call it for the user.
+    """Issue a warning for the innermost line outside this package and the packages that call it for the user.
 
     Examples
     --------
