@@ -1,8 +1,8 @@
-"""Which points a sparse kernel model is expanded in::
+"""The points in which a sparse kernel model is expanded::
 
     RandomRows(r)         rows drawn at random, as in the paper on Sparse RankRLS
     KMeansCentres(r)      centres of k-means clusters, not rows of the data
-    PivotedCholesky(r)    rows drawn in proportion to what earlier draws do not explain [Chen23]
+    PivotedCholesky(r)    rows drawn in proportion to what earlier rows do not explain [Chen23]
 
 `basis=` of every estimator and of `View` takes one of these, a number (`PivotedCholesky` of that size), row numbers, or
 the points themselves. The same seed gives the same points in memory, out of core and on a cluster, in any row order
@@ -37,7 +37,7 @@ from .system.types import ArrayLike, DTypeLike, Matrix
 
 __all__ = ["Basis", "KMeansCentres", "PivotedCholesky", "RandomRows"]
 
-DRAWS = 64  # points of a pivoted Cholesky drawn at a time
+DRAWS = 64  # rows that a pivoted Cholesky draws at a time
 
 
 class Basis:
@@ -88,9 +88,9 @@ class RandomRows(Basis):
 
 @dataclass(frozen=True)
 class KMeansCentres(Basis):
-    """Centres of k-means clusters of (at most 20,000) distinct rows, weighted; for dense rows.
+    """Centres of k-means clusters of (at most 20,000) distinct rows, weighted; for dense rows only.
 
-    Columns are in the units that the kernel sees them in.
+    Columns are taken in the units in which the kernel sees them.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class KMeansCentres(Basis):
         centres = _first_centres(V, rows.weights, self.size, rng)
         for _ in range(self.iterations):
             label = _nearest(V, centres)
-            used, label = np.unique(label, return_inverse=True)  # clusters may become empty
+            used, label = np.unique(label, return_inverse=True)  # clusters may have become empty
             total = np.bincount(label, weights=rows.weights)
             pick = sparse.csr_array(
                 (rows.weights / total[label], (label, np.arange(len(V)))), shape=(len(used), len(V))
@@ -132,8 +132,8 @@ class PivotedCholesky(Basis):
     """Randomly pivoted Cholesky: O(c r) kernel values and O(c r^2) time for c (at most 20,000) distinct rows.
 
     The next row is drawn in proportion to its weight times its squared distance, in the kernel's space, to the span of
-    the rows drawn so far. Many are drawn at a time; each is then kept with probability (distance now) / (distance when
-    drawn), which leaves the distribution unchanged [Epperly24].
+    the rows drawn so far. Many rows are drawn at a time; each is then kept with probability (distance now) / (distance
+    when drawn), which leaves the distribution unchanged [Epperly24].
 
     Examples
     --------
@@ -165,7 +165,7 @@ class PivotedCholesky(Basis):
             draws = np.minimum(draws, c - 1)
             rest = np.asarray(kernel(rows[draws], rows[draws]), dtype=np.float64) - L[:k, draws].T @ L[:k, draws]
             pivots = draws[_accepted(rest, residual[draws], floor[draws], rng)][: size - k]
-            if not len(pivots):  # all that was left was rounding
+            if not len(pivots):  # what remained was rounding
                 residual[draws] = 0
                 continue
             new = np.asarray(kernel(rows[pivots], rows), dtype=np.float64)
@@ -176,7 +176,7 @@ class PivotedCholesky(Basis):
             residual[residual <= floor] = 0
             residual[pivots] = 0
             chosen = np.append(chosen, pivots)
-        found = np.sort(chosen) if len(chosen) else np.arange(1)  # one point where the kernel is zero
+        found = np.sort(chosen) if len(chosen) else np.arange(1)  # one point, if the kernel is zero everywhere
         return candidates.X[found]
 
 
@@ -196,19 +196,19 @@ def points(
     numbered: Any = None,
     where: str = "",
 ) -> Any:
-    """What `basis=` means: the (r, n_features) points a kernel model is expanded in; None for all rows.
+    """Resolve `basis=` to the (r, n_features) points a kernel model is expanded in; None for all rows.
 
     Parameters
     ----------
     basis : None, int, Basis, array of row numbers or array of points
-        None is None. A number means `DEFAULT` of that size.
+        None gives None. A number means `DEFAULT` of that size.
     X, weights
         The rows to draw from, and how many copies each counts as.
     numbered
         The rows that row numbers refer to, if not X: negative numbers count from the end, repeated ones count once.
-        A row of weight zero is still a point.
+        A row of weight zero can be a point.
     where : str
-        Prefix of error messages ("view 0: ").
+        Start of error messages ("view 0: ").
     """
     if basis is None or isinstance(basis, Items):
         return basis
@@ -238,7 +238,7 @@ def points(
 
 
 def _check_room(r: int, where: str) -> None:
-    """The kernel matrix of the points, and what is computed from it, must fit in memory."""
+    """Raise an error unless the kernel matrix of the points, and what is computed from it, fits in memory."""
     memory.check_memory(4 * 8.0 * r**2, f"{where}a basis of {r} points", "take a smaller one, e.g. basis=1000")
 
 
@@ -267,12 +267,12 @@ def _items_by_number(
 
 
 def are_numbers(basis: BasisLike | None) -> bool:
-    """True if a basis has one dimension: row numbers."""
+    """True if a basis has one dimension, so that it holds row numbers."""
     return not isinstance(basis, Basis | None) and np.ndim(basis) == 1
 
 
 def row_numbers(basis: ArrayLike, m: int, where: str = "") -> np.ndarray:
-    """Rows by number: negative ones count from the end, repeated ones count once."""
+    """Row numbers from 0: negative ones count from the end, repeated ones count once."""
     array = np.asarray(basis)
     outside = (array < -m) | (array >= m)
     if not len(array) or outside.any():
@@ -282,7 +282,7 @@ def row_numbers(basis: ArrayLike, m: int, where: str = "") -> np.ndarray:
 
 
 def _given(array: Any, dtype: DTypeLike, where: str) -> Any:
-    """Points as the caller gave them."""
+    """Points given by the caller, checked."""
     values = array.data if sparse.issparse(array) else array
     try:
         values = np.asarray(values, dtype=np.float64)
@@ -295,7 +295,7 @@ def _given(array: Any, dtype: DTypeLike, where: str) -> Any:
 
 
 def deal(rows: DistinctRows, sizes: Sequence[int]) -> list[np.ndarray]:
-    """Disjoint shares of distinct rows, in proportion to sizes: dealt like cards, in the order they come in."""
+    """Disjoint shares of distinct rows, in proportion to sizes: dealt like cards, in their order."""
     place = np.concatenate([(np.arange(size) + 0.5) / size for size in sizes])
     pattern = np.repeat(np.arange(len(sizes)), sizes)[np.argsort(place, kind="stable")]
     owner = pattern[np.arange(len(rows)) % len(pattern)]
@@ -303,7 +303,7 @@ def deal(rows: DistinctRows, sizes: Sequence[int]) -> list[np.ndarray]:
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """A whole number, and not True or False."""
+    """True for a whole number, but not for True or False."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -312,11 +312,11 @@ def is_count(value: object) -> TypeGuard[int]:
 
 @dataclass(frozen=True)
 class Draw:
-    """Maps a block of rows to the sample that basis points and kernel widths are taken from; samples of blocks add."""
+    """Maps a block of rows to the sample from which basis points and kernel widths are taken; samples can be added."""
 
     size: int
     seed: int
-    below: int = 2**64  # rows with keys from here on are left out
+    below: int = 2**64  # rows with this key or a larger one are left out
 
     @classmethod
     def of(cls, basis: Any, seed: int) -> Draw:
@@ -358,7 +358,7 @@ class Sample:
         return len(self.rows)
 
     def enough(self, draw: Draw) -> bool:
-        """True if leaving rows out made no difference."""
+        """True if the rows left out made no difference."""
         return draw.below == 2**64 or (len(self.rows) >= draw.size and len(self.for_widths) >= CANDIDATES)
 
     def kernels(self, kernel: Kernel, *, scaled: bool) -> list[Kernel]:
@@ -384,7 +384,7 @@ def _candidates(X: Matrix, weights: np.ndarray | None, size: int, rng: np.random
 
 
 def _key_seed(rng: np.random.Generator) -> int:
-    """The seed of the keys of rows, drawn before anything else."""
+    """The seed for the keys of rows; must be drawn before anything else."""
     return int(rng.integers(2**62))
 
 
@@ -401,7 +401,7 @@ def _accepted(rest: np.ndarray, drawn: np.ndarray, floor: np.ndarray, rng: np.ra
 
 
 def _first_centres(V: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
-    """k-means++: each centre is a row drawn by its weight and squared distance to the nearest one before it."""
+    """k-means++: each centre is a row drawn by its weight times its squared distance to the nearest earlier centre."""
     distance = np.ones(len(V))
     chosen: list[int] = []
     for _ in range(min(k, len(V))):
@@ -416,14 +416,14 @@ def _first_centres(V: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Ge
 
 
 def _nearest(V: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """(m,) the number of the nearest centre, in blocks of rows."""
+    """(m,) the index of the nearest centre, computed in blocks of rows."""
     norms, size = np.einsum("ij,ij->i", centres, centres), max(1, (1 << 22) // len(centres))
     blocks = [np.argmin(norms - 2 * (V[i : i + size] @ centres.T), axis=1) for i in range(0, len(V), size)]
     return np.concatenate(blocks)
 
 
 def _diagonal(kernel: Kernel, X: Matrix) -> np.ndarray:
-    """k(x, x) of every row, in blocks."""
+    """k(x, x) of every row, computed in blocks."""
     return np.concatenate([np.diag(kernel(X[i : i + 64], X[i : i + 64])) for i in range(0, X.shape[0], 64)]).astype(
         float
     )

@@ -3,7 +3,7 @@
     magic | version | length of the header | header (JSON) | arrays | SHA-256 of all before it
 
 The header is a tree of values. Numbers, text, lists and the like stand for themselves, `{"$": kind, ...}` for the rest:
-arrays by their place in the file, objects by the name of a class in `CLASSES` and their attributes. Reading makes an
+arrays by their place in the file, objects by the name of a class in `CLASSES` and their attributes. Reading creates an
 object of that class and sets its attributes; none of its methods run.
 """
 
@@ -49,7 +49,7 @@ _Plain = str | int | float | None
 _PREFIX = struct.Struct("<16sIQ")  # magic, version, length of the header
 _DIGEST = 32
 _ALIGN = 64
-_KINDS = re.compile(r"[<|][biufcUS]\d{1,6}|<[mM]8\[\w{1,8}\]")  # dtypes that hold no objects
+_KINDS = re.compile(r"[<|][biufcUS]\d{1,6}|<[mM]8\[\w{1,8}\]")  # dtypes that contain no objects
 _SPARSE = {"csr": ("data", "indices", "indptr"), "csc": ("data", "indices", "indptr"), "coo": ("data", "row", "col")}
 
 CLASSES: dict[str, type] = {
@@ -73,7 +73,7 @@ CLASSES: dict[str, type] = {
         *(model_selection.LeaveOneGroupOut, model_selection.GroupShuffleSplit),
     )
 }
-RENAMED = {"Part": "StackPart"}  # class names of earlier versions
+RENAMED = {"Part": "StackPart"}  # class names in earlier versions
 BEFORE: dict[tuple[str, str], Any] = {("RankRLS", "scale"): None}  # behaviour before a parameter existed
 _INERT = (*CLASSES.values(), sparse.csr_array, sparse.csc_array, sparse.coo_array, np.dtype)
 _UFUNCS = {name: getattr(np, name) for name in ("log1p", "expm1", "log", "exp", "sqrt", "abs", "square")}
@@ -82,7 +82,7 @@ _METRICS = {function.__name__: function for function, _ in metrics.METRICS.value
 # types that `skops.io.load(path, trusted=SKOPS_TRUSTED_TYPES)` may create: classes of this library, those of
 # scikit-learn that a model file can hold, sparse arrays and metrics; creating one runs only its own constructor
 SKOPS_TRUSTED_TYPES = sorted(f"{thing.__module__}.{thing.__qualname__}" for thing in (*_INERT, *_METRICS.values()))
-_ROUTING = "_metadata_request"  # where scikit-learn stores requests made by set_fit_request and the like
+_ROUTING = "_metadata_request"  # the attribute in which scikit-learn stores calls of set_fit_request and the like
 
 
 class ModelFileError(ValueError):
@@ -179,7 +179,7 @@ def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Pred
     name = os.fspath(path)
     with open(path, "rb") as file:
         data = file.read(len(MAGIC))
-        if data != MAGIC:  # before reading the rest of a file that may be huge
+        if data != MAGIC:  # checked before reading the rest of a file that may be huge
             raise ModelFileError(f"{name} is not a model file of rankrls (written by rankrls.save)")
         data += file.read()
     if len(data) < _PREFIX.size + _DIGEST:
@@ -210,7 +210,7 @@ class _Writer:
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
         self.place: dict[int, int] = {}
-        self.alive: list[Any] = []  # keeps objects alive, so that no id is reused
+        self.alive: list[Any] = []  # keeps objects alive, so that no id is used twice
 
     def value(self, value: object, where: str) -> Any:
         if value is None or isinstance(value, bool | str):
@@ -289,7 +289,7 @@ class _Writer:
         return {"$": "sparse", "format": value.format, "kind": kind, "shape": list(value.shape), "parts": parts}
 
     def places(self) -> list[dict[str, Any]]:
-        """Where each array lies after the header; column order is kept, since rounding may depend on it."""
+        """Where each array lies after the header; keeps column order, on which rounding may depend."""
         found: list[dict[str, Any]] = []
         offset = 0
         for array in self.arrays:
@@ -305,7 +305,7 @@ class _Writer:
 
 
 def _arrays(data: memoryview, places: list[dict[str, Any]]) -> list[np.ndarray]:
-    """The arrays of a file, which may not overlap: together they are no larger than the file."""
+    """The arrays of a file; they may not overlap, so together they are no larger than the file."""
     arrays, end = [], 0
     for place in places:
         dtype, shape, offset = np.dtype(_checked_dtype(place["dtype"])), place["shape"], place["offset"]
@@ -363,7 +363,7 @@ class _Reader:
         return self.kinds[node["$"]](node)
 
     def _is(self, kind: Any, node: object) -> Any:
-        """A value that must have a certain type before it is passed to other code."""
+        """The value, checked to be of a certain type before it is passed to other code."""
         value = self.value(node)
         if not isinstance(value, kind):
             raise ModelFileError(f"a {type(value).__name__} where another kind of value belongs")
@@ -377,7 +377,7 @@ class _Reader:
     def _objects(self, node: dict[str, Any]) -> np.ndarray:
         items = self._is(list, node["items"])
         array = np.empty(len(items), dtype=object)
-        for i, item in enumerate(items):  # one by one: lists among them stay lists
+        for i, item in enumerate(items):  # one by one, so that lists among them stay lists
             array[i] = item
         return array.reshape([self._is(int, n) for n in node["shape"]])
 
@@ -426,7 +426,7 @@ def _requests(methods: dict[str, dict[str, Any]], owner: object) -> MetadataRequ
 
 
 def _complete(found: object) -> None:
-    """Add parameters that its class got after the file was written; an error if one has no default."""
+    """Add parameters that the class got after the file was written; an error if one has no default."""
     cls: Any = type(found)
     for name, default in _parameters(cls).items():
         if name not in vars(found):

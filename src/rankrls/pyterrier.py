@@ -1,7 +1,7 @@
 """Rankers as stages of PyTerrier pipelines: `pipeline = bm25 >> features >> rankrls.pyterrier.ranker(RankRLS())`.
 
-PyTerrier's own `pt.ltr.apply_learned_model` gives a learner features and labels but not the query ids, which a ranker
-needs; this stage passes them on.
+PyTerrier's own `pt.ltr.apply_learned_model` gives a learner features and labels but no query ids, which a ranker needs;
+this stage passes them on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""AutoRanker: linear, additive and kernel models in closed form, judged on queries they never saw, and stacked."""
+"""AutoRanker: linear, additive and kernel models in closed form, judged on held-out queries and stacked."""
 
 from .additive import AdditiveMap
 from .alone import cross_fit, stack_weights

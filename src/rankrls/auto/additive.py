@@ -1,8 +1,8 @@
-"""Additive models with pairs in closed form: functions of single columns and of the pairs that a screen finds.
+"""Additive models with pairs in closed form: functions of single columns, and of pairs of columns that a screen finds.
 
 All functions of a column, or of a pair, form a block of unit variance. After a first fit, blocks are scaled by the
-spread of their contribution and fitted again, a few times: blocks that contribute little are regularised more, then
-dropped (adaptive ridge). The spread of a block is w_b' G_bb w_b, so this needs only the sums, not the rows.
+spread of their contribution and fitted again, a few times: blocks that contribute little are regularised more and
+eventually dropped (adaptive ridge). The spread of a block is w_b' G_bb w_b, so this needs only sums, not rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PAIR_CURVES = 4  # curves of each column of a pair
 
 @dataclass(frozen=True)
 class AdditiveMap:
-    """Features of rows: curves of columns and pairs, and finer functions (ramps and steps) of some of them."""
+    """Maps scores to features: curves of columns and pairs, and finer functions (ramps and steps) of some of them."""
 
     curves: Curves
     ramps: Ramps
@@ -90,7 +90,7 @@ class AdditiveMap:
         return Phi
 
     def outputs(self, N: np.ndarray, coef: np.ndarray) -> np.ndarray:
-        """(m, blocks) the contribution of each block: w'f(x) of a column, f(x)'W f(z) of a pair, without products."""
+        """(m, blocks) the contribution of each block, w'f(x) or f(x)'W f(z), computed without forming products."""
         weights = np.split((self.scale * coef).astype(N.dtype), self.starts[1:])
         V = np.empty((len(self.sizes), len(N)), dtype=N.dtype)
         k, b = min(self.curves.size, PAIR_CURVES), 0
@@ -135,7 +135,7 @@ def deviations(features: AdditiveMap, sums: Statistics, coef: np.ndarray) -> np.
 
 
 def adapted(features: AdditiveMap, sums: Statistics, coef: np.ndarray, alpha: float, rounds: int) -> np.ndarray:
-    """(r,) scale of the features after some rounds of fitting and scaling blocks by their spread; zero if dropped."""
+    """(r,) scales of the features after some rounds of fitting and scaling blocks by their spread; zero if dropped."""
     for round_ in range(rounds):
         deviation = deviations(features, sums, coef)
         share = deviation / max(deviation.max(initial=0), 1e-30)

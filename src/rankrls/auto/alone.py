@@ -1,4 +1,4 @@
-"""Cross-fitting and stacking for any rankers, as AutoRanker does it for its candidates."""
+"""Cross-fitting and stacking for any rankers, as AutoRanker uses them for its candidates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cross_fit(
     Parameters
     ----------
     model : ranker or Pipeline
-        Cloned and fitted to the other folds, from which it learns everything.
+        Cloned, and fitted to the other folds, from which it learns everything.
     X, y, qid : array-like
         Items, relevance and query of each row.
     n_folds : int, default=3

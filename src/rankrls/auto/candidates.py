@@ -1,7 +1,7 @@
-"""The candidates: each turns the rows of a split into features, sums and (where blocks were scaled) a scale.
+"""The candidates: each turns the rows of a split into features, sums and (if blocks were scaled) scales.
 
 What a candidate learns from labels (pairs, scales, column weights) it learns from the training rows of the split.
-Candidates whose features do not depend on labels share them among all splits; the sums of a split are then the sums of
+Candidates whose features do not depend on labels share them between all splits; the sums of a split are then those of
 all rows minus those of the fold that is left out, which is exact.
 """
 
@@ -29,7 +29,7 @@ PAIR_ALPHA = 1.0
 SCREEN_CURVES = 3
 SAMPLE = 5_000  # rows used to estimate variances
 SCREEN_ROWS = 30_000  # rows used to look for pairs
-FINE_SHARE = 0.05  # blocks with a smaller share of the largest spread are left out of the fine model
+FINE_SHARE = 0.05  # the fine model leaves out blocks with less than this share of the largest spread
 FINE_COLUMNS = 12
 
 
@@ -37,14 +37,14 @@ FINE_COLUMNS = 12
 class CandidateFeatures:
     """Features of one split for one candidate."""
 
-    map: Any  # a Map; an AdditiveMap where blocks have a scale
+    map: Any  # a Map; an AdditiveMap if blocks have a scale
     sums: Statistics
     penalty: np.ndarray | None = None  # as `Penalised` takes it
 
 
 @dataclass
 class Common:
-    """What all splits share; none of it depends on labels."""
+    """What all splits share; nothing in it depends on labels."""
 
     rows: AutoRows
     columns: ColumnMaps
@@ -56,7 +56,7 @@ class Common:
 
     @property
     def n_scores(self) -> int:
-        """The number of columns of N that additive models and kernels use: all but the raw ones."""
+        """The number of columns of N that additive models and kernels use: all except the raw ones."""
         return self.columns.n_scores_
 
     @property
@@ -103,7 +103,7 @@ class Split:
     rows: AutoRows
     number: int = 0
     made: dict[str, CandidateFeatures] = field(default_factory=dict)
-    coef: dict[str, np.ndarray] = field(default_factory=dict)  # at the alpha chosen
+    coef: dict[str, np.ndarray] = field(default_factory=dict)  # at the chosen alpha
     alpha: dict[str, float] = field(default_factory=dict)
     lifts: np.ndarray = field(default_factory=lambda: np.empty(0))
     _left_out: tuple[Any, np.ndarray] | None = None
@@ -119,14 +119,14 @@ class Split:
         self._left_out = features, Phi
 
     def effects(self, name: str) -> np.ndarray:
-        """(n,) the spread of everything that a column contributes to."""
+        """(n,) the spread of everything that each column contributes to."""
         made = self.made[name]
         deviation = deviations(made.map, made.sums, self.coef[name])
         return column_effects(made.map, deviation, self.common.n_scores)
 
 
 def penalty_of(features: Any) -> np.ndarray | None:
-    """The norm of a kernel; None for that of the coefficients."""
+    """The norm of a kernel; None if the penalty is the norm of the coefficients."""
     return features.penalty() if hasattr(features, "penalty") else None
 
 
@@ -160,7 +160,7 @@ def _plain_kernel(split: Split, name: str, *, cut: bool) -> CandidateFeatures:
 
 
 def additive(split: Split) -> CandidateFeatures:
-    """Curves of columns, and pairs found in two rounds of screening their residual."""
+    """Curves of columns, and of pairs found by screening the residual twice."""
     common, rows = split.common, split.rows
     columns = strongest(rows, common.n_scores)
     pairs, split.lifts = found_pairs(common, rows.sampled(SCREEN_ROWS), columns)
@@ -170,7 +170,7 @@ def additive(split: Split) -> CandidateFeatures:
 
 
 def found_pairs(common: Common, rows: AutoRows, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs among some columns, in two rounds: the second screens what the first left unexplained."""
+    """Pairs among some columns, found in two rounds: the second screens what the first left unexplained."""
     A = in_blocks(lambda N: common.curves(N, columns), rows.N)
     Z = A[:, :, :SCREEN_CURVES]
     main = np.ascontiguousarray(Z).reshape(len(rows), -1)
@@ -212,7 +212,7 @@ def adaptive(split: Split) -> CandidateFeatures:
 
 
 def fine(split: Split) -> CandidateFeatures:
-    """Only the strongest blocks, with ramps and steps instead of curves for the very strongest."""
+    """Only the strongest blocks, and for the very strongest, ramps and steps instead of curves."""
     made, rows, common = split.made["adaptive"], split.rows, split.common
     deviation = deviations(made.map, made.sums, split.coef["adaptive"])
     deviation = deviation / max(deviation.max(initial=0), 1e-30)
@@ -232,7 +232,7 @@ def fine(split: Split) -> CandidateFeatures:
 
 
 def found_knots(split: Split, columns: set[int], pairs: list[tuple[int, ...]]) -> dict[int, np.ndarray]:
-    """Knots of columns, where the residual of the adaptive model has a step, alone or jointly with another column."""
+    """Knots of columns where the residual of the adaptive model has a step, alone or jointly with another column."""
     made, rows = split.made["adaptive"], split.rows.sampled(SCREEN_ROWS)
     left = rows.y - in_blocks(lambda N: made.map(N) @ split.coef["adaptive"].astype(N.dtype), rows.N)
     g = rows.gradient(left)
@@ -261,7 +261,7 @@ class Contributions:
 
 @dataclass(frozen=True)
 class EffectKernel:
-    """A kernel on the contributions of blocks: how effects combine."""
+    """A kernel on the contributions of blocks, which models how effects combine."""
 
     effects: Contributions
     kernel: KernelMap

@@ -1,4 +1,4 @@
-"""Cross-fitting: every candidate is judged on queries from which it learned nothing.
+"""Cross-fitting: every candidate is judged on queries it has learned nothing from.
 
 Queries are dealt into folds. For each fold, pairs, column weights and coefficients are learned from the other folds,
 and the fold is predicted at every alpha. The weights of the stack are learned from these held-out scores too; to judge
@@ -21,7 +21,7 @@ from .candidates import MAKE, Common, Split
 from .rows import ALPHAS, AutoRows, Map, in_blocks, solve
 from .stack import stack
 
-FEW = 3  # queries per fold; with fewer, rows are dealt into folds instead
+FEW = 3  # with fewer queries per fold, rows are dealt into folds instead
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class CrossFitJudge:
         return np.stack((found, ACCURACY.per_query(self.y, P, self.folds.groups)))
 
     def best(self, values: np.ndarray, without: int | None = None) -> int:
-        """The best column by the groups of all folds, or of all but one."""
+        """The best column for the groups of all folds, or of all but one."""
         if without is not None:
             values = values[:, self.folds.of_group != without]
         total = np.zeros(values.shape[2])
@@ -112,7 +112,7 @@ class CrossFitted:
     name: str
     alpha: int  # index in ALPHAS of the alpha chosen on all folds
     held: np.ndarray  # (m,) held-out scores at that alpha
-    honest: np.ndarray  # (m,) held-out scores with the alpha of each fold chosen on the other folds
+    honest: np.ndarray  # (m,) held-out scores at alphas chosen without the row's fold
     size: int  # features
     seconds: float
 
@@ -132,7 +132,7 @@ class CrossFit:
         self.splits = [Split(self.common, rows.part(self.folds.others(f)), f) for f in range(len(self.folds))]
 
     def run(self, names: Iterable[str]) -> None:
-        """Judge candidates; if this is interrupted, the results so far are kept."""
+        """Judge candidates; after an interrupt, the results so far remain."""
         for name in names:
             self.judged.append(self._judged(name))
 
@@ -159,7 +159,7 @@ class CrossFit:
 
 @dataclass(frozen=True)
 class Blend:
-    """Weights of candidates, for scores divided by their spread, and honest held-out scores of their sum."""
+    """Weights of candidates, for scores divided by their spread, and held-out scores of their sum."""
 
     weights: np.ndarray  # (k,)
     deviation: np.ndarray  # (k,)

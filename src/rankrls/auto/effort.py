@@ -1,4 +1,4 @@
-"""Levels of effort of AutoRanker: which candidates, how many basis points, pairs and folds."""
+"""AutoRanker's levels of effort: which candidates, and how many basis points, pairs and folds."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Effort:
     """A level of effort."""
 
     folds: int
-    cv_rows: int  # rows, of whole queries, used to choose everything
+    cv_rows: int  # rows, in whole queries, on which everything is chosen
     cv_basis: int  # basis points of a kernel while choosing
-    basis: int  # and in the final model
+    basis: int  # basis points in the final model
     pairs: int  # pairs of columns found in each of two rounds
     fine_pairs: int  # pairs that get ramps and steps
     candidates: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Rows that are not in memory: everything is chosen on a sample of whole queries, and only final sums use all rows."""
+"""Rows that are not in memory: everything is chosen on a sample of whole queries; only final sums use all rows."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class RowsElsewhere(AutoRows):
 
 @dataclass(frozen=True)
 class SumScores:
-    """A block of complete queries -> the sums of features of its scores."""
+    """Maps a block of complete queries to the sums of features of its scores."""
 
     columns: ColumnMaps
     features: Map
@@ -99,10 +99,10 @@ class QuerySample:
 
 @dataclass(frozen=True)
 class DrawQueries:
-    """A block -> rows of some of its queries: as many whole queries as there is room for, but not too few.
+    """Maps a block to rows of some of its queries: as many whole queries as there is room for, but at least a few.
 
-    A query is left out only if queries with smaller hashes fill the room. These fill it in every larger sum too, so a
-    query in the sample of all rows was never left out.
+    A query is left out only if queries with smaller hashes fill the room. They also fill it in every larger sum, so a
+    query that belongs to the sample of all rows is never left out.
     """
 
     rows: int
@@ -117,7 +117,7 @@ class DrawQueries:
         chosen = np.zeros(len(queries), dtype=bool)
         chosen[order[:few]] = True
         rows = np.flatnonzero(chosen[queries.codes])
-        if len(rows) > 2 * self.rows:  # long queries: some rows of each
+        if len(rows) > 2 * self.rows:  # queries are long: take some rows of each
             rows = rows[:: -(-len(rows) // self.rows)]
         return QuerySample(block if len(rows) == len(block) else block.take(rows), self)
 

@@ -1,4 +1,4 @@
-"""From rows to a model: candidates are judged on a sample of whole queries, and the chosen ones fitted to all rows."""
+"""From rows to a model: judge candidates on a sample of whole queries, and fit the chosen ones to all rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .crossfit import Blend, CrossFit, CrossFitJudge, Folds, fit_on_all, scores_
 from .effort import EFFORTS, Effort
 from .rows import AutoRows, Map
 
-SPENT = 0.5  # no new candidate is tried after this share of the given seconds
+SPENT = 0.5  # no further candidate is tried once this share of the given seconds has passed
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class FitPlan:
     scoring: Any  # the requested metric
     seed: int
     relative: bool
-    seconds: float | None = None  # None: no limit
+    seconds: float | None = None  # None for no limit
 
     @classmethod
     def of(cls, effort: object, candidates: object, scoring: object, seed: int, relative: bool) -> FitPlan:
@@ -77,7 +77,7 @@ class FitPlan:
         return self.scoring if y.min() >= 0 and y.max() < 50 and (y > 0).any() else "pairwise_accuracy"
 
     def in_time(self, start: float) -> Iterator[str]:
-        """The candidates until time runs out; always at least the first."""
+        """Yield candidates until time runs out; always at least the first."""
         for number, name in enumerate(self.effort.candidates):
             if number and self.seconds is not None and limits.clock() - start > SPENT * self.seconds:
                 left = ", ".join(self.effort.candidates[number:])
@@ -135,7 +135,7 @@ def learned_columns(X: np.ndarray, queries: Queries, plan: FitPlan) -> ColumnMap
 
 
 def whole_queries(rows: AutoRows, plan: FitPlan) -> np.ndarray | None:
-    """Rows of randomly drawn whole queries, used to choose everything; None for all rows."""
+    """Rows of randomly drawn whole queries on which everything is chosen; None for all rows."""
     effort = plan.effort
     if len(rows) <= effort.cv_rows:
         return None
@@ -175,7 +175,7 @@ def fit_rows(
 ) -> AutoFit:
     """Judge the candidates on a sample, and fit those that are used to all rows.
 
-    `units` (m,) are dealt into folds, if not the queries of the sample.
+    `units` (m,) are dealt into folds instead of the sample's queries, if given.
     """
     scoring = plan.usable(sample.y)
     folds = dealt(sample, plan, units)
@@ -187,7 +187,7 @@ def fit_rows(
     values = study.judge.metric.per_query(study.judge.y, blend.held, folds.groups)
     by_fold = np.array([_mean(values[folds.of_group == fold]) for fold in range(len(folds))])
     additive, interactions, effects = shown(final, columns, names)
-    sums = [made.sums for made in final.made.values()]  # all of the same rows; none if nothing is better than ties
+    sums = [made.sums for made in final.made.values()]  # all over the same rows; empty if nothing beats ties
     size = (sums[0].n_queries, sums[0].n_rows) if sums else (len(sample.queries), len(sample))
     about = leaderboard(study, blend), scoring, score, error, by_fold, interactions, effects
     return AutoFit(parts, columns, *about, *size, cv_predictions=blend.held, additive=additive)

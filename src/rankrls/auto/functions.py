@@ -39,14 +39,14 @@ class Curves:
         E = (N if isinstance(columns, slice) else np.take(N, columns, axis=1))[..., None] - CENTRES.astype(N.dtype)
         E *= E
         E *= -1 / (2 * WIDTH**2)
-        A = np.exp(E, out=E).reshape(-1, len(CENTRES)) @ self.W  # one product, not one for each row
+        A = np.exp(E, out=E).reshape(-1, len(CENTRES)) @ self.W  # one product for all rows
         A = A.reshape(*E.shape[:2], self.size)
         A -= self.mean[columns]
         A /= self.scale[columns, None]
         return A
 
     def lines(self, N: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """(c, k, m) the same, a line of memory for each curve: faster where rows are many."""
+        """(c, k, m) the same, with each curve contiguous in memory: faster for many rows."""
         E = N.T[columns, None] - CENTRES.astype(N.dtype)[:, None]
         E *= E
         E *= -1 / (2 * WIDTH**2)
@@ -62,7 +62,7 @@ class Ramps:
 
     knots: np.ndarray  # (n, 7)
     mean: np.ndarray  # (n, 15)
-    scale: np.ndarray  # (n, 15), zero where a function is constant or the column is not used
+    scale: np.ndarray  # (n, 15), zero if a function is constant or the column is not used
 
     @classmethod
     def of(cls, N: np.ndarray, knots: dict[int, np.ndarray]) -> Ramps:
@@ -89,7 +89,7 @@ class Ramps:
         return A
 
     def lines(self, N: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """(c, 15, m) the same, a line of memory for each function."""
+        """(c, 15, m) the same, with each function contiguous in memory."""
         x = N.T[columns, None]
         above = x - self.knots[columns, :, None].astype(N.dtype)
         A = np.concatenate([x, np.maximum(above, 0), above > 0], axis=1, dtype=N.dtype)
@@ -103,7 +103,7 @@ PAIR_RAMPS = [
     0,
     *range(2, len(KNOTS) + 1, 2),
     *range(len(KNOTS) + 1, SIZE),
-]  # of a pair: x, every other ramp, all steps
+]  # functions used in a pair: x, every other ramp, all steps
 
 
 def _ramps(N: np.ndarray, knots: np.ndarray) -> np.ndarray:
@@ -127,11 +127,11 @@ def step(x: np.ndarray, G: np.ndarray) -> float:
     below = np.cumsum(sums, axis=0)[:-1] - share[:, None] * sums.sum(axis=0)
     energy = (below**2).sum(axis=1) / np.maximum(share * (1 - share), 1e-9)
     edge = edges[np.argmax(energy)]
-    return float((edge + x[x > edge].min()) / 2)  # halfway to the next value, so that no row lies on it
+    return float((edge + x[x > edge].min()) / 2)  # halfway to the next value, so that no row is at the threshold
 
 
 def with_steps(steps: list[float]) -> np.ndarray:
-    """(7,) the quantiles of a normal score, the nearest replaced by each step; earlier steps take precedence."""
+    """(7,) quantiles of a normal score, with the nearest replaced by each step; earlier steps take precedence."""
     knots, free = KNOTS.copy(), np.ones(len(KNOTS), dtype=bool)
     for t in steps:
         nearest = int(np.argmin(np.where(free, np.abs(KNOTS - t), np.inf)))

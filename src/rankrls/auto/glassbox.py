@@ -1,4 +1,4 @@
-"""Explanations: effects of single columns and pairs, and contributions to the difference between two items."""
+"""Explanations of an AutoRanker: effects of columns and pairs, and contributions to the difference of two items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .rows import Scores
 
 GRID = np.linspace(-2.5, 2.5, 41)
 PAIR_POINTS = 20  # grid points for each column of a pair
-STEPS = 32  # on the line between two items
+STEPS = 32  # points on the line between two items
 
 
 def interactions(
@@ -71,7 +71,7 @@ def _effect(maps: ColumnMaps, names: Sequence[str], i: int, deviation: float, ef
 
 
 def _values(maps: ColumnMaps, i: int) -> np.ndarray:
-    """The values of a column at the grid of scores: values of X, ranks within the query (0 to 1), or the scores."""
+    """The values of a column on the grid of scores: values of X, ranks within the query (0 to 1), or scores."""
     n, scale = len(maps.columns_), maps.scale_[i]
     if i < n:
         return np.interp(GRID * scale, maps.scores_[i], maps.values_[i])
@@ -106,5 +106,5 @@ def contributions(predict: Callable, N: np.ndarray, source: np.ndarray, n: int) 
         both = predict(np.concatenate([middle + half, middle - half]))
         part[column] = (both[:STEPS] - both[STEPS:]).sum()
     high, low = predict(N.astype(np.float64))
-    rest = float(high - low) - part.sum()  # the remainder is shared by the size of the parts
+    rest = float(high - low) - part.sum()  # shared in proportion to the parts
     return part + rest * np.abs(part) / max(np.abs(part).sum(), 1e-30)

@@ -1,4 +1,4 @@
-"""Kernels from rows to some points, on weighted columns.
+"""Kernels between rows and some points, on weighted columns.
 
 The sum of |a_i - b_i| over columns takes ten times as long as a matrix product. Each column is therefore cut at whole
 numbers: with code_t(a) = min(max(a - t, 0), 1) for t = -3 ... 2, the squared distance of two codes is |a - b| where a
@@ -51,7 +51,7 @@ class KernelMap:
     def penalty(self) -> np.ndarray:
         """(r, r) the upper triangular C with C'C = K, the kernel matrix of the points: |C w|^2 is the kernel's norm.
 
-        JITTER, added to the diagonal of K, exceeds the rounding of sums in single precision.
+        JITTER on the diagonal of K exceeds the rounding of sums in single precision.
         """
         K = self._values(self.points).astype(np.float64)
         K[np.diag_indices_from(K)] = 1 + JITTER

@@ -55,7 +55,7 @@ class PairScreen(TransformerMixin, BaseEstimator):
     array([1, 3])
     """
 
-    # query ids travel by metadata routing without any set_fit_request call
+    # pipelines pass query ids on without any set_fit_request call
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
 
     def __init__(self, n_pairs=8):

@@ -30,17 +30,17 @@ from .elsewhere import fit_blocks
 from .fitting import FitPlan, fit_dense, fit_sparse
 from .preferences import fit_preferences
 
-NO_LABELS = "no_validation"  # scikit-learn's marker for rows without labels
+NO_LABELS = "no_validation"  # what scikit-learn passes as y for rows without labels
 DOUBLE_ROWS = 20_000  # up to this many rows are scored in double precision
 
 
 class AutoRanker(Ranker):
-    """Ranking in one line: closed-form candidates, judged on queries they never saw, and stacked.
+    """Ranking in one line: closed-form candidates, judged on held-out queries and stacked.
 
     Columns become normal scores of their distribution over all rows and within the query (`ColumnMaps`). The candidates
     are a linear model, additive models with screened pairs of columns, and kernels with learned column weights; each is
     a pairwise ridge regression in closed form. Cross-fitting over folds of queries chooses every alpha and the
-    non-negative weights of the stack; everything learned from labels is judged on other queries.
+    non-negative weights of the stack; whatever is learned from labels is judged on other queries.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class AutoRanker(Ranker):
     effort : {"fast", "normal", "best"} or float, default="normal"
         How much work to spend. "fast" tries the linear and the additive candidates, "normal" kernels of 1,000 points
         as well, "best" the same with 5 folds and 2,000 points. docs/auto.md has the costs. A number is the seconds to
-        spend: the candidates of "normal" are tried in turn until half of them are gone, the linear one always.
+        spend: the candidates of "normal" are tried in turn until half of it has passed, the linear one always.
     relative : bool, default=True
         Whether to add ranks within the query as columns. `predict` then needs whole queries, with `qid`.
     candidates : list of str, default=None
@@ -74,14 +74,14 @@ class AutoRanker(Ranker):
         Held-out scores of the whole stack; NaN for rows outside the sample that is used to choose everything. Not kept
         for rows that are not in memory or for pairs.
     interactions_ : list of dict
-        The pairs of columns in the additive model: "columns", "strength" (energy of what single columns leave, 1 for
-        chance) and "spread" (standard deviation of the pair's contribution within queries), largest first.
+        The pairs of columns in the additive model: "columns", "strength" (energy in the residual of single columns, 1
+        by chance) and "spread" (standard deviation of the pair's contribution within queries), largest first.
     feature_effects_ : list of dict
         For each column of scores: "column", "source" (the number of the column of X), "relative", "spread", "values"
         and "effect", the curve of its contribution.
     additive_ : StackPart
-        The additive model behind both (`plotting.EffectsDisplay`, `plotting.PairEffectsDisplay`); missing if only the
-        linear model and kernels are used.
+        The additive model behind both (for `plotting.EffectsDisplay` and `plotting.PairEffectsDisplay`); missing if
+        only the linear model and kernels are used.
     parts_ : list
         The candidates of the final model with their weights.
     encoder_ : TableEncoder or None
@@ -258,7 +258,7 @@ class AutoRanker(Ranker):
                 cells = X.shape[0] * X.shape[1]
                 check_memory(2 * 8 * cells, f"an encoded table of {X.shape} cells", "use RankRLS after a TableEncoder")
                 X = X.toarray()
-            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+            self.__dict__.pop("feature_names_in_", None)  # left by an earlier fit
         labels = {} if y is NO_LABELS else {"y_numeric": True}
         try:
             found = validate_data(self, X, y, ensure_min_samples=2, **labels, **_INPUT)
@@ -323,7 +323,7 @@ class AutoRanker(Ranker):
         return total
 
     def explain(self, x_a: ArrayLike, x_b: ArrayLike, X: MatrixLike | None = None) -> Any:
-        """Why a is above b: the contribution of each column to score(a) - score(b).
+        """Explain why a ranks above b: the contribution of each column to score(a) - score(b).
 
         The scores of the columns move from b to a along a straight line, and the change of the model's score in each
         step is shared among the columns.
@@ -396,6 +396,6 @@ def _item(x: object) -> Any:
 
 
 def _placed(rows: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, int]:
-    """The rows with a row (1, n) added if it is missing, and its place."""
+    """The rows with `row` (1, n) appended if it is missing, and its index."""
     found = np.flatnonzero(((rows == row) | (np.isnan(rows) & np.isnan(row))).all(axis=1))
     return (rows, int(found[0])) if len(found) else (np.concatenate([rows, row]), len(rows))

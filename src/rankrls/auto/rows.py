@@ -1,7 +1,8 @@
-"""Training rows as the candidates see them, and ridge regression on their features for every alpha.
+"""Training rows as the candidates see them, and ridge regression on their features at every alpha.
 
-The loss covers all pairs of a query with different labels, each with weight 1 / items of the query (no tied pairs,
-`weighting="items"`). Alphas are in units of the mean energy of a row, trace(A'A) / m, so one grid suits all features.
+The loss covers all pairs of a query with different labels, weighted 1 / items of the query (no tied pairs,
+`weighting="items"`). Alphas are in units of the mean energy of a row, trace(A'A) / m, so that one grid suits all
+features.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ..core.symmetric import solve_path, solve_shifted
 
 ALPHAS = 10.0 ** np.arange(-3, 2.6, 0.5)
 MOST_SCORES = 1000  # features of the linear candidate
-BLOCK = 2048  # rows whose features are in memory at a time, outside cross-validation
+BLOCK = 2048  # rows whose features are in memory at a time, except in cross-validation
 
 
 class Map(Protocol):
@@ -86,7 +87,7 @@ class AutoRows:
         return AutoRows(self.N[rows], self.y[rows], Queries.of(self.queries.codes[rows]), weights)
 
     def sampled(self, m: int) -> AutoRows:
-        """About m rows of evenly spaced queries; all rows if there are no more."""
+        """About m rows of evenly spaced queries, or all rows if there are no more."""
         if len(self) <= m:
             return self
         step = -(-len(self) // m)
@@ -113,7 +114,7 @@ class AutoRows:
         return u / S[codes] * ((S[codes] - levels.weight[levels.level]) * residual - others)
 
     def sums(self, features: Map | np.ndarray, target: np.ndarray | None = None) -> Statistics:
-        """The sums of features and labels (or another target); a map is applied to one batch of rows at a time."""
+        """The sums of features and labels (or another target); applies a map to one batch of rows at a time."""
         if isinstance(features, np.ndarray):
             Phi = features
             read, n = (lambda rows: Phi[rows]), Phi.shape[1]

@@ -1,9 +1,9 @@
-"""Which pairs of columns interact: one matrix product screens all of them.
+"""A screen for interacting pairs of columns: one matrix product tests all of them.
 
-Let e be the residual of a model of single columns, g = L e the gradient of the loss, Z_i (m, k) functions of column i.
-The products of functions of columns i and j correlate with the residual by Z_i' diag(g) Z_j, so their energy is
+Let e be the residual of a model of single columns, g = L e the gradient of the loss, and Z_i (m, k) functions of column
+i. The products of functions of columns i and j correlate with the residual by Z_i' diag(g) Z_j, so their energy is
 
-    E_ij = ||Z_i' diag(g) Z_j||_F^2            and, if the signs of g were random, on average
+    E_ij = ||Z_i' diag(g) Z_j||_F^2            and, if the signs of g were random, its mean would be
     R_ij = sum over rows of g^2 |z_i|^2 |z_j|^2.
 
 E / R is about 1 for a pair without interaction.
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-MOST_COLUMNS = 400  # at most this many columns are searched for pairs
-VARIANT = 0.9  # variants of a pair are kept if they have this share of the best lift
+MOST_COLUMNS = 400  # most columns that are searched for pairs
+VARIANT = 0.9  # keep variants of a pair with at least this share of the best lift
 LEAST = 2.0
 
 
@@ -33,7 +33,7 @@ def pair_lift(Z: np.ndarray, g: np.ndarray) -> np.ndarray:
 def best_pairs(lift: np.ndarray, source: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """(p, 2) the pairs with the largest lift for the `count` best pairs of source columns, and their lifts.
 
-    A column appears as value and as rank in the query, so a pair of source columns has four variants: those with nearly
+    A column appears as value and as rank in the query, so a pair of source columns has four variants. Those with nearly
     the best lift are kept, and the fit decides between them.
     """
     i, j = np.triu_indices(len(lift), 1)

@@ -15,8 +15,8 @@ LEAST = 0.1  # models with a smaller share of the weights are left out
 def stack(F: QueryPreferences, H: np.ndarray, y: np.ndarray, ridge: float = RIDGE) -> np.ndarray:
     """(k,) argmin over w >= 0 of ||F (y - H w)||^2 + ridge * mean diagonal * |w - e|^2, for H (m, k) of equal spread.
 
-    The weights e are equal, with the best sum: where held-out scores cannot tell models apart, their mean is best.
-    Models with a small share of the weights are left out, and the others refitted.
+    The weights e are the best equal ones: if held-out scores cannot tell models apart, their mean is best. Models with
+    a small share of the weights are left out, and the others refitted.
     """
     A, z = F @ H, F @ y
     S, c = A.T @ A, A.T @ z

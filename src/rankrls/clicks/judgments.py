@@ -1,4 +1,4 @@
-"""Judgments: ratings of (query, document), in the files of TREC, Quepid and OpenSearch, joined to rows of features."""
+"""Judgments: ratings of (query, document), in the file formats of TREC, Quepid and OpenSearch, joined to rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Judgments:
     rating : ndarray of shape (n,)
         Larger is better.
     weight : ndarray of shape (n,) or None
-        The weight of each, for `sample_weight` of a fit; None: equal weights. It is not written to files.
+        The weight of each, for `sample_weight` of a fit; None: equal weights. Not written to files.
 
     Examples
     --------
@@ -137,11 +137,11 @@ class Joined:
     1
     """
 
-    y: np.ndarray  # (m,) NaN where there is none
+    y: np.ndarray  # (m,) NaN for rows without a judgment
     n_judged: int
     n_unjudged: int
     n_without_row: int
-    weight: np.ndarray | None = None  # (m,) 0 where there is none
+    weight: np.ndarray | None = None  # (m,) 0 for rows without a judgment
 
     def __repr__(self) -> str:
         count = lambda n, what: f"{n:,} {what}{'' if n == 1 else 's'}"
@@ -186,7 +186,7 @@ def read_judgments(source: Any) -> Judgments:
     if not lines:
         raise ValueError(f"{what} is empty: there are no judgments")
     words = lines[0].split()
-    if "," in lines[0] and not (len(words) == 4 and _is_number(words[3])):  # a comma may be part of an id
+    if "," in lines[0] and not (len(words) == 4 and _is_number(words[3])):  # an id in qrels may contain a comma
         rows = [row for row in csv.reader(io.StringIO(text, newline="")) if any(cell.strip() for cell in row)]
         places = _places([cell.strip() for cell in rows[0]], what)
         wide = [i for i, row in enumerate(rows) if len(row) != len(rows[0])]
@@ -247,7 +247,7 @@ def _is_number(value: Any) -> bool:
 
 
 def from_clicks(log: ClickLog, *, theta: np.ndarray | None = None, method: str = "expected") -> Judgments:
-    """Clicks as judgments of documents, corrected for positions, from which any ranker can learn.
+    """Turn clicks into judgments of documents, corrected for positions, from which any ranker can learn.
 
     Parameters
     ----------
@@ -262,8 +262,8 @@ def from_clicks(log: ClickLog, *, theta: np.ndarray | None = None, method: str =
     Returns
     -------
     judgments : Judgments
-        Ratings relative to their mean: 1 means as many clicks as a document of average relevance would have got in the
-        same positions. `weight` is the number of (expected) impressions, relative to its mean.
+        Ratings relative to their mean: 1 means as many clicks as a document of average relevance would get in the same
+        positions. `weight` is the number of (expected) impressions, relative to its mean.
 
     Examples
     --------
@@ -289,7 +289,7 @@ def from_clicks(log: ClickLog, *, theta: np.ndarray | None = None, method: str =
 
 
 def rows_of(query: np.ndarray, document: np.ndarray, qid: object, doc_ids: object, m: int) -> np.ndarray:
-    """(n,) the row of features of each (query, document), compared as text; -1 where there is none."""
+    """(n,) the row of features of each (query, document), compared as text; -1 if there is none."""
     queries = checks.check_queries(qid, m)
     have = queries.labels[queries.codes] if qid is not None else None
     documents = np.arange(m) if doc_ids is None else np.asarray(doc_ids)
@@ -304,7 +304,7 @@ def rows_of(query: np.ndarray, document: np.ndarray, qid: object, doc_ids: objec
 
 
 def text_of(value: Any) -> str:
-    """An id as text; a whole number reads the same however it is stored."""
+    """An id as text; a whole number gives the same text however it is stored."""
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 

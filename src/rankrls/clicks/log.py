@@ -10,7 +10,7 @@ import numpy as np
 from .. import checks
 from ..system import frames
 
-USUAL = {  # other common names of columns, used if the expected one is missing
+USUAL = {  # other common names of columns, tried if the expected one is missing
     "query": ("qid", "query_id"),
     "document": ("docid", "doc_id", "document_id"),
     "position": ("rank",),
@@ -134,7 +134,7 @@ class ClickLog:
 
 
 def _columns(table: Any) -> tuple[Any, list[str]]:
-    """A table whose columns are known by name, and these names."""
+    """A table whose columns can be read by name, and those names."""
     if isinstance(table, list) and table and all(isinstance(row, dict) for row in table):
         table = {name: [row.get(name) for row in table] for name in table[0]}
     table = table if isinstance(table, dict) else frames.as_frame(table)
@@ -148,7 +148,7 @@ def _columns(table: Any) -> tuple[Any, list[str]]:
 
 
 def _usual(name: str, have: list[str]) -> str:
-    """The name of a column, or the usual one that is there in its place, in capitals or not."""
+    """The name of a column or, if it is missing, the usual name that is there, in capitals or not."""
     lower = {str(other).lower(): other for other in reversed(have)}
     return name if name in have else next((lower[o] for o in (name, *USUAL.get(name, ())) if o in lower), name)
 

@@ -1,12 +1,13 @@
-"""How likely each position is to be looked at, estimated from the log.
+"""How likely readers are to look at each position, estimated from the log.
 
 A document of relevance r at position k is clicked with probability theta_k r (the position-based model). If documents
 were shown at several positions, the likelihood of the counts as Poisson variables,
 
     clicks_dk ~ Poisson(impressions_dk r_d theta_k),
 
-is maximal where the sums over documents and over positions both agree; scaling the two in turn finds it (iterative
-proportional fitting). Otherwise theta comes from an additive model of clicks on features and positions.
+is largest where the sums over documents and over positions both agree; scaling the two in turn finds it (iterative
+proportional fitting). If documents kept their positions, theta comes from an additive model of clicks on features and
+positions.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ def propensities(log: ClickLog, *, least: float = 0.01) -> np.ndarray:
     Parameters
     ----------
     log : ClickLog
-        A log in which some documents of a query were shown at several positions, by random swaps or because
-        rankings changed.
+        A log in which some documents of a query were shown at several positions, because of random swaps or changed
+        rankings.
     least : float, default=0.01
         Lower bound of propensities, because clicks are divided by them.
 
     Returns
     -------
     propensities : ndarray of shape (largest position,)
-        1 at the position looked at most; NaN at positions that no swap links to the others.
+        1 at the position looked at most; NaN at positions that no document links to the others.
 
     Examples
     --------
@@ -72,7 +73,7 @@ def propensities(log: ClickLog, *, least: float = 0.01) -> np.ndarray:
 
 
 def check_propensities(values: object, log: ClickLog) -> np.ndarray:
-    """(largest position,) positive numbers for every position of the log."""
+    """(largest position,) positive numbers, one for every position of the log; an error otherwise."""
     try:
         theta = np.asarray(values, dtype=np.float64)
     except ValueError:

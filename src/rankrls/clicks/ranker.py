@@ -26,18 +26,19 @@ from .propensities import check_propensities, propensities
 
 METHODS = ("positions", "propensities", "expected", "naive")
 LEAST = 0.05  # lower bound of propensities
-ALPHA_RANGE, N_ALPHAS = (-7.0, 4.0), 23  # decades around the mean eigenvalue: a grid that need not be extended
-FREE = 100.0  # size of the columns of positions, so that their weights are hardly penalised
+ALPHA_RANGE, N_ALPHAS = (-7.0, 4.0), 23  # decades around the mean eigenvalue: wide enough never to be extended
+FREE = 100.0  # scale of the columns of positions, so that their weights are hardly penalised
 
 
 class ClickRanker(BaseEstimator):
     """Learn to rank from a click log.
 
-    Documents at the top are clicked because they are at the top. The `method` corrects for this:
+    Documents at the top are clicked because they are at the top. `method` corrects for this:
 
     - "positions": the click rate is modelled as f(x) + b_k, a function of the features plus an effect of position k,
-      in one closed form; b is dropped when scoring.
-    - "propensities": clicks at position k count 1 / theta_k, the chance that the position is looked at.
+      in one closed form; scores leave b out.
+    - "propensities": clicks at position k count 1 / theta_k, where theta_k is the chance that the position is looked
+      at.
     - "expected": clicks over expected clicks, sum of clicks / sum of impressions * theta_k, for each document.
     - "naive": the plain click rate.
 
@@ -45,8 +46,8 @@ class ClickRanker(BaseEstimator):
     ----------
     ranker : RankRLS, another ranker, or Pipeline that ends in one, default=None
         The ranker to fit; None: `RankRLS()`. "positions" needs a linear RankRLS; other methods take any ranker with
-        `sample_weight`, such as `AutoRanker`. Steps before it, such as a `TableEncoder`, are fitted to the documents
-        shown, with clicks relative to those expected at their positions as labels.
+        `sample_weight`, such as `AutoRanker`. Steps of a pipeline before it, such as a `TableEncoder`, are fitted to
+        the documents shown; as labels they get clicks relative to those expected at their positions.
     method : {"positions", "propensities", "expected", "naive"}, default="positions"
         How to correct for positions.
     propensities : array-like of shape (n_positions,), default=None
@@ -62,7 +63,7 @@ class ClickRanker(BaseEstimator):
     propensities_ : ndarray of shape (n_positions,)
         theta (only with "propensities" and "expected").
     n_unmatched_ : int
-        Rows of the log whose document is not among the rows of X.
+        Rows of the log whose document is not in X.
 
     Examples
     --------
@@ -210,7 +211,7 @@ class _Shown:
         return frames.rows(self.X if hasattr(self.X, "shape") else np.asarray(self.X), rows)
 
     def through(self, step: Any) -> _Shown:
-        """The documents shown, one row each, after a step that is fitted to them."""
+        """The documents shown, one row each, transformed by a step that is fitted to them."""
         rows, code = np.unique(self.row, return_inverse=True)
         log, k = self.log, self.log.position
         rate = np.bincount(k, weights=log.clicks) / np.maximum(np.bincount(k, weights=log.impressions), 1)
@@ -235,7 +236,7 @@ class _Shown:
 def _additive(ranker: RankRLS, shown: _Shown) -> tuple[RankRLS, np.ndarray]:
     """Fit f(x) + b_k with columns of positions, then f alone to the clicks minus b, which gives the same f.
 
-    (The minimum of a sum of squares over f and b is, at the best b, the minimum over f.)
+    (Minimising a sum of squares over f and b is the same as minimising over f at the best b.)
     """
     if not _is_linear(ranker):
         raise ValueError(
@@ -265,7 +266,7 @@ def _is_linear(ranker: object) -> bool:
 def _in_deviations(ranker: RankRLS, shown: _Shown, fit: dict[str, np.ndarray]) -> tuple[np.ndarray, Any]:
     """Features in the units in which the ranker penalises them, and the alphas to choose from.
 
-    Columns of positions are not rescaled, and a grid fitted to them would be too high for the features.
+    Columns of positions are not rescaled; a grid fitted to them would be too high for the features.
     """
     X = shown.features(shown.row)
     alone = clone(ranker).set_params(alpha=1.0).fit(X, shown.log.rate, **fit)

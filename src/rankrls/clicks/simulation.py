@@ -1,4 +1,4 @@
-"""Clicks of simulated readers on real or generated judgements."""
+"""Clicks of simulated readers on real or generated judgments."""
 
 from __future__ import annotations
 

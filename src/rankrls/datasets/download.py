@@ -1,8 +1,8 @@
-"""Downloads that end with the right file or none: retried, resumed, checked, and moved into place when complete.
+"""Downloads that end with the right file or none: retried, resumed, verified, and moved into place when complete.
 
-Bytes go to a file beside the target with the suffix .part, which is renamed only when it is complete and its checksum
-is right. So an interrupted download never leaves a file that looks complete. The next try resumes from the bytes that
-have arrived, if the server supports it.
+Bytes go to a file beside the target with the suffix .part, which is renamed only once it is complete and its checksum
+is right, so an interrupted download never leaves a file that looks complete. The next try resumes after the bytes that
+have arrived, if the server supports that.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ except ImportError:  # Windows
 
 CHUNK = 1 << 16
 RETRIES = 5
-FIRST_PAUSE = 0.5  # seconds; doubled after every failure
-SLOWEST = 200  # bytes per second: give up on a server that stays below this for `stalled_seconds`
+FIRST_PAUSE = 0.5  # seconds before the second try; doubled after every failure
+SLOWEST = 200  # bytes per second; give up on a server that stays slower for `stalled_seconds`
 _sleep = time.sleep
 
 
@@ -68,7 +68,7 @@ class Remote:
 
     url: str
     name: str
-    sha256: str | None = None  # None: recorded at the first download and checked from then on
+    sha256: str | None = None  # None: record it at the first download, and check against that from then on
     homepage: str = ""
 
 
@@ -115,7 +115,7 @@ def fetched(remote: Remote, folder: Path, *, download: bool = True) -> Path:
 
 
 class _Permanent(Exception):  # noqa: N818
-    """An error that another try will not fix."""
+    """An error that another try would not fix."""
 
 
 class _Damaged(Exception):  # noqa: N818
@@ -131,11 +131,11 @@ def _transfer(remote: Remote, path: Path) -> None:
     """One try: resume where the last one stopped, check, and move the file into place."""
     part = path.with_name(path.name + ".part")
     with _owned(part) as file:
-        if path.exists():  # another process was faster
+        if path.exists():  # another process has downloaded it
             part.unlink()
             return
         expected = remote.sha256 or _noted(path)
-        # without a checksum, nothing shows that two halves belong to the same file: start over
+        # without a checksum, nothing shows that two halves belong to the same file, so start over
         have = file.seek(0, os.SEEK_END) if expected is not None else 0
         with _response(remote.url, have) as response:
             if response is not None:
@@ -162,7 +162,7 @@ def _transfer(remote: Remote, path: Path) -> None:
 
 @contextmanager
 def _owned(part: Path) -> Iterator[Any]:
-    """A partial file, opened by one process at a time; removed if it stays empty."""
+    """A partial file, open in one process at a time; removed if it stays empty."""
     while True:
         file = os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "r+b")
         if fcntl is None:
@@ -182,7 +182,7 @@ def _owned(part: Path) -> Iterator[Any]:
 
 
 class _response:  # noqa: N801
-    """A server's response to a request for a file from some byte on; None if we already have all of it."""
+    """A server's response to a request for the rest of a file; None if we already have all of it."""
 
     def __init__(self, url: str, start: int):
         self.url, self.start, self.response = url, start, None
@@ -195,7 +195,7 @@ class _response:  # noqa: N801
             self.response = opener.open(request, timeout=limits.stalled_seconds)
         except urllib.error.HTTPError as error:
             error.close()
-            if error.code == 416 and self.start:  # there is nothing after what we have
+            if error.code == 416 and self.start:  # we already have the whole file
                 return None
             if error.code in (408, 425, 429) or error.code >= 500:
                 raise OSError(f"the server answers {error.code} {error.reason}") from None
@@ -208,7 +208,7 @@ class _response:  # noqa: N801
 
 
 class _Prompt(http.client.HTTPConnection):
-    """A connection whose headers must all have come in time: a timeout for each byte would let them drip for ever."""
+    """A connection with a time limit for all headers: a timeout per byte would let a server send them for ever."""
 
     def getresponse(self) -> http.client.HTTPResponse:
         late, sock, seconds = threading.Event(), self.sock, 2 * limits.stalled_seconds
@@ -228,7 +228,7 @@ class _Prompt(http.client.HTTPConnection):
                 raise
         finally:
             timer.cancel()
-        if late.is_set():  # headers that end with the connection look complete
+        if late.is_set():  # headers cut short by closing the connection look complete
             raise OSError(f"the server had not sent its headers after {seconds:.3g} seconds")
         return response
 
@@ -248,7 +248,7 @@ class _PromptHTTPS(urllib.request.HTTPSHandler):
 
 
 def _receive(response: HTTPResponse, file: BinaryIO, start: int, label: str) -> None:
-    """Write what comes after the first `start` bytes of a file; raise an error unless all of it arrives."""
+    """Write what follows the first `start` bytes of a file; raise an error unless all of it arrives."""
     total = _end(response, start)
     progress = Progress(f"download of {label}", total, "bytes", done=start)
     file.seek(start)
@@ -264,19 +264,19 @@ def _receive(response: HTTPResponse, file: BinaryIO, start: int, label: str) -> 
 
 
 def _end(response: HTTPResponse, start: int) -> int | None:
-    """The size of the file, from the length of what comes after its first `start` bytes; None if no length is given."""
+    """The size of the file, computed from the length of the response; None if the server does not give it."""
     length = response.headers.get("Content-Length", "").strip()
     return start + int(length) if length.isascii() and length.isdecimal() else None
 
 
 def _tells_its_end(response: HTTPResponse) -> bool:
-    """True if a complete response can be told from a broken connection, by its length or its last chunk."""
+    """True if a complete response differs from a broken connection, by its length or its last chunk."""
     chunked = response.headers.get("Transfer-Encoding", "").strip().lower() == "chunked"
     return chunked or _end(response, 0) is not None
 
 
 def _blocks(response: HTTPResponse) -> Iterator[bytes]:
-    """The bytes as they arrive; an error if the server is too slow."""
+    """Yield bytes as they arrive; an error if the server is too slow."""
     since, arrived = time.monotonic(), 0
     while block := response.read1(CHUNK):
         yield block
@@ -309,7 +309,7 @@ def _note(path: Path, digest: str, size: int, url: str) -> None:
 
 
 def unpacked(archive: Path, folder: Path) -> Path:
-    """The folder with the content of a zip or tar file, unpacked if it is not there; never only half of it."""
+    """The folder with the unpacked content of a zip or tar file; it is complete or does not exist."""
     if folder.exists():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -337,7 +337,7 @@ def unpacked(archive: Path, folder: Path) -> Path:
 
 
 def _put(beside: Path, folder: Path) -> None:
-    """Rename a folder; if another process has put one there meanwhile, keep that."""
+    """Rename a folder; if another process has created the target meanwhile, keep that."""
     try:
         os.replace(beside, folder)
     except OSError:
@@ -346,7 +346,7 @@ def _put(beside: Path, folder: Path) -> None:
 
 
 def _refuse_outside(archive: Path, name: str) -> None:
-    """No file in an archive may be written outside its folder."""
+    """Raise an error if a file of an archive would be written outside its folder."""
     posix, windows = PurePosixPath(name), PureWindowsPath(name)
     if posix.is_absolute() or windows.drive or windows.root or ".." in (*posix.parts, *windows.parts):
         raise DownloadError(f"{archive} holds {name!r}, which would be written outside its folder: not unpacked")

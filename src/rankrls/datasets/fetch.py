@@ -1,7 +1,7 @@
 """Public data sets: downloaded once into a data folder, or found there.
 
-The folder is the argument `folder`, the environment variable RANKRLS_DATA, or `rankrls` in the cache folder of the
-platform; each set has its own folder in it. Files that you put there yourself, packed or unpacked, work just as well.
+The folder is the argument `folder`, the environment variable RANKRLS_DATA, or `rankrls` in the platform's cache folder;
+each data set has a folder of its own in it. Files that you put there yourself, packed or unpacked, work as well.
 """
 
 from __future__ import annotations
@@ -199,9 +199,8 @@ def fetch_jester(parts: Any = (1, 2, 3), *, folder: Folder = None, download: boo
     """Ratings of 100 jokes from -10 to 10: Jester data set 1.
 
     Free for research that cites K. Goldberg, T. Roeder, D. Gupta, C. Perkins: Eigentaste. Information Retrieval 4,
-    2001.
-    The files are old Excel sheets, which need `pip install 'rankrls[xls]'`; files jester-data-1.csv and so on with the
-    same content, which you put into the folder `jester`, do not need it.
+    2001. The files are old Excel sheets, which need `pip install 'rankrls[xls]'`; files jester-data-1.csv and so on
+    with the same content, put into the folder `jester`, do not.
 
     Parameters
     ----------
@@ -251,7 +250,7 @@ def fetch_20newsgroups(
     categories : list of str, default=None
         Names of newsgroups; None: all of them.
     folder, download
-        As in `fetch_movielens`. If there is an archive 20news-bydate.tar.* in the folder `20newsgroups`, it is used.
+        As in `fetch_movielens`. An archive 20news-bydate.tar.* in the folder `20newsgroups` is used if there is one.
 
     Returns
     -------
@@ -301,8 +300,8 @@ def fetch_letor(
 ) -> Fold:
     """A fold of a LETOR or MSLR set that you have put into the data folder.
 
-    You have to accept their licence yourself, so nothing is downloaded: if the files are missing, the error says where
-    to get them and where to put them.
+    You have to accept the licence yourself, so nothing is downloaded: if files are missing, the error says where to get
+    them and where to put them.
 
     Parameters
     ----------
@@ -313,7 +312,7 @@ def fetch_letor(
     variant : str, default=None
         The version, such as "Feature-null", if a set has several; None: the official one, "QueryLevelNorm".
     missing : "nan", "minimum" or float, default="nan"
-        What NULL becomes, as in `load_letor`.
+        The value for NULL, as in `load_letor`.
     folder : str or path, default=None
         As in `fetch_movielens`; the files may be in any folder below folder/name, packed or not.
 

@@ -1,4 +1,4 @@
-"""Synthetic ranking problems with the traits of real ones."""
+"""Synthetic ranking problems with the characteristics of real ones."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def make_search(
     noise: float = 1.0,
     random_state: int | np.random.Generator | None = None,
 ) -> RankingData:
-    """A search log: queries with a ragged number of documents, named features and grades 0 to 4.
+    """A search log: queries with different numbers of documents, named features and grades 0 to 4.
 
     What makes it realistic, and hard for pointwise models: the level of most features depends more on the query than on
-    the document (a popular query has high scores throughout), grades are relative to the query, features live on very
-    different scales, and some queries have a single document or only one grade.
+    the document (a popular query has high scores throughout), grades are relative to the query, features have very
+    different scales, and some queries have a single document or a single grade.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def make_search(
     relevance = topic @ [1.0, 0.8, 0.5, 0.6] + noise * rng.normal(size=m)
     thresholds = np.array([-0.3, 0.6, 1.6, 2.8]) + 0.8 * rng.normal(size=n_queries)[query][:, None]
     y = (relevance[:, None] > thresholds).sum(axis=1).astype(float)
-    flat = rng.random(n_queries) < 0.04  # judged, but nothing was relevant
+    flat = rng.random(n_queries) < 0.04  # queries that were judged but had nothing relevant
     y[flat[query]] = 0.0
     qid = np.array([f"q{number:04d}" for number in range(n_queries)])[query]
     names = SEARCH_FEATURES + [f"noise_{i}" for i in range(n_noise)]
@@ -116,7 +116,7 @@ def make_ranking(
     shuffle: bool = False,
     random_state: int | np.random.Generator | None = None,
 ) -> RankingData:
-    """A plain ranking problem: y is a linear function of some features, plus a level per query, plus noise.
+    """A simple ranking problem: y is a linear function of some features, plus a level per query, plus noise.
 
     Parameters
     ----------
@@ -125,13 +125,13 @@ def make_ranking(
     mean_items : float, default=10
         Mean number of items per query; a query has at least two.
     n_features, n_informative : int, default=10, 5
-        Number of standard normal features, and how many of them, chosen at random, have a weight.
+        Number of standard normal features, and number of them, chosen at random, that have a weight.
     noise : float, default=0.5
-        Standard deviation of the noise; that of the linear function is 1 within a query.
+        Standard deviation of the noise; that of the linear function within a query is 1.
     n_levels : int or None, default=5
         y is cut into this many grades 0, 1, ... of about equal frequency, so items tie; None keeps real numbers.
     shuffle : bool, default=False
-        Scatter the rows of the queries.
+        Whether to scatter the rows of each query.
     random_state : int, Generator or None, default=None
         Seed.
 

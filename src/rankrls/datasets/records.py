@@ -1,4 +1,4 @@
-"""What the readers and generators return."""
+"""The record that readers and generators return."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class RankingData:
 
     @cached_property
     def doc_ids(self) -> np.ndarray | None:
-        """(m,) the document of each row, or from comments such as "docid = GX008-86" (else ""); None if there is none.
+        """(m,) the document of each row, else from comments such as "docid = GX008-86" ("" if without); or None.
 
         Rows without features are judgments, as Quepid exports them: their comments start with a document.
 

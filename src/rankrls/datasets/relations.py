@@ -9,7 +9,7 @@ import numpy as np
 from ..checks import check_choice, check_share
 from ..system.seeds import seed_of
 
-ROCK_PAPER_SCISSORS = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])  # what the row's move scores against the column's
+ROCK_PAPER_SCISSORS = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])  # result of the row's move against the column's
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def make_rock_paper_scissors(
     n_players, n_games : int, default=100, 1000
         Players and games between them.
     w : float, default=10
-        How strongly the players prefer one move: 0 is not at all.
+        How strongly the players prefer one move; 0 means not at all.
     n_test : int, default=100
         Players of the other group.
     random_state : int, Generator or None, default=None
@@ -152,7 +152,7 @@ def make_relation(
     missing: float = 0.0,
     random_state: int | np.random.Generator | None = None,
 ) -> Relation:
-    """A random relation f(x, z) = sum_k g_k(x) h_k(z) between objects, observed with noise and perhaps only in part.
+    """A random relation f(x, z) = sum_k g_k(x) h_k(z) between objects, observed with noise and possibly in part.
 
     g_k and h_k are random smooth functions of the features (from a Gaussian kernel), so similar objects have similar
     relations, and a kernel model can predict those of new objects.

@@ -46,7 +46,7 @@ def minmax_scale(X: np.ndarray, queries: Queries) -> np.ndarray:
         V = batch.stack(X)  # (g, l, n)
         low, high = np.fmin.reduce(V, axis=1, keepdims=True), np.fmax.reduce(V, axis=1, keepdims=True)
         with np.errstate(over="ignore"):
-            half = np.isinf(high - low)  # the range overflows: halve everything
+            half = np.isinf(high - low)  # the range overflows, so halve everything
         if half.any():
             V, low, high = (np.where(half, part / 2, part) for part in (V, low, high))
         V = (V - low) / np.where(high > low, high - low, 1)
@@ -55,11 +55,11 @@ def minmax_scale(X: np.ndarray, queries: Queries) -> np.ndarray:
 
 
 def fill_with_minimum(X: np.ndarray, qid: Ids) -> np.ndarray:
-    """NaN replaced, in place, by the smallest value of the feature in the query, or by 0 if that is smaller.
+    """Replace NaN, in place, by the smallest value of the feature in the query, or by 0 if that is smaller.
 
-    This is how the Feature-min files of LETOR 3.0 are made from the Feature-null ones: a missing BM25 is 0, a missing
-    log-likelihood is that of the worst document. (243 of their 51,490 values differ: in five queries they use 0 for
-    the logarithm of BM25 although other documents have a negative one.)
+    This is how the Feature-min files of LETOR 3.0 are made from the Feature-null ones: a missing BM25 becomes 0, a
+    missing log-likelihood that of the worst document. (243 of their 51,490 values differ: in five queries they use 0
+    for the logarithm of BM25 although other documents have a negative one.)
     """
     if not np.isnan(X).any():
         return X

@@ -30,8 +30,8 @@ def to_trec_run(
     Returns
     -------
     text : str
-        Scores are written so that they read back exactly. Programs sort by score, not by rank: trec_eval rounds to
-        single precision first and sorts documents of equal score by descending name.
+        Scores are written so that they read back exactly. Programs sort by score, not by rank; trec_eval first rounds
+        to single precision, and sorts documents of equal score by descending name.
 
     Examples
     --------

@@ -1,11 +1,11 @@
-"""Fitting and scoring on a cluster, exactly as in memory.
+"""Fit and score on a cluster, with the same results as in memory.
 
     rankrls.distributed.dask.fit(estimator, frame)       a Dask data frame or array; pip install 'rankrls[dask]'
     rankrls.distributed.spark.fit(estimator, frame)      a Spark data frame; pip install 'rankrls[spark]'
 
-A fit is a sum over rows, so each partition sends only a square matrix of features, no matter how the rows of a query
-are spread over partitions. The fit itself is `estimators.ranking.blocks`; this package only tells it where the
-partitions are. Dask and Spark are imported on first use.
+A fit is a sum over rows, so each partition sends only a square matrix of features, however the rows of a query are
+spread over partitions. The fit itself is `estimators.ranking.blocks`; this package only tells it where the partitions
+are. Dask and Spark are imported on first use.
 
 Examples
 --------

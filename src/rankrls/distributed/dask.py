@@ -47,8 +47,8 @@ T = TypeVar("T")
 E = TypeVar("E", bound=BaseEstimator)
 OnEach = Callable[[Callable[[int, Any], Any]], list[Any]]
 
-FAN_IN = 8  # sums that one task adds
-SHUFFLED_BYTES = 128 * 2**20  # of a partition of rows that were moved
+FAN_IN = 8  # sums added by one task
+SHUFFLED_BYTES = 128 * 2**20  # size of a partition of shuffled rows
 
 
 def fit(
@@ -59,7 +59,7 @@ def fit(
     features: str | Sequence[str] | None = None,
     sample_weight: Column | None = None,
 ) -> E:
-    """Fit an estimator to a Dask data frame or array; it learns what it would from all rows in memory.
+    """Fit an estimator to a Dask data frame or array; the result is the same as from all rows in memory.
 
     Parameters
     ----------
@@ -84,8 +84,8 @@ def fit(
     Notes
     -----
     Runs on the current `distributed.Client`, or in threads if there is none. One pass reads the labels, one adds up the
-    sums, and one holds out queries if alpha is to be chosen; for that, only rows of queries that are split between
-    partitions are moved. Basis points are drawn from a sample of 20,000 rows.
+    sums, and one holds out queries if alpha is to be chosen; that one moves only rows of queries that are split between
+    partitions. Basis points are drawn from a sample of 20,000 rows.
 
     Examples
     --------
@@ -222,7 +222,7 @@ class DaskRows(Partitions):
         return _compute(self.on_labels(task) if labels else self.on_rows(task))
 
     def sum_by_query(self, function: Callable[[Block], T], totals: QueryTotals | None, label: str) -> T:
-        """Whole queries are summed in place, and the rows of split queries after a shuffle, in one pass."""
+        """Sum whole queries where they are, and the rows of split queries after a shuffle, in one pass."""
         if totals is None or not len(totals):
             return self.sum(function, label)
         dask = _dask()
@@ -246,7 +246,7 @@ class Carrier:
     dtype: str
 
     def frame(self, block: Block | None) -> Any:
-        """The data frame of a block whose query ids are positions in `totals`; an empty frame for None."""
+        """The data frame of a block whose query ids are indices into `totals`; an empty frame for None."""
         import pandas as pd
 
         if block is None:
@@ -265,7 +265,7 @@ class Carrier:
 
 @dataclass(frozen=True)
 class DivideTask:
-    """A partition -> the value of a function on its whole queries, and a data frame of its other rows."""
+    """Maps a partition to the value of a function on its whole queries, and a data frame of its other rows."""
 
     read: Reader
     function: Callable[[Block], Any]
@@ -284,7 +284,7 @@ class DivideTask:
 
 @dataclass(frozen=True)
 class CarriedTask:
-    """A data frame of shuffled rows -> the value of a function on them."""
+    """Maps a data frame of shuffled rows to the value of a function on them."""
 
     function: Callable[[Block], Any]
     carrier: Carrier
@@ -308,14 +308,14 @@ def _dask() -> Any:
 
 
 def _shipped(thing: object) -> Any:
-    """An object that is sent in the graph, once: scattered data would be lost with its worker."""
+    """An object sent once with the graph; scattered data would be lost with the worker that holds it."""
     return _dask().delayed(thing, pure=False, traverse=False)
 
 
 def _on_frame(frame: dd.DataFrame, task: Callable[[int, Any], Any]) -> list[Any]:
-    """The delayed results of a task on each partition, read and processed in one go so that no rows are moved."""
+    """The delayed results of a task on each partition; reading and task are one step, so that no rows are moved."""
     given = frame.map_partitions(_call, _shipped(task), meta=(None, object), enforce_metadata=False)
-    # with fewer columns Dask would read several files as one partition, and queries would be split differently
+    # with fewer columns Dask might read several files as one partition, which would split queries differently
     with _dask().config.set({"optimization.tune.active": False}):
         return given.to_delayed()
 
@@ -340,7 +340,7 @@ def _call_arrays(task: Callable[[int, Any], Any], number: int, chunks: Sequence[
 
 
 def _compute(values: list[Any]) -> Any:
-    """The sum of delayed values, in a tree."""
+    """The sum of delayed values, added in a tree."""
     dask = _dask()
     add = dask.delayed(added, pure=False)
     while len(values) > 1:
@@ -396,7 +396,7 @@ def _of_arrays(X: da.Array, y: Column | None, qid: Column | None, sample_weight:
 
 
 def _like(X: da.Array, name: str, values: Matrix) -> Any:
-    """Labels in the chunks of X's rows."""
+    """Labels in the same chunks as the rows of X."""
     if values is None:
         return None
     if isinstance(values, str):

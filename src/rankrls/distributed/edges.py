@@ -1,4 +1,4 @@
-"""Edges of a relation on a cluster: each partition returns its sums, which are added."""
+"""Edges of a relation on a cluster: each partition returns its sums, which are then added."""
 
 from __future__ import annotations
 

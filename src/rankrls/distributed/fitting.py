@@ -14,7 +14,7 @@ from .partitions import Partitions, is_encoded
 
 
 def fit(estimator: BaseEstimator, parts: Partitions) -> Any:
-    """Fit an estimator to partitions; an encoder of tables before it learns from all of them first."""
+    """Fit an estimator to partitions; an encoder of tables before it first learns from all of them."""
     if is_encoded(estimator) and len(estimator.steps) == 2:
         (_, encoder), (_, ranker) = estimator.steps
         fit(ranker, encoder.fit_transform(parts))

@@ -1,7 +1,7 @@
 """Partitions of a frame on a cluster, and the tasks that workers run on them.
 
 An engine runs a task on every partition and adds the results in a tree. Tasks have no side effects and draw random
-numbers only from their own seed, so a task can run again if its worker is lost.
+numbers only from a seed of their own, so that a task can run again if its worker is lost.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Reader:
-    """A partition -> its block, from arrays, or from record batches if a table says what their columns are."""
+    """Maps a partition to its block, from arrays, or from record batches if a table tells what their columns are."""
 
     table: TableSource | None = None
-    rows: str = "labelled"  # every row must be; or read only "scored" or "unscored" rows, or "any"
+    rows: str = "labelled"  # require a label for every row; or read only "scored" or "unscored" rows, or "any"
 
     def __call__(self, number: int, partition: Iterable[Any]) -> Block:
         X, y, qid, weights = self._arrays(partition)
@@ -48,7 +48,7 @@ class Reader:
         if self.rows != "labelled":
             missing = np.isnan(np.asarray(y, dtype=np.float64))
             keep = np.ones(len(y), dtype=bool) if self.rows == "any" else missing == (self.rows == "unscored")
-            X = X.toarray() if sparse.issparse(X) else X  # views work on dense rows
+            X = X.toarray() if sparse.issparse(X) else X  # views need dense rows
             X, y, qid, weights = (None if part is None else part[keep] for part in (X, y, qid, weights))
             y = y if self.rows == "scored" else np.zeros(int(keep.sum()))
         if not len(y):
@@ -92,7 +92,7 @@ def features_among(have: list[Any], features: str | Sequence[str]) -> list[Any]:
 
 
 def table_of(schema: pa.Schema, columns: LabelColumns, *, encoded: bool) -> TableSource:
-    """A table source that knows the columns of an Arrow schema (numbers, unless they are encoded) but has no rows."""
+    """A table source that knows the columns of an Arrow schema (numbers, unless encoded) but has no rows."""
     kind = RawTable if encoded else TableSource
     return kind(OpenTable("the frame", schema, _no_batches), columns)
 
@@ -111,7 +111,7 @@ def _no_batches(names: list[str]) -> Iterable[Any]:
 
 @dataclass(frozen=True)
 class Task:
-    """A partition -> the value of a function on its block; None if the block is empty."""
+    """Maps a partition to the value of a function on its block; None if the block is empty."""
 
     read: Reader
     function: Callable[[Block], Any]
@@ -124,7 +124,7 @@ class Task:
 
 @dataclass(frozen=True)
 class TableTask:
-    """Record batches of a partition -> the value of a function on its rows; None if there are none."""
+    """Maps record batches of a partition to the value of a function on their rows; None if there are none."""
 
     table: RawTable
     function: Callable[[TableRows], Any]
@@ -216,7 +216,7 @@ class Partitions:
         return self.run(Task(self.reader, len), labels=True) or 0
 
     def sample(self, draw: Draw) -> Sample:
-        """Rows drawn by their content, or all if there are fewer; little more than the sample is sent."""
+        """Rows drawn by their content, or all if there are fewer; hardly more than the sample is sent."""
         some = draw.share(self.n_rows())
         found = some_rows(self.run(Task(self.reader, some)))
         return found if found.enough(some) else some_rows(self.run(Task(self.reader, draw)))

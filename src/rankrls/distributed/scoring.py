@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check_model(model: BaseEstimator, row: np.ndarray) -> tuple[tuple[int, ...], np.dtype]:
-    """The shape of a model's output per row, and its precision; errors are raised here, not on a worker."""
+    """The shape of a model's output per row, and its precision; raises errors here rather than on a worker."""
     found = np.asarray(model.predict(row))
     if found.shape[:1] != (len(row),):
         raise ValueError(
@@ -28,7 +28,7 @@ def check_model(model: BaseEstimator, row: np.ndarray) -> tuple[tuple[int, ...],
 
 
 def model_features(model: BaseEstimator, have: list[Any], features: Sequence[str] | None) -> list[Any]:
-    """The columns a model takes: those named, else those it knows by name, else all."""
+    """The columns a model takes: those given, else those it knows by name, else all."""
     known = getattr(model, "feature_names_in_", None)
     if features is None:
         features = have if known is None else list(known)
@@ -78,7 +78,7 @@ def score_frame(frame: pd.DataFrame, model: BaseEstimator, qid: str | None = Non
 
 
 def side_by_side(frame: pd.DataFrame, names: list[str]) -> Any:
-    """A pandas frame with the given names; each entry of an array becomes its own column."""
+    """A pandas frame with the given names; each entry of an array becomes a column."""
     import pandas as pd
 
     parts = []

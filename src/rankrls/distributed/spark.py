@@ -45,7 +45,7 @@ def fit(
     features: str | Sequence[str] | None = None,
     sample_weight: str | None = None,
 ) -> E:
-    """Fit an estimator to a Spark data frame; it learns what it would from all rows in memory.
+    """Fit an estimator to a Spark data frame; the result is the same as from all rows in memory.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def predict(
     def scores(rows):
         return score_frame(side_by_side(rows, names), model).astype(float)
 
-    scores.__annotations__ = {"rows": pd.DataFrame, "return": pd.Series}  # tell Spark what kind of function it is
+    scores.__annotations__ = {"rows": pd.DataFrame, "return": pd.Series}  # tells Spark the kind of function
     columns = [
         _entries(frame, name) if vector else F.col(_quoted(name)) for name, vector in zip(names, vectors, strict=True)
     ]
@@ -175,7 +175,7 @@ def predict(
 
 
 def _by_query(model: Predictor, frame: DataFrame, column: str, names: Sequence[str], qid: str) -> DataFrame:
-    """The frame with scores, shuffled to bring the rows of each query together."""
+    """The frame with scores, after a shuffle that brings the rows of each query together."""
     from pyspark.sql.types import DoubleType, StructType
 
     def scored(batches: Iterable[Any]) -> Iterator[Any]:
@@ -195,12 +195,12 @@ def _by_query(model: Predictor, frame: DataFrame, column: str, names: Sequence[s
 
 
 class SparkRows(Partitions):
-    """Partitions of a Spark frame that has only the columns that are needed."""
+    """Partitions of a Spark frame, which has only the columns that are needed."""
 
     def __init__(self, frame: DataFrame, *about: Any):
         super().__init__(*about)
         self.frame = frame
-        self.n_partitions = 0  # those that are not empty; known after reading the labels
+        self.n_partitions = 0  # number of partitions that are not empty; known once the labels are read
 
     def like(self, reader: Reader, n_columns: int) -> SparkRows:
         return SparkRows(self.frame, reader, n_columns, self.dtype, self.names, self.n_targets)
@@ -215,14 +215,14 @@ class SparkRows(Partitions):
         return _sum(found)
 
     def sum_by_query(self, function: Callable[[Block], T], totals: QueryTotals | None, label: str) -> T:
-        """Shuffle all rows by query: Spark may partition a frame differently each time it is computed."""
+        """The sum after a shuffle by query: Spark may partition a frame differently each time it is computed."""
         assert self.reader.table is not None
         qid = self.reader.table.columns.qid
         frame = self.frame if qid is None else self.frame.repartition(_quoted(qid))
         return some_rows(self._added(Task(self.reader, function), frame))
 
     def _added(self, task: Callable[[int, Any], Any], frame: DataFrame) -> Any:
-        """The sum of a task over all partitions, first in as many tasks as the root of their number."""
+        """The sum of a task over all partitions, first in as many tasks as the square root of their number."""
 
         def add(batches: Iterable[Any]) -> Iterator[Any]:
             yield from packed(added(pickle.loads(value) for b in batches for value in b.column(0).to_pylist()))
@@ -253,7 +253,7 @@ def _sum(found: list[Any]) -> Any:
 
 
 def packed(value: object) -> Iterator[Any]:
-    """A record batch of one value; nothing for None."""
+    """A record batch that holds one value; nothing for None."""
     import pyarrow as pa
 
     if value is not None:

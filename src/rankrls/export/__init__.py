@@ -1,7 +1,7 @@
 """Export models to other programs: linear ones to the formats of search engines, all of them to ONNX.
 
-`terms` extracts what a fitted model computes; `weights` and `onnx` write it. A model that a format cannot express is
-refused with the reason.
+`terms` extracts what a fitted model computes; `weights` and `onnx` write it. If a format cannot express a model, an
+error says why.
 
 Examples
 --------

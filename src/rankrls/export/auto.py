@@ -1,7 +1,7 @@
 """AutoRanker as nodes of an ONNX graph: scores of columns, curves, ramps and pairs, kernels, and their weighted sum.
 
-Ranks within a query need its other rows: the mid-rank of a row is (rows below it + rows not above it) / 2, counted
-among the rows with the same `qid`, column by column, in O(N^2) memory.
+Ranks within a query need the other rows of the query: the mid-rank of a row is (rows below it + rows not above it) / 2,
+counted among the rows with the same `qid`, column by column, in O(N^2) memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..tables.columns import END
 from .encoders import normal_quantile
 from .graph import OnnxGraph
 
-QID = "qid"  # the input of query ids
+QID = "qid"  # name of the input with query ids
 
 
 def stacked(graph: OnnxGraph, x: str, ranker: AutoRanker, kernel_values: Any) -> str:
@@ -93,7 +93,7 @@ def _rank_scores(graph: OnnxGraph, x: str, maps: ColumnMaps) -> str:
 
 
 def _rows_below(graph: OnnxGraph, same: str) -> Any:
-    """A column (N,) -> for each row, the rows of its query below it plus those not above it."""
+    """A function of a column (N,) -> for each row, the rows of its query below it plus those not above it."""
     onnx, kind = graph.onnx, graph.onnx.helper.np_dtype_to_tensor_dtype(graph.dtype)
     node = onnx.helper.make_node
     inner = onnx.helper.make_graph(

@@ -23,7 +23,7 @@ from ..tables.maps import LevelMap, NumberMap, Quantiles, RelativeMap, Standard,
 from ..tables.reading import TEXT
 from .graph import ML, OnnxGraph
 
-TINY = 1e-7  # scikit-learn's QuantileTransformer treats values this close to an end as the end
+TINY = 1e-7  # scikit-learn's QuantileTransformer treats values closer than this to an end as the end
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class LookupTable:
 
     names: list[str]  # in the order of the first step
     text: set[str]
-    used: list[str]  # those that the scores depend on
+    used: list[str]  # those on which the scores depend
 
 
 def table_of(step: BaseEstimator) -> LookupTable | None:
-    """The columns that the first step takes one by one, or None if it takes a matrix of numbers."""
+    """The columns that the first step takes one by one; None if it takes a matrix of numbers."""
     if isinstance(step, TableEncoder):
         names = getattr(step, "feature_names_in_", [f"x{j}" for j in range(step.n_features_in_)])
         maps = {made.name for made in step.maps_}
@@ -125,7 +125,7 @@ def _looked_up(graph: OnnxGraph, x: str, levels: np.ndarray, table: np.ndarray) 
 def column_transformed(
     graph: OnnxGraph, x: str, step: ColumnTransformer, scaled: Callable[[Any, Any, Any], str]
 ) -> str:
-    """Each transformer on its columns, side by side; x is a matrix, or columns by place."""
+    """Each transformer applied to its columns, side by side; x is a matrix, or a list of columns."""
     places = step._transformer_to_input_indices
     parts = []
     for label, transformer, _ in step.transformers_:
@@ -201,7 +201,7 @@ def quantile_transformed(graph: OnnxGraph, x: str, step: preprocessing.QuantileT
 
 
 def _quantile(graph: OnnxGraph, x: str, quantiles: np.ndarray, references: np.ndarray, normal: bool) -> str:
-    """Linear between knots; at a repeated knot, the middle of the jump: 2 k + 1 pieces."""
+    """Linear between knots; at a repeated knot, the middle of the jump. Takes 2 k + 1 pieces."""
     knots, first = np.unique(quantiles, return_index=True)
     last = np.append(first[1:], len(quantiles)) - 1
     low, high = references[first], references[last]
@@ -238,7 +238,7 @@ _TAIL = (
 def normal_quantile(graph: OnnxGraph, p: str) -> str:
     """ndtri(p), p clipped as scikit-learn clips it."""
     least = TINY - np.spacing(1)
-    assert abs(ndtri(least)) < 5.2  # where the two quotients suffice
+    assert abs(ndtri(least)) < 5.2  # the range in which the two quotients suffice
     ends = graph.constant([least]), graph.constant([1 - least])
     p = graph.op("Min", graph.op("Max", p, ends[0]), ends[1])
     q = graph.op("Sub", p, graph.constant([0.5]))
@@ -262,11 +262,11 @@ def _quotient(graph: OnnxGraph, x: str, polynomials: Sequence[Sequence[float]]) 
 
 
 def function(graph: OnnxGraph, x: str, step: preprocessing.FunctionTransformer) -> str:
-    """A NumPy function that ONNX has too."""
+    """The ONNX form of a NumPy function."""
     func = step.func
     if func is None:
         return x
-    if func is np.log1p:  # log(u) x / (u - 1) with u = 1 + x, which corrects for the digits of a small x lost in u
+    if func is np.log1p:  # log(u) x / (u - 1) with u = 1 + x, which restores the digits that a small x loses in u
         u = graph.op("Add", x, graph.constant([1.0]))
         rest = graph.op("Sub", u, graph.constant([1.0]))
         zero = graph.op("Equal", rest, graph.constant([0.0]))

@@ -10,13 +10,13 @@ import numpy as np
 
 from ..system.types import ArrayLike, DTypeLike
 
-ML = "ai.onnx.ml"  # the operators for text
-OPSET, ML_OPSET, IR_VERSION = 17, 2, 8  # read by onnxruntime from 1.12 on
-LIMIT = 2**31 - 1  # bytes a protobuf message can hold
+ML = "ai.onnx.ml"  # domain of the operators for text
+OPSET, ML_OPSET, IR_VERSION = 17, 2, 8  # understood by onnxruntime from 1.12 on
+LIMIT = 2**31 - 1  # largest protobuf message in bytes
 
 
 class OnnxGraph:
-    """Nodes and constants in the order they are added; their names avoid `taken`, the names of the inputs."""
+    """Nodes and constants in the order they are added; names in `taken`, those of the inputs, are avoided."""
 
     def __init__(self, onnx: ModuleType, dtype: str, limit: int = LIMIT, taken: Collection[str] = ()):
         self.limit, self.taken = limit, taken
@@ -26,7 +26,7 @@ class OnnxGraph:
         self.size = 0
 
     def constant(self, value: ArrayLike, dtype: DTypeLike | None = None) -> str:
-        """The name of a new constant, by default of the graph's type."""
+        """Add a constant, by default of the graph's type; returns its name."""
         with np.errstate(over="ignore"):  # overflow is checked below
             array = np.ascontiguousarray(value, dtype=dtype or self.dtype).reshape(np.shape(value))
         if not np.isfinite(array).all():
@@ -43,13 +43,13 @@ class OnnxGraph:
         return self.constants[-1].name
 
     def free(self, name: str) -> str:
-        """The name, or a variant of it if an input already has it."""
+        """The name itself, or a variant of it if an input already has it."""
         while name in self.taken:
             name += "_"
         return name
 
     def body(self, inner: Any) -> Any:
-        """The graph inside a node, with names changed that an input of the model already has."""
+        """The graph inside a node, with names changed that inputs of the model already have."""
         tensors = [*inner.input, *inner.output, *inner.initializer]
         own = {tensor.name for tensor in tensors}.union(*(node.output for node in inner.node))
         for tensor in tensors:
@@ -68,17 +68,17 @@ class OnnxGraph:
         return self.constant(numbers, np.int64)
 
     def op(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """The name of the result of a node."""
+        """Add a node; returns the name of its result."""
         output = output or self.free(f"v{len(self.nodes)}")
         self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [output], **attributes))
         return output
 
     def cast(self, x: str) -> str:
-        """Booleans as 0 and 1."""
+        """Booleans turned into 0 and 1."""
         return self.op("Cast", x, to=self.onnx.helper.np_dtype_to_tensor_dtype(self.dtype))
 
     def count(self, comparison: str, x: str, values: np.ndarray) -> str:
-        """(N, 1) how many of the values satisfy a comparison with x (N, 1)."""
+        """(N, 1) for how many of the values a comparison with x (N, 1) holds."""
         hits = self.op(comparison, x, self.constant(values[None]))
         return self.op("ReduceSum", self.op("Cast", hits, to=self.onnx.TensorProto.INT64), self.axes(1))
 

@@ -3,17 +3,17 @@
     X (N, n) -> scalers -> for each view: columns -> kernel to the points (N, r) -> @ coef -> sum + intercept -> scores
 
 Everything has one type. In float64 the scores agree with `predict` to rounding. In float32, for machines without
-doubles, they carry the rounding of the features and, in kernel models, of sum_i |coef_i|, which is large if alpha is
+doubles, they have the rounding of the features and, in kernel models, of sum_i |coef_i|, which is large if alpha is
 small. The form of the nodes keeps further losses small:
 
 - ||x - z||^2 of the Gaussian is |u|^2 - 2 u'v + |v|^2 with u = x - c, v = z - c and c the mean of the points: a
-  product of matrices, no (N, r, n) array. Distances do not see c, and without it three large numbers would cancel where
-  features are far from zero. Negative results of rounding are set to zero.
-- scalers are (x - c) scale + rest, where the rest makes up for the rounding of c.
+  product of matrices, without an (N, r, n) array. Distances do not depend on c, and without it three large numbers
+  would cancel if features are far from zero. Negative results of rounding are set to zero.
+- scalers are (x - c) scale + rest, where the rest compensates the rounding of c.
 - ||x - z||_1 of the Laplacian has no such form: a Scan adds |x_j - z_j| feature by feature, in O(N r) memory.
 - points of the cosine are normalised beforehand; a row of zeros stays zero.
 - no scalar multiplies an input of a matrix product: onnxruntime would merge the two and keep the scalar in float32.
-  It is part of a matrix instead, or a matrix itself.
+  The scalar is made part of a matrix instead, or a matrix itself.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .graph import OnnxGraph
 from .relations import relation_model
 from .terms import Term, affine, dense, feature_names, scalers_of, terms_of
 
-ROWS = "N"  # the dimension of any size
+ROWS = "N"  # name of the dimension of any size
 
 
 def to_onnx(
@@ -95,7 +95,7 @@ def to_onnx(
         if scalers:
             raise ValueError("a relation is exported by itself, without steps before it")
         return relation_model(OnnxGraph(onnx, dtype), ranker, name, _kernel_values)
-    n = getattr([*scalers, ranker][0], "n_features_in_", 0)  # 0 if nothing is fitted: reported below
+    n = getattr([*scalers, ranker][0], "n_features_in_", 0)  # 0 if it is not fitted, which is reported below
     steps = [*scalers, ranker.encoder_] if getattr(ranker, "encoder_", None) is not None else scalers
     table = encoders.table_of(steps[0]) if steps else None
     if table is not None and "scores" in table.used:
@@ -118,7 +118,7 @@ def to_onnx(
 
 
 def _scores(graph: OnnxGraph, x: str, ranker: BaseEstimator) -> list[int]:
-    """Add the node `scores`; its shape beyond the rows, [] or [n_targets]."""
+    """Add the node `scores`; returns its shape beyond the rows, [] or [n_targets]."""
     if isinstance(ranker, AutoRanker) and getattr(ranker, "columns_", None) is not None:
         kernel_values = lambda graph, x, points, kernel: KERNELS[type(kernel)](graph, x, points, kernel)
         graph.op("Squeeze", auto.stacked(graph, x, ranker, kernel_values), graph.axes(1), output="scores")
@@ -150,7 +150,7 @@ def _onnx() -> Any:
 
 def _scaled(graph: OnnxGraph, x: str, step: BaseEstimator) -> str:
     if isinstance(step, TableEncoder):
-        if isinstance(x, str):  # a matrix of numbers, made by a step before
+        if isinstance(x, str):  # a matrix of numbers from an earlier step
             raise ValueError("TableEncoder takes the columns of a table, so it must be the first step")
         return encoders.encoded(graph, step, x)
     if isinstance(step, ColumnTransformer):

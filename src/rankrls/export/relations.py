@@ -1,4 +1,4 @@
-"""A relation between objects as an ONNX graph: features of both ends in, a matrix of scores out.
+"""A relation between objects as an ONNX graph: features of both ends go in, a matrix of scores comes out.
 
     X (N, n) -> kernel to its points (N, p)
     Z (M, m) -> kernel to its points (M, r)      scores (N, M) = (N, p) @ coef (p, r) @ (M, r)'
@@ -36,7 +36,7 @@ def relation_model(graph: OnnxGraph, model: ConditionalRankRLS, name: str, value
     left, right = (
         side if linear else _values(graph, side, kernel, points, coef, values) for side, kernel, points in ends
     )
-    # Gemm: ONNX Runtime 1.19 fuses Transpose and MatMul into an operator that has no double precision
+    # Gemm, because ONNX Runtime 1.19 fuses Transpose and MatMul into an operator that has no double precision
     scores = graph.op("Gemm", graph.op("MatMul", left, graph.constant(coef)), right, transB=1)
     if hasattr(model, "source_effects_"):
         of_left = graph.op("MatMul", left, graph.constant(np.asarray(model.source_effects_)[:, None]))

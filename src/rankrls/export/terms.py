@@ -47,12 +47,12 @@ def scalers_of(model: BaseEstimator) -> list[Any]:
 
 
 def terms_of(ranker: BaseEstimator) -> tuple[list[Term], Any]:
-    """The terms of a fitted ranker in double precision, and its intercept; an error if it has none."""
+    """The terms of a fitted ranker in double precision, and its intercept; an error if it has no such form."""
     if isinstance(ranker, ConditionalRankRLS):
         raise ValueError("a model of pairs of objects (ConditionalRankRLS) does not score one document by itself")
     if isinstance(ranker, AutoRanker):
         ranker = _linear_part(ranker)
-    ranker = getattr(ranker, "ranker_", ranker)  # for transduction
+    ranker = getattr(ranker, "ranker_", ranker)  # the ranker inside a transductive one
     intercept: Any = getattr(ranker, "intercept_", 0.0)
     if hasattr(ranker, "views_"):
         equal = np.full(len(ranker.views_), 1 / len(ranker.views_))
@@ -72,7 +72,7 @@ def terms_of(ranker: BaseEstimator) -> tuple[list[Term], Any]:
         )
     for term in found:
         check_term(term)
-    nothing = Term(slice(None), None, None, np.zeros(ranker.n_features_in_))  # a pursuit without any function
+    nothing = Term(slice(None), None, None, np.zeros(ranker.n_features_in_))  # for a pursuit that chose no function
     found = [term.folded() for term in found if len(term.coef)] or [nothing]
     return found, np.asarray(intercept, dtype=np.float64)
 

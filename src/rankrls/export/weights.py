@@ -1,7 +1,7 @@
 """Linear models in the formats of search engines.
 
 A linear model after scalers is a linear model of the raw features: `linear` folds the scalers into the weights. The
-constant they add to every score is left out if a format has no place for it; it does not change a ranking.
+constant they add to every score is left out if a format has no place for it; it does not change rankings.
 
 Examples
 --------
@@ -285,7 +285,7 @@ def _weights(ranker: BaseEstimator) -> tuple[np.ndarray, float]:
     terms, intercept = terms_of(ranker)
     kernel = next((term.kernel for term in terms if term.kernel is not None), None)
     if kernel is not None:
-        name = type(getattr(kernel, "kernel", kernel)).__name__  # of a kernel of scaled columns, the one inside
+        name = type(getattr(kernel, "kernel", kernel)).__name__  # inside a kernel of scaled columns, if it is one
         raise ValueError(
             f"a kernel model ({name}) is not linear, and the format only holds weights of features: use ONNX "
             "(export.to_onnx, --to onnx)"

@@ -1,4 +1,4 @@
-"""Hybrid search: add up the scores of several retrievers with weights learned from judgments.
+"""Hybrid search: add up the scores of several retrievers, with weights learned from judgments.
 
 Examples
 --------

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import checks
 
-WINDOW = 100  # documents of each retriever, where a model does not know how many it learned from
+WINDOW = 100  # documents of each retriever, if a model does not know how many it learned from
 ENGINES = ("elasticsearch", "opensearch", "vespa", "solr")
 
 
@@ -23,11 +23,11 @@ def export(model: BaseEstimator, to: str, *, window: int | None = None) -> str:
         Fitted.
     to : {"elasticsearch", "opensearch", "vespa", "solr"}
         A linear retriever, a search pipeline with a normalization-processor, a rank profile with a global phase, or a
-        function query. Replace the placeholder queries by your own: each is a match in the field named like the
-        retriever, with `{{query}}` for the words of the query.
+        function query. Replace the placeholder queries by your own: each is a match in the field with the retriever's
+        name, with `{{query}}` for the words of the query.
     window : int, default=None
-        Documents each retriever contributes; None takes as many as in the runs the weights were learned from, since
-        the smallest of their scores is the zero of the scale.
+        Documents each retriever contributes; None takes as many as in the runs from which the weights were learned,
+        since the smallest of their scores is the zero of the scale.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def _decimal(weight: float) -> str:
 
 
 def _by_identifier(weights: dict[str, float]) -> dict[str, float]:
-    """The weights by names that are valid for functions and parameters: letters, digits and underscores."""
+    """The weights under names that are valid for functions and parameters: letters, digits and underscores."""
     found: dict[str, float] = {}
     for name, weight in weights.items():
         plain = re.sub(r"\W", "_", name, flags=re.ASCII)

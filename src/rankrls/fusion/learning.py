@@ -23,7 +23,7 @@ from .runs import NORMALISATIONS, Runs
 
 @dataclass(frozen=True)
 class Row:
-    """The quality of one way to rank.
+    """One way to rank, and its quality.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Fusion(BaseEstimator):
     ranker_ : RankRLS
         The model of normalised scores.
     depth_ : int
-        The most documents that a retriever returned for a query.
+        The largest number of documents that a retriever returned for a query.
     n_judged_, n_unjudged_ : int
         Documents of the runs with a judgment, and without one (which count as irrelevant).
 
@@ -175,7 +175,7 @@ def _judged_queries(runs: Runs, judged: Judgments) -> Runs:
 
 
 def _check_judged(y: np.ndarray, runs: Runs, joined: Joined) -> None:
-    """At least two queries must have documents of different ratings: weights learned from one are judged on another."""
+    """Raise an error unless two queries have documents of different ratings: weights are judged on held-out queries."""
     if not joined.n_judged:
         raise ValueError(
             f"no document of the runs has a judgment: they have document {str(runs.document[0])!r} of query "
@@ -191,10 +191,10 @@ def _check_judged(y: np.ndarray, runs: Runs, joined: Joined) -> None:
 
 
 def _jackknife(S: np.ndarray, y: np.ndarray, qid: np.ndarray, alpha: float) -> np.ndarray:
-    """Standard errors of the weights: each query is subtracted from the sums in turn."""
+    """Standard errors of the weights: subtracts each query from the sums in turn."""
     whole, queries = RankRLS(alpha, scale=None, positive=True).fit(S, y, qid=qid), Queries.of(qid)
     parts = [queries.rows(q) for q in range(len(queries))]
-    parts = [rows for rows in parts if y[rows].min() < y[rows].max()]  # others have no pair and change nothing
+    parts = [rows for rows in parts if y[rows].min() < y[rows].max()]  # other queries have no pair
     if len(parts) < 2:
         return np.full(S.shape[1], np.nan)
     found = []

@@ -1,4 +1,4 @@
-"""Rankings of several retrievers, side by side: a score for each document that a retriever returned."""
+"""Rankings of several retrievers side by side: a score for each document that a retriever returned."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Runs:
         return Runs(self.names, self.query[order], self.document[order], self.scores[order])
 
     def check_overlap(self) -> None:
-        """Raise an error if two retrievers have no document in common, which means that their ids differ."""
+        """Raise an error if two retrievers have no document in common, which means that they use different ids."""
         have = ~np.isnan(self.scores)
         for i, j in combinations(range(len(self.names)), 2):
             if not (have[:, i] & have[:, j]).any():
@@ -108,7 +108,7 @@ class Runs:
 
     @property
     def depth(self) -> int:
-        """The most documents that a retriever returned for a query."""
+        """The largest number of documents that a retriever returned for a query."""
         counts = [self.queries.sum(~np.isnan(s)) for s in self.scores.T]
         return int(np.max(counts))
 
@@ -121,8 +121,8 @@ class Runs:
     def normalised(self, how: str = "minmax") -> np.ndarray:
         """(m, n_retrievers) scores, normalised within each query.
 
-        "minmax" is (s - min) / (max - min), 1 where all are equal and 0 where the document was not returned; "zscore"
-        is (s - mean) / standard deviation, and the smallest value of the query where it was not returned.
+        "minmax" is (s - min) / (max - min), 1 if all are equal and 0 for documents not returned; "zscore" is
+        (s - mean) / standard deviation, and the smallest value of the query for documents not returned.
         """
         queries, out = self.queries, np.zeros_like(self.scores)
         for q in range(len(queries)):

@@ -1,7 +1,7 @@
 """Plots of fitted models, in the style of scikit-learn's displays.
 
-A display holds the numbers and draws them: `from_estimator` and `from_predictions` compute the numbers and draw,
-`plot(ax=None)` draws again. Then `ax_` and `figure_` are matplotlib's objects, and `line_` and the like what was drawn.
+A display holds the numbers and draws them: `from_estimator` and `from_predictions` compute the numbers and draw them,
+`plot(ax=None)` draws again. `ax_` and `figure_` are then matplotlib's objects; `line_` and the like are what was drawn.
 matplotlib is imported when the first picture is drawn: `pip install 'rankrls[plot]'`.
 
 Examples

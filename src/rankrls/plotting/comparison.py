@@ -1,4 +1,4 @@
-"""Several models on the same queries."""
+"""Comparisons of several models on the same queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..metrics import get_metric, per_query, randomisation_test, standard_error
 from .display import Display
 from .style import COLOURS, GREY, band, check_matplotlib, look, plain, tidy
 
-MOST_POINTS = 400  # in a curve over queries
+MOST_POINTS = 400  # most points of a curve over queries
 
 
 class MetricAtKDisplay(Display):

@@ -16,9 +16,9 @@ class Display:
     """Numbers and their plot; a subclass defines `_draw`, which draws on `ax_`."""
 
     figure_: Figure
-    ax_: Any  # matplotlib's axes, whose types list only some of their keywords
+    ax_: Any  # matplotlib's axes, whose type information lacks some keywords
 
-    _size = (6.4, 4.0)  # of a new figure, in inches
+    _size = (6.4, 4.0)  # size of a new figure in inches
 
     def plot(self, ax: Axes | Sequence[Axes] | None = None) -> Self:
         """Draw the numbers.

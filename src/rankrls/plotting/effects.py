@@ -18,8 +18,8 @@ from .style import COLOURS, GREY, panels, plain, tidy
 if TYPE_CHECKING:
     pass
 
-ACROSS = 3  # panels side by side
-WIDE = 20  # a positive column is drawn on a logarithmic axis if its range is more than this many medians
+ACROSS = 3  # panels in a row
+WIDE = 20  # a positive column gets a logarithmic axis if its range is more than this many medians
 
 
 class EffectsDisplay(Display):

@@ -1,4 +1,4 @@
-"""The iterations of a solver: training residual and held-out score."""
+"""The iterations of a solver: training residuals and held-out scores."""
 
 from __future__ import annotations
 

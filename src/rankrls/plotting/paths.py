@@ -172,7 +172,7 @@ class CoefficientPathDisplay(Display):
         if not hasattr(ranker, "coef_path"):
             raise ValueError(f"{type(ranker).__name__} has no path of weights; RankRLS has one")
         given, (alphas, coefs) = alphas is not None, ranker.coef_path(alphas)
-        if not given:  # the model itself is on the path
+        if not given:  # then the path includes the model itself
             alphas, coefs = ranker.coef_path(np.union1d(alphas, ranker.alpha_))
         if coefs.ndim > 2:
             raise ValueError(f"the model has {coefs.shape[1]} targets: draw one of them with coef_path()[1][:, t]")
@@ -313,5 +313,5 @@ class PursuitPathDisplay(Display):
             self.ax_.set_xticks(sizes, named, rotation=40, ha="right", rotation_mode="anchor", fontsize="small")
         else:
             self.ax_.xaxis.get_major_locator().set_params(integer=True)
-        place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2}  # above, where no line is
+        place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 2}  # above the axes, away from the lines
         self.ax_.legend(handles=handles, frameon=False, fontsize="small", **place)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 BY = {"score": "score", "rank": "share of the row ranked lower"}
-MOST_GROUPS, MOST_IDS = 25, 40  # whose names fit along an axis
+MOST_GROUPS, MOST_IDS = 25, 40  # most names that fit along an axis
 
 
 class RelationDisplay(Display):
@@ -188,18 +188,18 @@ def _dense(values: Any) -> np.ndarray:
 
 
 def _ids(*tables: Any) -> tuple[Any, Any]:
-    """The names of rows and columns, from the first data frame; None where there is none."""
+    """The names of rows and columns, from the first data frame; None if there is none."""
     frame = next((table for table in tables if hasattr(table, "iloc")), None)
     return (None, None) if frame is None else (list(frame.index), list(frame.columns))
 
 
 def _range(values: np.ndarray) -> tuple[float, float]:
-    """The smallest and the largest value, 0 and 1 where there are none."""
+    """The smallest and the largest value; 0 and 1 if there are none."""
     return (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
 
 
 def _places_in_rows(values: np.ndarray) -> np.ndarray:
-    """For each value, the share of the other values in its row below it, ties counting half; 1 is the first place."""
+    """For each value, the share of the other values in its row that are below it, ties counting half; 1 is the top."""
     known = ~np.isnan(values)
     ranks = stats.rankdata(values, axis=1, nan_policy="omit")
     return np.where(known, (ranks - 1) / np.maximum(1, known.sum(axis=1, keepdims=True) - 1), np.nan)

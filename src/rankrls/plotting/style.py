@@ -1,4 +1,4 @@
-"""The common look of all plots: colours that everybody can tell apart, axes, and labels as plain text."""
+"""The common style of all plots: colours that everybody can tell apart, axes, and labels as plain text."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = "osD^vPX"
 DASHES = ("-", "--", ":", "-.")
 GREY = "#8A8A8A"
-LENGTH = 28  # characters of a name
+LENGTH = 28  # most characters of a name
 
 
 def check_matplotlib() -> None:
-    """Raise an error that says what to install, before anything is computed."""
+    """Raise an error that tells what to install, before anything is computed."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
@@ -74,7 +74,7 @@ def panels(
 
 
 def tidy(ax: Axes, *, x: str, y: str, grid: Literal["both", "x", "y"] = "both") -> None:
-    """Labels, a faint grid behind the data, no frame at the top and right."""
+    """Add labels and a faint grid behind the data; remove the frame at the top and right."""
     ax.set_xlabel(x)
     ax.set_ylabel(y)
     ax.grid(axis=grid, color="#DDDDDD", linewidth=0.6)
@@ -83,7 +83,7 @@ def tidy(ax: Axes, *, x: str, y: str, grid: Literal["both", "x", "y"] = "both") 
 
 
 def look(number: int) -> dict[str, Any]:
-    """Colour, dashes and marker of line `number`; combinations repeat as late as possible."""
+    """Colour, dashes and marker of line `number`, arranged so that combinations repeat as late as possible."""
     n = len(COLOURS)
     return {
         "color": COLOURS[number % n],
@@ -93,7 +93,7 @@ def look(number: int) -> dict[str, Any]:
 
 
 def band(ax: Axes, x: np.ndarray, middle: np.ndarray, errors: np.ndarray | None, color: str) -> Any:
-    """One standard error on either side, as a light band; None if there are no errors."""
+    """Draw one standard error on either side as a light band; returns None if there are no errors."""
     if errors is None or not np.isfinite(errors).any():
         return None
     return ax.fill_between(x, middle - errors, middle + errors, color=color, alpha=0.15, linewidth=0)
@@ -102,7 +102,7 @@ def band(ax: Axes, x: np.ndarray, middle: np.ndarray, errors: np.ndarray | None,
 def held_out_axis(
     ax: Axes, scores: np.ndarray, errors: np.ndarray | None, metric: str, **style: Any
 ) -> tuple[Any, Any]:
-    """A second axis on the right with the held-out scores of sizes 1, 2, ..., and their line."""
+    """Add a second axis on the right with the held-out scores of sizes 1, 2, ...; returns the axis and the line."""
     right, scores = ax.twinx(), np.asarray(scores)
     sizes, label = np.arange(1, len(scores) + 1), f"held-out {plain(metric)}"
     band(right, sizes, scores, errors, COLOURS[1])
@@ -113,7 +113,7 @@ def held_out_axis(
 
 
 def plain(text: object) -> str:
-    """The caller's text, safe for matplotlib: no formulas, no hidden labels, one line, not too long.
+    """The caller's text made safe for matplotlib: one short line, without formulas or hidden labels.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from ..system.types import MatrixLike
 from .display import Display
 from .style import COLOURS, GREY, band, check_matplotlib, plain, tidy
 
-N_SIZES = 6  # in the default grid, which starts at no unscored rows
+N_SIZES = 6  # sizes in the default grid, which starts at no unscored rows
 
 
 class UnscoredCurveDisplay(Display):
@@ -96,8 +96,8 @@ class UnscoredCurveDisplay(Display):
         X_test, y_test, qid_test
             Test rows.
         sizes : sequence of int, default=None
-            Numbers of unscored rows. Whole queries are drawn, and one that would exceed the number is left out. None:
-            zero and five more up to all rows, each twice the one before.
+            Numbers of unscored rows. Whole queries are drawn; one that would exceed the number is left out. None: zero
+            and five more up to all rows, each twice the one before.
         n_repeats : int, default=3
             Number of random draws; in a draw, larger sizes include the rows of smaller ones.
         metric : str or callable, default=None
@@ -180,7 +180,7 @@ def _order(queries: Queries, unscored: np.ndarray, rng: np.random.Generator) -> 
 
 
 def _drawn(order: np.ndarray, queries: Queries, size: int) -> np.ndarray:
-    """The first rows of an order, without a last query that is not complete."""
+    """The first rows of an order, without an incomplete last query."""
     if size == len(order) or len(np.unique(queries.codes[order])) == 1:
         return order[:size]
     cut = queries.codes[order[size]]

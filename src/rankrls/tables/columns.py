@@ -2,8 +2,8 @@
 
 A value x of a column becomes norm.ppf(u), where u is the mid-rank distribution function of the training rows at x. Any
 increasing transform of a column leaves its scores unchanged, heavy tails disappear, and one kernel width suits all
-columns. Its rank within the query, also as a normal score, adds what a score over all rows cannot show: the best in
-this query. For models that should be linear in the values themselves, these can be added, centred and standardised.
+columns. The rank within the query, also as a normal score, adds what a score over all rows cannot show: which is best
+in this query. The values themselves can be added too, standardised, for models that should be linear in them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from ..system import frames
 from ..system.types import DTypeLike
 
 END = 3.0  # scores stay within three standard deviations
-KNOTS = 2000  # values of a column whose scores are stored
+KNOTS = 2000  # values of a column whose scores are stored; scores in between are interpolated
 
 
 class ColumnMaps(TransformerMixin, BaseEstimator):
     """Each column as normal scores of its distribution function and, if `relative`, of its ranks within the query.
 
     Constant columns are dropped. A missing value gets the score of the column's median, and each column with missing
-    values another column that marks them. All columns have unit variance over the training rows. Labels are not used.
+    values gets another column that marks them. All columns have unit variance over the training rows. Labels are not
+    used.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
            [ 1.36,  1.  ]])
     """
 
-    # query ids travel by metadata routing without any set_fit_request call
+    # pipelines pass query ids on without any set_fit_request call
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__transform = {"qid": True}  # noqa: RUF012
     __metadata_request__fit_transform = {"qid": True}  # noqa: RUF012
@@ -117,7 +118,7 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
 
     def fit_transform(self, X, y=None, qid=None):
         """`fit` and `transform` in one."""
-        X = frames.as_frame(X)  # a stream can be read only once
+        X = frames.as_frame(X)  # before anything else, as a stream can be read only once
         return self.fit(X, y, qid).transform(X, qid)
 
     def get_feature_names_out(self, input_features=None):
@@ -146,7 +147,7 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
         return len(self.source_) - len(self.columns_) * bool(self.raw)
 
     def scores(self, X: np.ndarray, queries: Queries, dtype: DTypeLike, used: np.ndarray | None = None) -> np.ndarray:
-        """The scores of checked rows, in the given precision; only columns `used` of the result, the others 0."""
+        """The scores of checked rows, in the given precision; columns of the result not in `used` are 0."""
         wanted = np.ones(len(self.source_), dtype=bool)
         if used is not None:
             wanted[:] = False
@@ -174,7 +175,7 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
         return self
 
     def _scores(self, X: np.ndarray, queries: Queries, dtype: DTypeLike, wanted: np.ndarray) -> np.ndarray:
-        """The wanted columns of the result; raw ones have been divided by their scale."""
+        """The wanted columns of the result, with raw ones divided by their scale."""
         n, twice, end = len(self.columns_), 1 + bool(self.relative), self.n_scores_
         N = np.zeros((len(X), len(self.source_)), dtype=dtype)
         for j in np.flatnonzero(wanted[:n]):
@@ -194,7 +195,7 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
         return N
 
     def _filled(self, X: np.ndarray, kept: np.ndarray) -> np.ndarray:
-        """Some of the kept columns, with medians instead of missing values."""
+        """Some of the kept columns, with missing values replaced by medians."""
         filled = X[:, self.columns_[kept]]
         gap = np.isnan(filled)
         if not gap.any():
@@ -214,7 +215,7 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
 
 
 def _mean_and_deviation(columns: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) and (n,); squares of large values do not overflow."""
+    """(n,) means and (n,) deviations, computed so that squares of large values do not overflow."""
     largest = np.array([np.abs(column).max() for column in columns], dtype=np.float64)
     parts = [column / top for column, top in zip(columns, largest, strict=True)]
     mean = np.array([part.mean(dtype=np.float64) for part in parts]) * largest

@@ -40,10 +40,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """Turn a table with missing values, categories, text and dates into numbers that a ranker can learn from.
 
     - Numbers and dates become normal quantiles (or are standardised): mean 0 and variance 1. A missing value becomes
-      0, and a column "name=missing" marks it if training had missing values.
+      0, and if training had missing values, a column "name=missing" marks them.
     - Booleans are standardised.
-    - Categories and text with few levels become a 0/1 column per level, "name=level"; a missing value is a separate
-      level. A level that training did not have is 0 in all of them.
+    - Categories and text with few levels become a 0/1 column per level, "name=level"; missing values are a level of
+      their own. A level that training did not have is 0 in all columns.
     - Above `max_categories` levels there is one column "name (target)": the mean label of the level relative to its
       query, shrunk towards 0. Training rows get means over other queries, so that no label leaks into its own row.
     - Constant columns are dropped. So is text that differs in nearly every row (an id), with a warning.
@@ -58,8 +58,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Add columns of numbers relative to the other rows of the query, "name (in query)": z-scores (also True) or
         ranks from -1 to 1. A dict maps names of columns to either. Scoring then needs `qid` and whole queries.
     columns : list of str or dict, default=None
-        Columns to use; None: all. A dict also gives their kinds: "number", "boolean", "date" or "text". Rows to
-        encode need only these columns, in any order.
+        Columns to use; None: all. A dict also gives their kinds: "number", "boolean", "date" or "text". Rows to encode
+        need only these columns, in any order.
     n_quantiles : int, default=100
         Points between which quantiles are interpolated.
     smoothing : float, default=10.0
@@ -92,7 +92,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     array([[0., 0., 0., 0., 0.]])
     """
 
-    # query ids travel by metadata routing without any set_fit_request call
+    # pipelines pass query ids on without any set_fit_request call
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__transform = {"qid": True}  # noqa: RUF012
     __metadata_request__fit_transform = {"qid": True}  # noqa: RUF012
@@ -330,7 +330,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     # ---------------------------------------------------------------- helpers
 
     def _check_names(self, names: list[str]) -> None:
-        """Raise an error if parameters name unknown columns; those of an array are x0, x1 and so on."""
+        """Raise an error if parameters name unknown columns; the columns of an array are x0, x1 and so on."""
         for argument, given in (("columns", self.columns), ("relative", self.relative)):
             unknown = [name for name in given if name not in names] if isinstance(given, list | tuple | dict) else []
             if unknown:
@@ -376,7 +376,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             table = table if hasattr(table, "__array__") or sparse.issparse(table) else np.array(table, dtype=object)
             return validate_data(self, table, dtype=None, ensure_all_finite=False, reset=reset)
         validate_data(self, table, skip_check_array=True, reset=reset)
-        if reset and not hasattr(self, "feature_names_in_"):  # a table that scikit-learn does not know
+        if reset and not hasattr(self, "feature_names_in_"):  # a kind of table that scikit-learn does not know
             self.feature_names_in_ = np.array(frames.names(table), dtype=object)
         if not reading.n_rows(table):
             raise ValueError(f"Found array with 0 sample(s) (shape={tuple(table.shape)}): there are no rows to encode")
@@ -390,7 +390,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
 
     def _wrapped(self, X: Matrix, encoded: np.ndarray) -> Any:
-        """The encoded rows, as a frame with the query ids if X is one."""
+        """The encoded rows; if X is a frame with query ids, as a frame with those."""
         if checks.QID not in frames.names(X):
             return encoded
         columns = dict(zip(encoded_names(self.maps_), encoded.T, strict=True))
@@ -405,7 +405,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def _labels(y: ArrayLike, m: int) -> np.ndarray:
-    """(m, t) labels, NaN where there are none."""
+    """(m, t) labels, NaN for rows without one."""
     array = np.asarray(frames.as_column(y), dtype=np.float64)
     if array.ndim not in (1, 2) or len(array) != m:
         raise ValueError(f"y must hold one number per row of X: got shape {array.shape} for {m} rows")

@@ -1,6 +1,6 @@
 """From the rows of a table to the maps of its columns, and from a table and maps to a matrix.
 
-Rows may be in memory, in a file or on a cluster: all they need to provide is the sum of a function over their parts.
+Rows may be in memory, in a file or on a cluster: they only need to provide the sum of a function over their parts.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from . import reading
 from .maps import NumberMap, RelativeMap, TargetMap
 from .summaries import ByColumn, LabelTotals, TableSummary, TargetSums, TextSummary, folds_of, relative, summary_of
 
-LONELY = 0.9  # a text column is an id if at least this share of its rows have a unique value
+LONELY = 0.9  # a text column is an id if the values of at least this share of its rows are unique
 LONELY_ROWS = 100  # and there are at least this many rows
 
-ONE_QUERY = 1000  # rows from which on a single query is probably several
+ONE_QUERY = 1000  # a single query with at least this many rows is probably several queries
 
 T = TypeVar("T")
 
@@ -46,12 +46,12 @@ class TableRows:
         return rows, self.y[rows], Queries(self.queries.labels, self.queries.codes[rows])
 
     def sum_tables(self, function: Callable[[TableRows], T]) -> T:
-        """Rows in memory are one part."""
+        """The function of these rows: rows in memory are a single part."""
         return function(self)
 
 
 class TableParts(Protocol):
-    """Rows of a table, wherever they are; functions of some rows return something that can be added."""
+    """Rows of a table, wherever they are; the results of functions of some rows can be added."""
 
     def sum_tables(self, function: Callable[[TableRows], T]) -> T:
         """The sum of a function over all parts."""
@@ -76,8 +76,8 @@ class LearnedMap:
 
     kinds: dict[str, str]
     maps: list[Any]
-    training: list[Any]  # the maps for training rows: out of fold if labels are used
-    ids: list[str]  # text columns in which nearly every row is different
+    training: list[Any]  # the maps for training rows: out of fold if they use labels
+    ids: list[str]  # text columns that differ in nearly every row
     n_queries: int
     n_rows: int
 
@@ -91,7 +91,7 @@ class ManyLevelsError(ValueError):
 
 
 def learn(parts: TableParts, settings: Settings) -> LearnedMap:
-    """One pass to summarise the columns, and another for target statistics if there are any."""
+    """Learn the maps in one pass that summarises columns, and another for target statistics if there are any."""
     found = parts.sum_tables(Summarise(settings.kinds))
     kinds, summaries = found.kinds, found.columns
     many = [name for name, part in summaries.items() if isinstance(part, TextSummary)]
@@ -119,7 +119,7 @@ def learn(parts: TableParts, settings: Settings) -> LearnedMap:
 
 
 def warn_about_queries(learned: LearnedMap, qid: object) -> None:
-    """Warn if labels are averaged over other rows where other queries are probably meant."""
+    """Warn if there is no qid, so that labels are averaged over other rows where other queries are probably meant."""
     targets = [made.name for made in learned.maps if isinstance(made, TargetMap)]
     if targets and qid is None and learned.n_rows >= ONE_QUERY:
         warn(
@@ -131,7 +131,7 @@ def warn_about_queries(learned: LearnedMap, qid: object) -> None:
 
 @dataclass(frozen=True)
 class Summarise:
-    """Some rows -> summaries of their columns, and the labels of their queries."""
+    """Maps some rows to summaries of their columns, and the labels of their queries."""
 
     given: dict[str, str] | list[str] | None  # columns, or their kinds
 
@@ -144,7 +144,7 @@ class Summarise:
 
 @dataclass(frozen=True)
 class SumTargets:
-    """Some rows -> counts and labels of each level, by fold, for columns with many levels."""
+    """Maps some rows to counts and labels of each level, by fold, for columns with many levels."""
 
     kinds: dict[str, str]
     levels: dict[str, np.ndarray]
@@ -162,7 +162,7 @@ class SumTargets:
 def _maps(name: str, kind: str, part: Any, settings: Settings) -> list[Any]:
     if kind == reading.TEXT:
         made = part.map(name)
-        return [made] if len(made.names) > 1 else []  # one level says nothing
+        return [made] if len(made.names) > 1 else []  # a single level carries no information
     made = part.map(name, "standard" if kind == reading.BOOLEAN else settings.numbers, settings.n_quantiles)
     how = settings.relative.get(name) if isinstance(settings.relative, dict) else settings.relative
     if how is None or made.curve is None or (kind == reading.BOOLEAN and not isinstance(settings.relative, dict)):
@@ -178,7 +178,7 @@ def chosen_kinds(columns: reading.ColumnReader, given: dict[str, str] | list[str
 
 
 def columns(table: reading.ColumnReader, kinds: dict[str, str]) -> dict[str, np.ndarray]:
-    """The values of some columns, as the kinds they had in training."""
+    """The values of some columns, read as the kinds they had in training."""
     return {name: table.values(name, kind) for name, kind in kinds.items()}
 
 
@@ -204,7 +204,7 @@ def encode(
 
 
 def _room(m: int, maps: list[Any]) -> np.ndarray:
-    """(m, n) memory for the encoded rows, or an error that names the column with most levels."""
+    """(m, n) memory for the encoded rows; an error that names the column with most levels if there is too little."""
     n, widest = sum(len(made.names) for made in maps), max(maps, key=lambda made: len(made.names))
     check_memory(
         8 * m * (n + len(widest.names)),

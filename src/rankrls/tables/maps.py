@@ -1,7 +1,7 @@
-"""The maps of a fitted encoder, from the values of a column to columns of numbers.
+"""The maps of a fitted encoder, each from the values of one column to columns of numbers.
 
-Each is a formula of comparisons, products and sums in double precision, so that an ONNX graph with the same operations
-gives the same bits. Missing numbers become 0, the mean of every map of numbers over the training rows.
+Each is a formula of comparisons, products and sums in double precision, so that an ONNX graph of the same operations
+gives the same bits. Missing numbers become 0, which is the mean of every map of numbers over the training rows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Standard:
 
 @dataclass(frozen=True)
 class NumberMap:
-    """A column of numbers: its scaled values, if they vary, and an indicator of missing values, if training had any."""
+    """A column of numbers: its scaled values, if they vary, and a marker of missing values, if training had any."""
 
     name: str
     curve: Quantiles | Standard | None
@@ -116,7 +116,7 @@ class RelativeMap:
 
 
 def encoded_names(maps: list[Any]) -> list[str]:
-    """Names of the encoded columns; a number is added if a level is called "missing" and values are missing too."""
+    """Names of the encoded columns; a number is added to names that would occur twice."""
     found: dict[str, None] = {}
     for name in (name for made in maps for name in made.names):
         number, free = 2, name
@@ -127,7 +127,7 @@ def encoded_names(maps: list[Any]) -> list[str]:
 
 
 def codes(x: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """The number of each value's level; len(levels) where it is missing, one more where it is unknown."""
+    """The index of each value's level; len(levels) if it is missing, one more if it is unknown."""
     number = {level: i for i, level in enumerate(levels.tolist())}
     number[None], unknown = len(levels), len(levels) + 1
     return np.array([number.get(value, unknown) for value in x.tolist()], dtype=np.intp)

@@ -1,7 +1,7 @@
-"""A table of named columns without any library, as the command line reads it from CSV and Parquet files.
+"""A table of named columns without pandas or the like, as the command line reads it from CSV and Parquet files.
 
-Cells of a CSV file are text. The kind of a column is decided from all of it, or is that of training: numbers, true and
-false, ISO 8601 dates, or text. An empty cell is a missing value.
+Cells of a CSV file are text. The kind of a column is that of training, or else decided from all of it: numbers, true
+and false, ISO 8601 dates, or text. An empty cell is a missing value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PlainTable:
     """Columns of objects by name; None is a missing value."""
 
     cells: dict[str, np.ndarray]
-    written: bool = False  # cells are raw text from a file, not parsed yet
+    written: bool = False  # whether cells are raw text from a file, not parsed yet
 
     @classmethod
     def of(cls, columns: dict[str, Sequence[Any]], *, written: bool) -> PlainTable:
@@ -50,7 +50,7 @@ class PlainTable:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Any:
-        """A column by its name, or some rows."""
+        """A column by name, or some rows."""
         if isinstance(key, str):
             return self.cells[key]
         return PlainTable({name: values[key] for name, values in self.cells.items()}, self.written)
@@ -60,7 +60,7 @@ class PlainTable:
         return PlainTable({name: self.cells[name] for name in names}, self.written)
 
     def read(self, kinds: dict[str, str] | None = None) -> PlainTable:
-        """The table with text parsed into the given kinds, or into the kind that fits the whole column."""
+        """The table with text parsed as the given kinds, or as the kind that fits the whole column."""
         if not self.written:
             return self
         return PlainTable({name: _read(name, v, (kinds or {}).get(name)) for name, v in self.cells.items()})

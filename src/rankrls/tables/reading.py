@@ -35,7 +35,7 @@ class Column:
 
 
 def names_of(table: Any) -> list[str]:
-    """Names of the columns: those of a frame, x0, x1, ... of an array."""
+    """Names of the columns: those of a frame, or x0, x1, ... for an array."""
     found = frames.names(table)
     return [str(name) for name in found] if found else [f"x{j}" for j in range(np.shape(table)[1])]
 
@@ -75,7 +75,7 @@ def _python_values(table: Any, j: int) -> list[Any]:
 
 
 class ColumnReader:
-    """The columns of a table by name, each read once; `names` are for an array."""
+    """The columns of a table by name, each read once; `names` are the names if it is an array."""
 
     def __init__(self, table: Any, names: Sequence[str] | None = None):
         self.table, self.names = table, names_of(table) if frames.names(table) or names is None else list(names)
@@ -84,7 +84,7 @@ class ColumnReader:
         self._values: dict[tuple[str, str], np.ndarray] = {}
 
     def values(self, name: str, kind: str) -> np.ndarray:
-        """The values of a column as the kind that was seen in training."""
+        """The values of a column as the kind it had in training."""
         if (name, kind) not in self._values:
             column = self[name]
             if kind == TEXT and column.kind == NUMBER and np.nanmax(np.abs(column.values), initial=0) >= LARGEST_WHOLE:
@@ -100,7 +100,7 @@ class ColumnReader:
 
 
 def as_kind(column: Column, kind: str, name: str) -> np.ndarray:
-    """The values of a column as the kind that was seen in training."""
+    """The values of a column as the kind it had in training."""
     if column.kind == kind:
         return column.values
     if kind == TEXT:
@@ -180,7 +180,7 @@ def _of_array(values: np.ndarray) -> Column:
 
 
 def _of_objects(values: list[Any]) -> Column:
-    """Python values: numbers, booleans or dates if all of them are, else text."""
+    """A column of Python values: numbers, booleans or dates if all of them are, else text."""
     found = set(map(type, values))
     if str in found and (found <= PLAIN or all(_is_missing(value) for value in values if type(value) is not str)):
         return Column(TEXT, _objects([value or None if type(value) is str else None for value in values]))

@@ -1,7 +1,7 @@
-"""Tables that are not in memory: column statistics in a first pass, encoded rows block by block in the next.
+"""Tables that are not in memory: one pass for statistics of columns, and the next encodes rows block by block.
 
 The encoding of a row does not depend on its block: maps are learned from all rows, and the fold of a row, which keeps
-its own label out, comes from its query.
+its own label out, depends on its query only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TrainingMaps:
 
 
 def table_parts(X: Matrix, y: object, qid: object) -> Any:
-    """The rows of data that is not in memory, as a table with any columns; None if it is in memory."""
+    """Rows that are not in memory, as a table with columns of any kind; None if X is in memory."""
     return source_of(X, y, qid, None, Kinds(RawTable, FrameBlocks))
 
 

@@ -1,4 +1,4 @@
-"""Summaries of columns that an encoder needs: sums over rows, which add up over parts."""
+"""Summaries of columns for an encoder: sums over rows, which add up over parts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..system.limits import limits
 from .maps import LevelMap, NumberMap, Quantiles, Standard, TargetMap, codes
 from .reading import BOOLEAN, NUMBER, TEXT
 
-LARGEST = 1e300  # larger numbers are cut to this, so that differences are finite
+LARGEST = 1e300  # larger numbers are cut to this, so that differences stay finite
 
 
 @dataclass(frozen=True)
 class NumberSummary:
-    """Values of a column of numbers: all, or a random sample that does not depend on the order of blocks."""
+    """The values of a column of numbers, or a random sample of them that does not depend on the order of blocks."""
 
     n: int
     missing: int
@@ -52,15 +52,15 @@ class NumberSummary:
 
 
 def standard(values: np.ndarray) -> Standard:
-    """To mean 0 and variance 1; the same bits whatever the order of the values."""
+    """The map to mean 0 and variance 1, bit by bit the same for any order of the values."""
     values = np.sort(values)
-    size = float(np.abs(values).max())  # so that squares neither overflow nor vanish
+    size = float(np.abs(values).max())  # so that squares neither overflow nor underflow
     mean, deviation = float((values / size).mean()) * size, float((values / size).std()) * size
     return Standard(mean, 1 / max(deviation, 1 / LARGEST))
 
 
 def quantiles(values: np.ndarray, n_quantiles: int) -> Quantiles:
-    """To normal quantiles of the mid-distribution (P(V < v) + P(V <= v)) / 2, scaled to mean 0 and variance 1."""
+    """The map to normal quantiles of the mid-distribution (P(V < v) + P(V <= v)) / 2, with mean 0 and variance 1."""
     knots, counts = np.unique(values, return_counts=True)
     end = np.cumsum(counts)
     share = (end - counts / 2) / end[-1]
@@ -135,7 +135,7 @@ class TableSummary:
         return TableSummary(kinds, both, self.labels + other.labels, self.queries | other.queries)
 
     def _kind(self, name: str, other: TableSummary) -> str:
-        """The common kind of a column in both; a part without values says nothing about the kind."""
+        """The kind of a column in both; a part without values leaves the kind open."""
         found = {part.kinds[name] for part in (self, other) if not part._is_empty(name)}
         if len(found) < 2:
             return found.pop() if found else self.kinds[name]
@@ -162,7 +162,7 @@ class TableSummary:
 
 @dataclass(frozen=True)
 class ByColumn:
-    """Something that adds, for each column."""
+    """Values by column that can be added column by column."""
 
     columns: dict[str, Any]
 
@@ -200,7 +200,7 @@ class LabelTotals:
 
 @dataclass(frozen=True)
 class TargetSums:
-    """For each fold of queries and each level: how many rows, and the sum of their centred labels."""
+    """For each fold of queries and each level: the number of rows, and the sum of their centred labels."""
 
     n: np.ndarray  # (folds, k + 2)
     total: np.ndarray  # (folds, k + 2, t)
@@ -232,7 +232,7 @@ def _shrunk(total: np.ndarray, n: np.ndarray, smoothing: float) -> np.ndarray:
 
 
 def folds_of(queries: Queries, n_folds: int, *, single: bool) -> np.ndarray:
-    """(m,) the fold of each row: a checksum of its query id, so that parts agree; rows of one query are dealt out."""
+    """(m,) the fold of each row: a checksum of its query id, so that parts agree; rows of a single query are dealt."""
     if single:
         return np.arange(queries.n_rows) % n_folds
     fold = [zlib.crc32(str(label).encode()) % n_folds for label in queries.labels.tolist()]

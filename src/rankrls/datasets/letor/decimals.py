@@ -1,10 +1,10 @@
-"""Decimal numbers read from bytes, many at a time, each exactly the float that Python's float() gives.
+"""Read decimal numbers from bytes, many at a time, each as exactly the float that Python's float() returns.
 
-Eight characters are one 64-bit word. A number is read from its end, a word at a time: the decimal point is taken out,
-the digits are checked and combined by three multiplications, for all numbers of a block at once. A mantissa below
-2^53 and a power of ten up to 10^22 are exact floats, so their quotient is correctly rounded [Clinger90]. Numbers with
-up to 19 digits are read the same way in 64-bit extended precision, where the machine has it, unless the result lands
-exactly between two floats. Everything else (exponents, words, more digits) is reported to the caller.
+Eight characters are one 64-bit word. A number is read from its end, a word at a time: the decimal point is removed, and
+the digits are checked and combined by three multiplications, for all numbers of a block at once. A mantissa below 2^53
+and a power of ten up to 10^22 are exact floats, so their quotient is correctly rounded [Clinger90]. Numbers of up to 19
+digits are read the same way in 64-bit extended precision, if the machine has it, unless the result lies exactly between
+two floats. Everything else (exponents, words, more digits) is left to the caller.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-PADDING = 32  # bytes before the text, so a word may end at any character
+PADDING = 32  # bytes before the text, so that a word may end at any character
 
 _u8 = np.uint64
 _ONES, _HIGHS = _u8(0x0101010101010101), _u8(0x8080808080808080)
@@ -25,11 +25,11 @@ KEEP = np.array([(2**64 - 1) ^ (2 ** (8 * (8 - n)) - 1) for n in range(9)], dtyp
 _POWERS = 10 ** np.arange(20, dtype=_u8)
 _FLOAT_POWERS = 10.0 ** np.arange(32)  # exact up to 10^22; larger ones only occur with too many digits
 EXTENDED = np.finfo(np.longdouble).nmant == 63
-_MOST_DIGITS = 19  # as many as a 64-bit integer holds
+_MOST_DIGITS = 19  # digits that fit in a 64-bit integer
 
 
 def padded(text: bytes) -> np.ndarray:
-    """The bytes of a text with room before and after it; character i is at PADDING + i."""
+    """The bytes of a text with room before and after; character i is at PADDING + i."""
     return np.frombuffer(b"".join((b"\n" * PADDING, text, b"\n" * 8)), dtype=np.uint8)
 
 
@@ -39,7 +39,7 @@ def words_ending(buffer: np.ndarray, end: np.ndarray) -> np.ndarray:
 
 
 def integers(words: np.ndarray, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers in the characters of each word that `keep` selects, and which words are all digits.
+    """The numbers in those characters of each word that `keep` selects, and which words are all digits.
 
     Characters that are not kept must be zero in the words, which are overwritten.
     """
@@ -64,7 +64,7 @@ def decimals(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The numbers between the positions `start` and `end`, and which of them could not be read.
 
-    With `extended` precision more can be read.
+    With `extended` precision, numbers with more digits can be read.
     """
     negative = buffer[start] == ord("-")
     signed = negative.any()
@@ -78,7 +78,7 @@ def decimals(
         longer = length > done
         rest: Any = slice(None) if longer.all() else np.flatnonzero(longer)
         part, again, fraction, fine = _word(buffer, end[rest] - done, np.minimum(length[rest] - done, 8))
-        before = done - dotted[rest]  # digits so far, which come after the point if the point is in this word
+        before = done - dotted[rest]  # digits so far; they come after the point if the point is in this word
         n_fraction[rest] = np.where(again, fraction + before.astype(np.uint8), n_fraction[rest])
         good[rest] &= fine & ~(again & dotted[rest])
         mantissa[rest] += part * _POWERS[np.minimum(before, 19)]
@@ -105,7 +105,7 @@ def _word(buffer: np.ndarray, end: np.ndarray, length: np.ndarray) -> tuple[np.n
     point &= different
     point &= _HIGHS  # marks points, and perhaps characters after the first one
     np.negative(point, out=different)
-    point &= different  # the lowest mark: the first point, exactly
+    point &= different  # only the lowest mark is certain: the first point
     dotted = point != 0
     after = point + point
     after -= _u8(1)

@@ -1,7 +1,7 @@
-"""Parse lines `label qid:Q i:v i:v ... # comment`: a careful parser for any line, a fast one for regular blocks.
+"""Parse lines `label qid:Q i:v i:v ... # comment`: a careful parser for any line, and a fast one for regular blocks.
 
-The fast parser finds all separators of a block at once and reads all numbers together (`numbers`). It gives up on
-anything unusual, and the careful parser then reads the block line by line; both give the same rows.
+The fast parser finds all separators of a block at once and reads all numbers together (see `decimals`). It gives up on
+anything unusual, and the careful parser then reads the block line by line; both return the same rows.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .decimals import KEEP, PADDING, decimals, integers, padded, words_ending
 NULL = b"NULL"  # how LETOR writes a missing value
 _SPACE, _COLON, _NEWLINE, _HASH, _RETURN = b" :\n#\r"
 _QID = int.from_bytes(b" qid", "little") << 32  # the last four of eight characters
-_MOST_BLANKS = 4  # after the last value, in the fast parser
-LONGEST_ID = 1000  # characters of a query id
+_MOST_BLANKS = 4  # blanks after the last value that the fast parser accepts
+LONGEST_ID = 1000  # most characters of a query id
 _WIDEST = 64  # longer query ids are stored as objects, not in a fixed-width array
 
 
@@ -39,7 +39,7 @@ class ParsedRows:
         return len(self.y)
 
     def part(self, start: int, stop: int) -> ParsedRows:
-        """The rows from `start` to before `stop`; skipped lines count with the first part."""
+        """The rows from `start` to before `stop`; lines skipped before them count with the first part."""
         rows = slice(start, stop)
         counts, features, values = self.counts, self.features, self.values
         if counts is None:
@@ -60,9 +60,9 @@ class LineError(ValueError):
 
 
 def parse(text: bytes, first_line: int, *, skip: bool = False, with_qid: bool | None = None) -> ParsedRows:
-    """The rows of a block of whole lines; malformed lines are left out if `skip`, else they raise `LineError`.
+    """The rows of a block of whole lines; malformed lines are left out if `skip`, else raise `LineError`.
 
-    `with_qid` says whether lines must or must not have a query id; None: as in the first line.
+    `with_qid` tells whether lines must (True) or must not (False) have a query id; None: as the first line has.
     """
     rows = parse_regular(text, first_line)
     if rows is None:
@@ -82,7 +82,7 @@ def tidied(text: bytes) -> bytes:
 
 
 def number(token: bytes) -> float:
-    """A number as float() reads it, but without underscores or blanks; NaN for NULL."""
+    """A number as float() reads it, except with underscores or blanks; NaN for NULL."""
     if token == NULL:
         return np.nan
     if b"_" in token or b" " in token:
@@ -124,7 +124,7 @@ def parse_lines(text: bytes, first_line: int, *, skip: bool = False, with_qid: b
 
 
 def parse_line(line: bytes) -> tuple[float, str | None, list[int], list[float], str | None] | None:
-    """Label, query id, features, values and comment of a line; None if it has only a comment."""
+    """Label, query id, features, values and comment of a line; None if there is only a comment."""
     body, mark, comment = line.removesuffix(b"\r").partition(b"#")
     tokens = body.split()
     if not tokens:
@@ -157,7 +157,7 @@ def parse_line(line: bytes) -> tuple[float, str | None, list[int], list[float], 
 
 
 def _ids(texts: Sequence[str]) -> np.ndarray:
-    """(m,) query ids; as objects if some are long, since a plain array would make every row as long."""
+    """(m,) query ids; as objects if some are long, since a fixed-width array would make every row as long."""
     return np.array(texts, dtype=str if max(map(len, texts), default=0) <= _WIDEST else object)
 
 
@@ -175,7 +175,7 @@ def _shown(token: bytes) -> str:
 
 
 def parse_regular(text: bytes, first_line: int) -> ParsedRows | None:
-    """The rows of a block with single spaces, ascending features and nothing malformed; else None."""
+    """The rows of a block with single spaces, ascending features and no malformed line; else None."""
     buffer = padded(text if text.endswith(b"\n") else text + b"\n")
     raw = buffer.tobytes()
     lines = _Lines.of(buffer)
@@ -198,7 +198,7 @@ def parse_regular(text: bytes, first_line: int) -> ParsedRows | None:
 
 
 def _numbers(buffer: np.ndarray, raw: bytes, start: np.ndarray, end: np.ndarray) -> np.ndarray | None:
-    """The numbers of a block, unusual ones read one by one; None if one cannot be read."""
+    """The numbers of a block, with unusual ones read one by one; None if one cannot be read."""
     values, odd = decimals(buffer, start, end)
     where = np.flatnonzero(odd)
     try:
@@ -217,7 +217,7 @@ def _texts(raw: bytes, start: np.ndarray, end: np.ndarray) -> list[str]:
 
 
 def _repeated(buffer: np.ndarray, raw: bytes, start: np.ndarray, end: np.ndarray) -> np.ndarray | None:
-    """Query ids, each run of equal ids read once; None if one is too long or contains a space."""
+    """Query ids, reading each run of equal ids once; None if one is too long or contains a space."""
     length = end - start
     if length.max(initial=0) > LONGEST_ID:
         return None
@@ -233,7 +233,7 @@ def _repeated(buffer: np.ndarray, raw: bytes, start: np.ndarray, end: np.ndarray
 
 @dataclass(frozen=True)
 class _Lines:
-    """Lines with more than a comment: where they start, where their values end and where they end."""
+    """Lines with more than a comment: where they start, where their values end, and where they end."""
 
     start: np.ndarray
     end: np.ndarray  # after the last value
@@ -243,7 +243,7 @@ class _Lines:
 
     @classmethod
     def of(cls, buffer: np.ndarray) -> _Lines | None:
-        """None if there are control characters, or more than a few blanks at the end."""
+        """The lines of a block; None if there are control characters, or more than a few blanks at the end."""
         inside = buffer[PADDING:-8]
         newline = np.flatnonzero(inside == _NEWLINE) + PADDING
         start = np.append(PADDING, newline[:-1] + 1)
@@ -310,7 +310,7 @@ class _Tokens:
 
     @classmethod
     def of(cls, buffer: np.ndarray, lines: _Lines) -> _Tokens | None:
-        """None unless every space comes with one colon, features ascend, and all lines or none have a query id."""
+        """For any lines; None unless every space has one colon, features ascend, and all lines or none have an id."""
         space, colon = np.flatnonzero(buffer == _SPACE), np.flatnonzero(buffer == _COLON)
         first_space, first_colon = np.searchsorted(space, lines.start), np.searchsorted(colon, lines.start)
         counts = np.searchsorted(space, lines.end) - first_space
@@ -350,7 +350,7 @@ def _features(buffer: np.ndarray, space: np.ndarray, colon: np.ndarray, counts: 
 
 
 def _ranges(start: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The numbers from start[i] to start[i] + counts[i] - 1, for every i in turn."""
+    """The numbers from start[i] to start[i] + counts[i] - 1, for each i in turn."""
     if np.all(counts == counts[0]):
         return (start[:, None] + np.arange(counts[0])).ravel()
     before = np.cumsum(counts) - counts

@@ -1,4 +1,4 @@
-"""From parsed rows to a matrix: the column of each feature, and the value where none was given."""
+"""From parsed rows to a matrix: the column of each feature, and the value where a line gives none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Assembly:
     missing: str | float
     absent: float
     dtype: Any
-    first_block: bool = True  # no earlier block of the file has been read
+    first_block: bool = True  # whether no earlier block of the file has been read
 
     def __post_init__(self) -> None:
         check_choice("zero_based", self.zero_based, (True, False, "auto"))
@@ -43,7 +43,7 @@ class Assembly:
             )
 
     def data(self, pieces: list[ParsedRows]) -> RankingData:
-        """All rows together; the pieces are consumed."""
+        """All rows together; empties `pieces` to free memory."""
         skipped = sum(rows.skipped for rows in pieces)
         pieces[:] = [rows for rows in pieces if len(rows)]
         if not pieces:
@@ -61,7 +61,7 @@ class Assembly:
         return RankingData(self._without_missing(X, qid), y, qid, None, comments, skipped)
 
     def following(self, pieces: list[ParsedRows]) -> Assembly:
-        """How to read later blocks of the file, so that all have the same columns."""
+        """How to read later blocks of the file, so that they have the same columns."""
         offset = self._offset(pieces)
         return replace(self, zero_based=offset == 0, n_features=self._width(pieces, offset), first_block=False)
 
@@ -74,7 +74,7 @@ class Assembly:
         return offset
 
     def _width(self, pieces: list[ParsedRows], offset: int) -> int:
-        """The number of columns; none if no line has a feature."""
+        """The number of columns; zero if no line has a feature."""
         if self.n_features is None:
             return 1 - offset + max(int(rows.features.max(initial=offset - 1)) for rows in pieces)
         n = self.n_features

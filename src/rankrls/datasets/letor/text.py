@@ -48,15 +48,15 @@ def load_letor(
     sparse : bool, default=False
         Return X as a CSR array instead of an ndarray.
     missing : "nan", "minimum" or float, default="nan"
-        What values written NULL (or nan) become: NaN; the smallest value of the feature in its query, or 0 if that is
-        smaller, much as in the Feature-min files of LETOR (dense rows only); or a number.
+        The value for NULL (or nan): NaN; the smallest value of the feature in its query, or 0 if that is smaller, much
+        as in the Feature-min files of LETOR (dense rows only); or a number.
     absent : float, default=0
-        The value of features a line does not mention. NaN makes them missing (dense rows only).
+        The value of features that a line does not mention. NaN makes them missing (dense rows only).
     dtype : dtype, default=float64
         Type of X: float64 or float32.
     errors : {"raise", "skip"}, default="raise"
-        What to do with lines that cannot be read: raise an error with the file, the line and what is wrong, or leave
-        them out and count them in `skipped`.
+        What to do with lines that cannot be read: raise an error with the file, the line and the reason, or leave them
+        out and count them in `skipped`.
 
     Returns
     -------
@@ -126,14 +126,14 @@ def iter_letor(
     zero_based : bool or "auto", default="auto"
         "auto" looks at the first block only; feature 0 in a later block is an error.
     whole_queries : bool, default=True
-        False takes rows as they come: a query may be split, come again later, or have no id. Enough where rows are
+        False takes rows as they come: a query may be split, occur again later, or have no id. Enough if rows are
         processed one by one, as in `predict`.
 
     Yields
     ------
     data : RankingData
-        Whole queries, whose rows must be adjacent in the file: a query that comes again later is an error. `skipped`
-        counts lines of this block.
+        Whole queries, whose rows must be adjacent in the file: a query that occurs again later is an error. `skipped`
+        counts the lines of this block.
 
     Examples
     --------
