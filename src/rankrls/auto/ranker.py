@@ -175,8 +175,7 @@ class AutoRanker(Ranker):
                 blocks: Any = X if source is None else SourceRows(source)
                 self.encoder_ = None
                 return self._store(seen(blocks), fit_blocks(blocks, plan))
-            X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
-            X, qid = checks.split_qid_column(as_frame(X), qid)
+            X, y, qid, sample_weight = checks.split_columns(X, y, qid, sample_weight)
             warn_about_columns(X, qid)
             X, y = self._learned_rows(X, y, qid)
             y = np.asarray(column_or_1d(y), dtype=np.float64)
@@ -231,8 +230,7 @@ class AutoRanker(Ranker):
         """
         plan = self._plan()
         with self._attempt():
-            X, _, qid, _ = checks.named_columns(X, None, qid, None)
-            X, qid = checks.split_qid_column(as_frame(X), qid)
+            X, _, qid, _ = checks.split_columns(X, None, qid, None)
             X = self._learned_rows(X, NO_LABELS, qid)
             if sparse.issparse(X):
                 raise TypeError("fit_pairs takes dense rows: call X.toarray(), or use RankRLS().fit_pairs")
@@ -296,8 +294,7 @@ class AutoRanker(Ranker):
         scores : ndarray of shape (n_samples,)
         """
         check_is_fitted(self, "parts_")
-        X, _, qid, _ = checks.named_columns(X, None, qid, None)
-        X, qid = checks.split_qid_column(as_frame(X), qid)
+        X, _, qid, _ = checks.split_columns(X, None, qid, None)
         X = self._rows_of(X, qid)
         if self.columns_ is None:
             return self.parts_[0].predict(X)

@@ -25,12 +25,14 @@ from .rows import (
     named_columns,
     naming_columns,
     qid_from_group,
+    split_columns,
     split_qid_column,
     unreadable,
 )
 from .settings import (
     NAMELESS,
     check_choice,
+    check_choices,
     check_count,
     check_grid,
     check_number,
@@ -56,6 +58,7 @@ __all__ = [
     "QID",
     "check_aligned",
     "check_choice",
+    "check_choices",
     "check_comparable",
     "check_content",
     "check_copies",
@@ -89,6 +92,7 @@ __all__ = [
     "named_columns",
     "naming_columns",
     "qid_from_group",
+    "split_columns",
     "split_qid_column",
     "unreadable",
 ]

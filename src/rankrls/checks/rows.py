@@ -102,6 +102,14 @@ def named_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) 
     return frame, found["y"], found["qid"], found["sample_weight"]
 
 
+def split_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) -> tuple[Any, Any, Any, Any]:
+    """Features alone, as an array or frame, and labels, query ids and weights: as given, or columns of X."""
+    X, y, qid, sample_weight = named_columns(X, y, qid, sample_weight)
+    check_content(y=y, qid=qid, sample_weight=sample_weight)
+    X, qid = split_qid_column(X, qid)
+    return X, y, qid, sample_weight
+
+
 def check_in_memory(X: object, ranker: str) -> None:
     """Raise an error unless rows are in memory, rather than in a file or a stream."""
     stream = hasattr(X, "__next__") or (callable(X) and not hasattr(X, "__array__"))

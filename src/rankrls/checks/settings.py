@@ -52,6 +52,12 @@ def check_choice(name: str, value: object, valid: Iterable[Any]) -> None:
     raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))}, got {value!r}{hint}")
 
 
+def check_choices(model: object, **valid: Iterable[Any]) -> None:
+    """Parameters of an estimator that each take one of a few values."""
+    for name, values in valid.items():
+        check_choice(name, getattr(model, name), values)
+
+
 def check_share(name: str, value: object) -> None:
     """Raise an error unless the value is a number between 0 and 1."""
     if isinstance(value, str) or not np.isscalar(value) or not 0 <= float(value) <= 1:  # type: ignore[arg-type]

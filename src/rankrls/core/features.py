@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -52,7 +52,7 @@ class Identity:
             return lambda: lambda rows: X[rows].toarray()  # type: ignore[union-attr]
         if sparse.issparse(X):
             return lambda: lambda rows: X[rows]
-        return lambda: _dense(X)
+        return partial(_dense, X)
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,7 @@ class Ranker(BaseEstimator):
         >>> RankRLS(alpha=1.0).fit(X, y, qid=qid).rank(X, qid)
         array([1, 3, 2, 1, 2])
         """
-        X, _, qid, _ = checks.named_columns(X, None, qid, None)
-        X, qid = checks.split_qid_column(X, qid)
+        X, _, qid, _ = checks.split_columns(X, None, qid, None)
         scores = self._scores_of(X, qid)
         if scores.ndim > 1:
             raise ValueError(
@@ -97,9 +96,7 @@ class Ranker(BaseEstimator):
         1.0
         """
         check_is_fitted(self, self._learned)
-        X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
-        checks.check_content(y=y, qid=qid, sample_weight=sample_weight)
-        X, qid = checks.split_qid_column(X, qid)
+        X, y, qid, sample_weight = checks.split_columns(X, y, qid, sample_weight)
         index = index_of(X)
         if qid is None and self.n_queries_ > 1:
             raise ValueError(
@@ -190,7 +187,7 @@ def sparse_formats(model: BaseEstimator) -> str | bool:
 
 def takes_objects(model: BaseEstimator, X: Matrix) -> bool:
     """True if X holds objects instead of rows of numbers, and the kernels of the model compare objects."""
-    kernels = [view.kernel for view in model.views] if isinstance(getattr(model, "views", None), list) else []
+    kernels = [view.kernel for view in model.views] if isinstance(vars(model).get("views"), list) else []
     kernels = kernels or [getattr(model, "kernel", None)]
     return any(compares_objects(kernel, X) for kernel in kernels if kernel is not None)
 

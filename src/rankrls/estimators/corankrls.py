@@ -265,9 +265,7 @@ class CoRankRLS(ViewUpdates):
         values("alpha", self.alpha, self.alphas, zero=True)
         values("nu", self.nu, self.nus, zero=True)
         checks.check_share("regression", self.regression)
-        checks.check_choice("agree_on", self.agree_on, ("unscored", "all"))
-        checks.check_choice("weighting", self.weighting, WEIGHTINGS)
-        checks.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
+        checks.check_choices(self, agree_on=("unscored", "all"), weighting=WEIGHTINGS, tied_pairs=(True, False, "auto"))
         get_metric(self.scoring)
         if isinstance(self.cv, str):
             checks.check_choice("cv", self.cv, ("leave-query-out",))

@@ -350,9 +350,8 @@ class RankingPursuit(SizedRanker):
             checks.check_choice("nu", self.nu, ("auto",))
         else:
             checks.check_number("nu", self.nu, zero=True)
-        checks.check_choice("weighting", self.weighting, WEIGHTINGS)
-        for name in ("tied_pairs", "backfit", "shared_basis", "intercept"):
-            checks.check_choice(name, getattr(self, name), (True, False))
+        switches = dict.fromkeys(("tied_pairs", "backfit", "shared_basis", "intercept"), (True, False))
+        checks.check_choices(self, weighting=WEIGHTINGS, **switches)
         checks.check_share("regression", self.regression)
         if self.kernel is not None or self._several or not self.backfit:
             what = "several views: use one" if self._several else "backfit=False: refit all weights"

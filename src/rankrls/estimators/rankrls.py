@@ -11,7 +11,7 @@ from ..blocks.sources import source_of
 from ..blocks.sums import BlockedRows
 from ..core.weighting import Gain
 from ..kernels import KernelLike
-from ..system.frames import as_frame, in_memory, index_of
+from ..system.frames import in_memory, index_of
 from ..system.types import ArrayLike, FitInput, Ids, Path, Seed
 from .ranking.blocks import fit_rows, fit_source, seen
 from .ranking.confidence import Confidence
@@ -244,8 +244,7 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
                 raise ValueError(
                     "checkpoint is for rows that are read in blocks, but these are in memory: leave it out"
                 )
-            X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
-            X = as_frame(X)  # a stream can be read only once
+            X, y, qid, sample_weight = checks.split_columns(X, y, qid, sample_weight)
             rows = training_rows(self, X, y, qid, sample_weight)
             learns = getattr(self.kernel, "metric", None) == "learned"
             self._store(*fit_training(with_learned_metric(self, rows) if learns else self, rows))

@@ -249,11 +249,14 @@ class TwoStepRLS(RelationModel):
         return OBJECT if steps.one_domain else ROW
 
     def _check_options(self) -> None:
-        checks.check_choice("relation", self.relation, tuple(PARITY))
-        checks.check_choice("condition", self.condition, ("source", "target"))
-        checks.check_choice("indefinite", self.indefinite, ("error", "clip", "shift"))
-        checks.check_choice("intercept", self.intercept, (True, False))
-        checks.check_choice("cv", self.cv, ("auto", EDGE, ROW, COLUMN, BOTH, OBJECT))
+        checks.check_choices(
+            self,
+            relation=tuple(PARITY),
+            condition=("source", "target"),
+            indefinite=("error", "clip", "shift"),
+            intercept=(True, False),
+            cv=("auto", EDGE, ROW, COLUMN, BOTH, OBJECT),
+        )
         get_metric(self.scoring)
         parity = PARITY[self.relation]
         for name in ("alpha", "target_alpha"):

@@ -132,15 +132,16 @@ def silenced(
     Nothing can be learned then, and scores would be rounding. With a free intercept they are the mean label.
     """
     queries, free, m = F.queries, F.beta > 0, len(y)
-    some_row = np.empty(len(queries), dtype=np.intp)
+    n = len(queries)
+    some_row = np.empty(n, dtype=np.intp)
     some_row[queries.codes] = np.arange(m)
     other = np.any(y != y[some_row[queries.codes]], axis=1)
-    labels = np.bincount(queries.codes[other], minlength=len(queries)) > 0  # queries with two different labels
+    labels = np.bincount(queries.codes[other], minlength=n) > 0  # queries with two different labels
     rows = _varying(X, queries)
     if folds is None and labels.sum() > 1 and rows.sum() > 1:
         return scores
-    for fold in [HeldOutFold(queries.rows(q)) for q in range(len(queries))] if folds is None else folds:
-        inside = np.zeros(len(queries), dtype=bool)
+    for fold in [HeldOutFold(queries.rows(q)) for q in range(n)] if folds is None else folds:
+        inside = np.zeros(n, dtype=bool)
         inside[queries.codes[fold.rows]] = True
         if not fold.whole or inside.all() or (labels[~inside].any() and rows[~inside].any()):
             continue
@@ -159,7 +160,7 @@ def _varying(X: Matrix, queries: Queries) -> np.ndarray:
     """(q,) whether the rows of a query differ; stops looking once two do, and reports True for the rest."""
     varies = np.ones(len(queries), dtype=bool)
     found = 0
-    for q in range(len(queries)):
+    for q in range(len(varies)):
         varies[q] = _differ(X, queries.rows(q))
         found += varies[q]
         if found > 1:

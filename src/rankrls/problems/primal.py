@@ -43,7 +43,7 @@ from .base import (
     without_rounding,
 )
 from .cut_query import CutQuery
-from .solved import Solved, check_determined, cholesky_solution, mean_eigenvalue, needs_rows, without_noise
+from .solved import Solved, check_determined, cholesky_model, mean_eigenvalue, needs_rows, without_noise
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,8 @@ class Primal:
         return mean_eigenvalue(self.sums, self.W)
 
     def model(self, alpha: float) -> Model:
-        check_determined(alpha, self.sums, self.W, self.dtype)
-        coef = cholesky_solution(self.sums, alpha, self.W)
-        return self._solved(alpha).model(alpha, self._rows) if coef is None else Model.of(coef, self.sums)
+        model = cholesky_model(alpha, self.sums, self.W, self.dtype)
+        return self._solved(alpha).model(alpha, self._rows) if model is None else model
 
     def _solved(self, alphas: ArrayLike | None) -> Solved:
         return self._sharpened if needs_rows(self.sums, self.W, alphas) else self.solved

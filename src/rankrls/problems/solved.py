@@ -72,23 +72,23 @@ def model_at(
     alpha: float, sums: Statistics, W: np.ndarray | None, dtype: DTypeLike, rows: ReadableRows | None = None
 ) -> Model:
     """The model at one alpha, from a Cholesky factor if that is safe, else from the path."""
-    check_determined(alpha, sums, W, dtype)
-    coef = cholesky_solution(sums, alpha, W)
-    if coef is not None:
-        return Model.of(coef, sums)
+    model = cholesky_model(alpha, sums, W, dtype)
+    if model is not None:
+        return model
     rows = rows if _by_columns(W) or steep(W) else None
     return Solved.of(sums, W, dtype, rows).model(alpha, rows)
 
 
-def cholesky_solution(sums: Statistics, alpha: float, W: np.ndarray | None = None) -> np.ndarray | None:
-    """(n, t) the solution at one alpha; None if a Cholesky factor may lose half of the digits."""
+def cholesky_model(alpha: float, sums: Statistics, W: np.ndarray | None, dtype: DTypeLike) -> Model | None:
+    """The model at one alpha; None if a Cholesky factor may lose half of the digits."""
+    check_determined(alpha, sums, W, dtype)
     if steep(W):
         return None
     gram, cross = sums.whitened(W)
     if ill_conditioned(gram, alpha):
         return None
     try:
-        return unwhitened(W, solve_shifted(gram, alpha, cross))
+        return Model.of(unwhitened(W, solve_shifted(gram, alpha, cross)), sums)
     except linalg.LinAlgError:  # rounding of the sums is larger than alpha
         return None
 

@@ -10,6 +10,7 @@ from scipy import linalg, sparse
 
 from ..checks import (
     check_choice,
+    check_choices,
     check_content,
     check_kernel_matrix,
     check_number,
@@ -237,13 +238,17 @@ def check_options(model: Any) -> None:
     """Check the parameters of a ConditionalRankRLS."""
     if isinstance(model.alpha, str):
         check_choice("alpha", model.alpha, ("auto",))
-    check_choice("loss", model.loss, ("ranking", "regression"))
-    check_choice("relation", model.relation, (None, "arbitrary", "symmetric", "reciprocal"))
-    check_choice("condition", model.condition, ("source", "target"))
-    check_choice("missing", model.missing, ("unknown", "zero"))
-    check_choice("weighting", model.weighting, ("items", "queries", "pairs"))
-    check_choice("intercept", model.intercept, (True, False))
-    check_choice("solver", model.solver, ("auto", "closed", "cg", "pcg", "cr"))
+    check_choices(
+        model,
+        loss=("ranking", "regression"),
+        relation=(None, "arbitrary", "symmetric", "reciprocal"),
+        condition=("source", "target"),
+        missing=("unknown", "zero"),
+        weighting=("items", "queries", "pairs"),
+        intercept=(True, False),
+        solver=("auto", "closed", "cg", "pcg", "cr"),
+        indefinite=("error", "clip", "shift"),
+    )
     if isinstance(model.max_iter, str):
         check_choice("max_iter", model.max_iter, ("auto",))
     else:
@@ -252,7 +257,6 @@ def check_options(model: Any) -> None:
         asked = model.callback is not None if name == "callback" else model.max_iter == "auto"
         if asked and model.solver not in ("auto", "cr"):
             raise ValueError(f'{name}={getattr(model, name)!r} needs conjugate residuals: set solver="cr"')
-    check_choice("indefinite", model.indefinite, ("error", "clip", "shift"))
     check_number("tol", model.tol, auto=False)
     get_metric(model.scoring)
     for name in [model.pairwise] if isinstance(model.pairwise, str) else model.pairwise:

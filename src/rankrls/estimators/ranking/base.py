@@ -128,10 +128,8 @@ class RidgeRanker(Ranker):
                 checks.check_grid("alphas", self.alphas, zero=True)
         else:
             checks.check_number("alpha", self.alpha, zero=True)
-        checks.check_choice("weighting", self.weighting, WEIGHTINGS)
-        checks.check_choice("tied_pairs", self.tied_pairs, (True, False, "auto"))
+        checks.check_choices(self, weighting=WEIGHTINGS, tied_pairs=(True, False, "auto"), scale=("auto", None))
         checks.check_share("regression", self.regression)
-        checks.check_choice("scale", self.scale, ("auto", None))
         if not callable(self.gain):
             checks.check_choice("gain", self.gain, (None, LINEAR, EXPONENTIAL, "auto"))
         get_metric(self.scoring)

@@ -74,13 +74,12 @@ class Setup:
 
     def judge(self, cv: object, metric: Metric, alphas: np.ndarray | None = None) -> Judged:
         """The held-out score of every alpha."""
-        self._check_range()
+        problem = self.checked
         alphas = self.alphas if alphas is None else alphas
         if isinstance(cv, str) and cv == LEAVE_PAIR_OUT:
             return leave_pair_out(self.data, self.F, self.scale, metric, alphas)
-        folds, groups = folds_of(cv, self.data, item_fold=self._item_fold, refits=isinstance(self.problem, Iterative))
+        folds, groups = folds_of(cv, self.data, item_fold=self._item_fold, refits=isinstance(problem, Iterative))
         settings = [Setting(alpha=float(alpha)) for alpha in alphas]
-        problem = self.problem
 
         def leave_out(layer: Any) -> np.ndarray:
             held = problem.leave_out(layer, alphas / self.unit)
@@ -100,7 +99,9 @@ class Setup:
             raise ValueError("a fold leaves a single row: nothing is left to learn from")
         return HeldOutFold(rows, self.unit / left)
 
-    def _check_range(self) -> None:
+    @cached_property
+    def checked(self) -> Problem:
+        """The problem, if its sums or kernel values do not overflow and no column vanished in them."""
         if isinstance(self.problem, Primal):
             checks.check_no_overflow(self.problem.sums)
             faint = self.problem.sums.faint
@@ -110,10 +111,10 @@ class Setup:
             self.problem.mean_eigenvalue
         ):
             raise ValueError("kernel values overflow: X or sample_weight has very large values; divide by a constant")
+        return self.problem
 
     def model(self, alpha: float) -> Model:
-        self._check_range()
-        model = self.problem.model(alpha / self.unit)
+        model = self.checked.model(alpha / self.unit)
         return model if self.W is None else Model(self.W[:, None] * model.coef, model.intercept)
 
     @property

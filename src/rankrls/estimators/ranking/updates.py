@@ -16,7 +16,6 @@ from ...core.preferences import QueryPreferences
 from ...core.statistics import Statistics
 from ...core.symmetric import gentle, steep
 from ...core.weighting import LINEAR, Gain
-from ...system.frames import as_frame
 from ...system.limits import limits
 from ...system.types import ArrayLike, FitInput, Ids, MatrixLike
 from ...system.warnings import warn
@@ -137,8 +136,7 @@ class Updates(RidgeRanker):
             if source is not None:
                 self._store(*updated(self, self, *more_sums(self, source), learn=learn))
                 return self._remember(None)
-            X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
-            X = as_frame(X)  # before anything else, as a stream can be read only once
+            X, y, qid, sample_weight = checks.split_columns(X, y, qid, sample_weight)
             known: RidgeRanker = self
             if not fitted and (self._auto or "auto" in (self.tied_pairs, self.gain) or self.kernel is not None):
                 known = clone(self).fit(X, y, qid=qid, sample_weight=sample_weight)

@@ -19,14 +19,14 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from ... import checks
 from ...checks import is_query_name
 from ...core.queries import Queries
-from ...kernels import Moments
+from ...kernels import Moments, is_precomputed
 from ...problems import choice
 from ...problems.base import HeldOutFold
 from ...system.frames import as_column, names
 from ...system.items import Items
 from ...system.types import ArrayLike, Ids, Matrix, MatrixLike
 from ...system.warnings import warn
-from ..base import items_of, sparse_formats, takes_objects
+from ..base import items_of, takes_objects
 from ..ranking.base import RidgeRanker
 from .training import Training
 
@@ -41,8 +41,6 @@ def training_rows(
 ) -> Training:
     """The rows to fit to or, unless `fresh`, more rows for a fitted model."""
     checks.check_features(X)
-    checks.check_content(y=y, qid=qid, sample_weight=sample_weight)
-    X, qid = checks.split_qid_column(X, qid)
     if takes_objects(model, X):
         rows = items_of(model, X, reset=fresh, at_least=2 if fresh else 1)
         targets = checks.check_numbers("y", y, len(rows), flat=False)
@@ -54,7 +52,7 @@ def training_rows(
             model,
             X,
             as_column(y),
-            accept_sparse=sparse_formats(model),
+            accept_sparse=False if is_precomputed(model.kernel) else "csr",
             dtype=[np.float64, np.float32],
             y_numeric=True,
             multi_output=True,
@@ -75,9 +73,9 @@ def _training(
     if fresh:
         warn_about_one_query(targets, qid)
     queries, weights = checks.check_queries(qid, m), checks.check_weights(sample_weight, m)
-    if model.__sklearn_tags__().input_tags.pairwise and fresh:
+    if fresh and is_precomputed(model.kernel):
         checks.check_kernel_values(rows, model.basis)
-    signs = checks.check_signs(model.positive, n, getattr(model, "feature_names_in_", None))
+    signs = checks.check_signs(model.positive, n, vars(model).get("feature_names_in_"))
     kind = {"n_given": m, "flat": targets.ndim == 1, "signs": signs, "scaled": model.scale is not None}
     y = checks.check_targets(targets, tied_pairs=model.tied_pairs)
     data = Training(rows, y, queries, weights, **kind).without_zero_weights()
@@ -115,9 +113,7 @@ class PartlyScored:
         needs a score.
         """
         checks.check_in_memory(X, type(model).__name__)
-        X, y, qid, sample_weight = checks.named_columns(X, y, qid, sample_weight)
-        checks.check_content(y=y, qid=qid, sample_weight=sample_weight)
-        X, qid = checks.split_qid_column(X, qid)
+        X, y, qid, sample_weight = checks.split_columns(X, y, qid, sample_weight)
         warn_about_columns(X, qid)
         X = model._rows(X, reset=fresh, at_least=2 if fresh else 1)
         m = X.shape[0]
