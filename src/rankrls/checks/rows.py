@@ -102,7 +102,7 @@ def named_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) 
     return frame, found["y"], found["qid"], found["sample_weight"]
 
 
-def split_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) -> tuple[Any, Any, Any, Any]:
+def split_columns(X: MatrixLike, y: Any, qid: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
     """Features alone, as an array or frame, and labels, query ids and weights: as given, or columns of X."""
     X, y, qid, sample_weight = named_columns(X, y, qid, sample_weight)
     check_content(y=y, qid=qid, sample_weight=sample_weight)
