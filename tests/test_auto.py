@@ -608,7 +608,7 @@ def test_command_line_learns_from_files_in_blocks(form, tmp_path, capsys):
     with warnings.catch_warnings(action="ignore"):  # X without names of columns
         assert_allclose(load(path).predict(X, qid), expected.predict(X, qid), rtol=1e-9)
     assert main([*words, "--checkpoint", str(tmp_path / "state.npz")]) == 2
-    assert "--checkpoint does not go with --method auto" in capsys.readouterr().err
+    assert "--checkpoint cannot be combined with --method auto" in capsys.readouterr().err
 
 
 def test_command_line(tmp_path, capsys):

@@ -127,7 +127,7 @@ def test_every_parameter_of_every_estimator_is_an_option():
         (["train", "train.txt", "-o", "nowhere/m"], "No such file or directory"),
         (
             ["train", "train.txt", "-o", "m", "--nu", "1"],
-            "--nu does not go with --method rankrls, which takes --alpha,",
+            "--nu cannot be combined with --method rankrls, which takes --alpha,",
         ),
         (["train", "train.txt", "-o", "m", "--gamma", "1"], "--gamma needs a kernel, such as --kernel rbf"),
         (["train", "train.txt", "-o", "m", "--kernel", "rbf", "--gamma", "x"], "--gamma is a number, scale or auto"),
@@ -628,7 +628,7 @@ def test_export_to_onnx(run, monkeypatch):
         assert run("export", "m.rankrls", "--to", "onnx", "-o", "m.onnx", *words) == "wrote m.onnx (onnx)\n"
         (scores,) = runtime.InferenceSession("m.onnx").run(None, {"X": data.X.astype(kind)})
         np.testing.assert_allclose(scores, np.loadtxt("scores"), rtol=1e-5, atol=1e-5)
-    assert "--dtype goes with --to onnx" in run("export", "m.rankrls", "--to", "json", "--dtype", "float32", code=2)
+    assert "--dtype needs --to onnx" in run("export", "m.rankrls", "--to", "json", "--dtype", "float32", code=2)
     monkeypatch.setattr("rankrls.cli.export.sys.stdout.isatty", lambda: True, raising=False)
     assert "pass -o model.onnx" in run("export", "m.rankrls", "--to", "onnx", code=2)
     monkeypatch.setitem(sys.modules, "onnx", None)

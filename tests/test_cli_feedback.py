@@ -194,7 +194,7 @@ def test_logs_that_tell_nothing(files, capsys):
                ",".join(["1", "0", *["0.5"] * 8])) == 2  # fmt: skip
     assert "the propensity of position 2 is 0" in capsys.readouterr().err
     assert run("train", "rows.csv", "--clicks", "clicks.csv", "--propensities", "1,0.5", "-o", "m") == 2
-    assert "--propensities goes with --click-method propensities or expected" in capsys.readouterr().err
+    assert "--propensities needs --click-method propensities or expected" in capsys.readouterr().err
     write("others.csv", ["query", "document", "position", "clicked"], [["elsewhere", "x", 1, 1]])
     assert run("train", "rows.csv", "--clicks", "others.csv", "-o", "m") == 2
     assert "none of the 1 rows of the log has a document in X" in capsys.readouterr().err

@@ -129,7 +129,7 @@ def test_blocks_have_the_columns_that_rows_in_memory_have(tmp_path, capsys):
         assert_allclose(coef[1], coef[0], rtol=1e-8, atol=1e-12)
     (tmp_path / "rows.txt").write_text("1 qid:1 1:2\n0 qid:1 1:3\n")
     assert run("train", tmp_path / "rows.txt", "-o", tmp_path / "m", "--stream", "--columns", "a") == 2
-    assert "--columns does not go with --stream" in capsys.readouterr().err
+    assert "--columns cannot be combined with --stream" in capsys.readouterr().err
 
 
 def test_numbers_stay_as_they_are(shop, tmp_path, capsys):

@@ -503,7 +503,7 @@ def test_command_line(tmp_path, capsys):
     assert_same(load(model), RankRLS(scale="auto").fit(X, y, qid=qid))
     for words, message in (
         (["--stream", "--scale", "standard"], "--scale auto or none"),
-        (["--stream", "--pairs", "p.csv"], "--pairs does not go with --stream"),
+        (["--stream", "--pairs", "p.csv"], "--pairs cannot be combined with --stream"),
         (["--checkpoint", "x"], "--checkpoint needs --stream"),
         ([str(path), "--stream"], "one file or folder"),
     ):

@@ -196,9 +196,13 @@ def test_what_signs_do_not_go_with():
     frame = pd.DataFrame(X, columns=list("abcdef"))
     with pytest.raises(ValueError, match="requires both signs for column"):
         RankRLS(positive={"a": 1, 0: -1}).fit(frame, y, qid=qid)
-    with pytest.raises(ValueError, match="positive does not go with a kernel, whose weights are of points: fit a lin"):
+    with pytest.raises(
+        ValueError, match="positive cannot be combined with a kernel, whose weights belong to points: fit a lin"
+    ):
         RankRLS(kernel="rbf", positive=True).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match=r"a kernel, whose weights are of points: pass kernel=None \(--kernel linear"):
+    with pytest.raises(
+        ValueError, match=r"a kernel, whose weights belong to points: pass kernel=None \(--kernel linear"
+    ):
         RankingPursuit(3, positive=True).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="exact pairs cannot be combined with positive="):
         RankRLS(1.0, positive=True).fit(X, y, qid=qid).add_pairs(X, [[4, 8]], exact=True)
@@ -285,5 +289,5 @@ def test_signs_of_a_pursuit_that_hold_anyway_change_nothing():
     signed = RankingPursuit(3, kernel=None, positive=signs).fit(X, y, qid=qid)
     assert_allclose(signed.coef_, plain.coef_, atol=1e-9)
     for params in ({"kernel": "rbf"}, {"kernel": None, "backfit": False}):
-        with pytest.raises(ValueError, match="positive does not go with"):
+        with pytest.raises(ValueError, match="positive cannot be combined with"):
             RankingPursuit(3, positive=True, **params).fit(X, y, qid=qid)

@@ -1,4 +1,4 @@
-"""Answers to the requests of the page, over HTTP for a browser or messages for a notebook."""
+"""Answers to the page's requests, which come over HTTP from a browser or as messages from a notebook."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .state import ActionError, check_setting
 from .view import PageView
 from .wire import Answer, AnswerPart, as_json, bundle, cut, joined
 
-MOST_BARS = 30  # features listed as reasons
-MOST_COMPARED = 6  # snapshots
+MOST_BARS = 30  # most features listed as reasons
+MOST_COMPARED = 6  # most snapshots compared
 
 Params = Mapping[str, str]
 
@@ -44,7 +44,7 @@ class Api:
         }
 
     def answer(self, method: str, path: str, params: Params, body: bytes = b"") -> Answer:
-        """The answer to a request; an error is an answer too."""
+        """The answer to a request; errors are answers too."""
         try:
             with self.session.answering():
                 if method == "POST" and path in self.writes:
@@ -60,7 +60,7 @@ class Api:
     # ---------------------------------------------------------------- reading
 
     def state(self, params: Params) -> Answer:
-        """Everything small: settings, counts, snapshots, headline metrics, history."""
+        """Everything small: settings, counts, snapshots, main metrics, history."""
         return as_json(self._now(params).summary())
 
     def queries(self, params: Params) -> Answer:
@@ -76,7 +76,7 @@ class Api:
         return bundle(self._now(params).weights(_alpha(params), names=True))
 
     def view(self, params: Params) -> Answer:
-        """State, documents of a query and weights in one answer: everything that a change affects at once."""
+        """State, documents of a query and weights in one answer: all that a change affects at once."""
         now = self._now(params)
         weights = now.weights(_alpha(params), names=bool(params.get("names")))
         parts = {"state": AnswerPart(now.summary()), "list": self._documents(now, params), "weights": weights}
@@ -105,7 +105,7 @@ class Api:
         )
 
     def enough(self, params: Params) -> Answer:
-        """The margin and the weight a preference needs."""
+        """The margin and the weight that a preference needs."""
         a, b = (_index(params, name, self.session.limits.rows) for name in ("above", "below"))
         return as_json(self.session.models.enough(self.session.state, a, b))
 

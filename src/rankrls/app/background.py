@@ -1,4 +1,4 @@
-"""Work after a change, in a thread of low priority that lets answers go first and reports its progress."""
+"""Work after a change, in a low-priority thread that lets answers go first and reports its progress."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 PAUSE = 0.15  # seconds without a change before the work begins
-GIVEN_WAY = 0.1  # seconds it waits for answers, at most
+GIVEN_WAY = 0.1  # seconds it waits for answers at most
 LAST_WORK = 3.0  # seconds that closing waits for the work; the thread does not keep the process alive
 Event = dict[str, Any]
 
@@ -61,7 +61,7 @@ class Background:
 
     @contextlib.contextmanager
     def answering(self) -> Iterator[None]:
-        """While an answer is being made, the work pauses, and `afterwards` actions wait."""
+        """Within the block, where an answer is made, the work pauses and `afterwards` actions wait."""
         with self._lock:
             self._answers += 1
             self._free.clear()
@@ -79,7 +79,7 @@ class Background:
                 act()
 
     def afterwards(self, act: Callable[[], None]) -> None:
-        """Call a function after the answer that this thread is making, or at once if there is none."""
+        """Call a function after the answer that this thread is making, or at once if it is making none."""
         later = getattr(self._mine, "later", None)
         if later is None:
             act()
@@ -87,11 +87,11 @@ class Background:
             later.append(act)
 
     def give_way(self) -> None:
-        """Wait for answers that are being made, but not forever: more may follow."""
+        """Wait for answers being made, but not for ever: more may follow."""
         self._free.wait(GIVEN_WAY)
 
     def close(self) -> None:
-        """Stop the thread as soon as its work allows."""
+        """Stop the thread as soon as its work permits."""
         self.closed = True
         self._wake.set()
         self._thread.join(timeout=LAST_WORK)
@@ -108,5 +108,5 @@ class Background:
             try:
                 if not self.closed:
                     self._work()
-            except Exception as error:  # reported on the page; the session goes on
+            except Exception as error:  # shown on the page; the session goes on
                 self._problem(error)

@@ -14,14 +14,14 @@ from ..system.types import Matrix
 from .session import Session
 from .state import Snapshot
 
-TOP = 10  # places compared
-PERSISTENCE = 0.9  # p of rank-biased overlap
+TOP = 10  # ranks compared
+PERSISTENCE = 0.9  # p of the rank-biased overlap
 SHOWN = 12  # queries and documents listed
 FLIPS = 2000
 
 
 def values_of(session: Session, kept: Snapshot, metric: str) -> np.ndarray:
-    """(q,) a metric of every query, held out; from the plain scores for an external model."""
+    """(q,) a metric of every query, held out; for an external model, of its plain scores."""
     if kept.state is not None:
         return session.quality.point(replace(kept.state, metrics=(metric,))).values[metric][:, 0]
     return session.quality.given(session.state, metric)
@@ -62,7 +62,7 @@ def known_mean(values: np.ndarray) -> float | None:
 
 
 def _unjudged(queries: Queries, ranks: np.ndarray, unjudged: np.ndarray) -> float:
-    """The mean number of documents without a judgment among the first places."""
+    """The mean number of documents without a judgment in the first ranks."""
     return float(queries.sum((ranks <= TOP) & unjudged).mean())
 
 
@@ -89,7 +89,7 @@ def _pair(session: Session, metric: str, ranks: Any, values: Matrix) -> dict[str
 
 
 def _movers(session: Session, before: np.ndarray, after: np.ndarray) -> list[dict[str, Any]]:
-    """The documents that move most into, out of or within the first places."""
+    """The documents that move most into, out of or within the first ranks."""
     moved = np.where(np.minimum(before, after) <= TOP, np.abs(before - after), 0)
     rows = np.argsort(-moved, kind="stable")[:SHOWN]
     labels, data = session.models.labels(session.state), session.documents
@@ -109,7 +109,7 @@ def _movers(session: Session, before: np.ndarray, after: np.ndarray) -> list[dic
 
 
 def similarity(queries: Queries, before: np.ndarray, after: np.ndarray, top: int = TOP) -> dict[str, np.ndarray]:
-    """For each query, Jaccard and rank-biased overlap of the first places, and how many of their pairs are reversed.
+    """For each query, Jaccard and rank-biased overlap of the first ranks, and how many of their pairs are reversed.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def similarity(queries: Queries, before: np.ndarray, after: np.ndarray, top: int
         share, weight = both / depth, PERSISTENCE**depth
         found["jaccard"][batch.queries] = both[:, -1] / (2 * k - both[:, -1])
         found["rbo"][batch.queries] = share[:, -1] * PERSISTENCE**k + (1 - PERSISTENCE) / PERSISTENCE * (share @ weight)
-        places = np.take_along_axis(b, np.argsort(a, axis=1)[:, :k], axis=1)  # where the first places of a are in b
+        places = np.take_along_axis(b, np.argsort(a, axis=1)[:, :k], axis=1)  # the ranks in b of the first ranks of a
         turned = places[:, :, None] > places[:, None, :]
         found["reversals"][batch.queries] = np.triu(turned, 1).sum(axis=(1, 2))
     return found

@@ -52,13 +52,13 @@ def demo() -> DocumentTable:
     titles = [_title(names[q], grade, rng) for q, grade in zip(data.qid.tolist(), data.y.tolist(), strict=True)]
     qid = np.array([names[q][0] for q in data.qid.tolist()], dtype=object)
     y = data.y.copy()
-    y[rng.random(len(y)) < 0.04] = np.nan  # some products nobody has judged yet
+    y[rng.random(len(y)) < 0.04] = np.nan  # some products that nobody has judged yet
     ids = [f"SKU-{number:05d}" for number in rng.permutation(90_000)[: len(y)] + 10_000]
     return documents(replace(data, y=y, qid=qid), doc_ids=ids, titles=titles, name="Shop search (example)")
 
 
 def _title(query: tuple[str, str, str], grade: float, rng: np.random.Generator) -> str:
-    """A product title that fits its query as well as its grade."""
+    """A product title that fits its query as well as the grade says."""
     _, subject, word = query
     other = str(rng.choice([w for w in _KINDS[subject] if w != word]))
     model = f"{rng.choice(['No.', 'Series', 'Model', 'Type'])} {rng.integers(2, 99)}"

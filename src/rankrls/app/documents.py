@@ -18,7 +18,7 @@ from ..datasets import RankingData
 from ..system import memory
 from ..tables import TableEncoder
 
-_ID = re.compile(r"^\s*docid\s*=\s*\S+\s*")  # the start of a LETOR comment, not part of a title
+_ID = re.compile(r"^\s*docid\s*=\s*\S+\s*")  # the start of a LETOR comment, which is not part of a title
 
 
 class MissingValuesError(ValueError):
@@ -37,7 +37,7 @@ class DocumentTable:
     feature_names: list[str]
     name: str = "data"
     encoder: TableEncoder | None = None  # the encoder of a table whose columns are not all numbers
-    options: Mapping[str, Any] = field(default_factory=dict)  # of the command line that read them
+    options: Mapping[str, Any] = field(default_factory=dict)  # command line options with which they were read
 
     def doc_id(self, row: int) -> str:
         """The document of a row."""
@@ -60,7 +60,7 @@ class DocumentTable:
 
     @cached_property
     def outline(self) -> str:
-        """A hash of the number of features, the labels and the queries: rows of another reading rarely share it."""
+        """A hash of the number of features, the labels and the queries, which other data are unlikely to share."""
         digest = hashlib.sha256(repr(self.X.shape).encode())
         for part in (self.y, self.queries.codes):
             digest.update(np.ascontiguousarray(part, dtype=np.float64).tobytes())

@@ -1,4 +1,4 @@
-"""The model of a session at every alpha, from its sums.
+"""The model of a session at every alpha, computed from its sums.
 
 With columns S switched on and scales s, the model solves min ||A w - z||^2 + alpha ||s w||^2 over w_S. In the
 coordinates of `path` the score of a document is phi' basis (z / (d + alpha)) for every alpha, so a page that has
@@ -23,8 +23,8 @@ from ..core.symmetric import cutoff, eigh
 from ..problems.choice import default_alphas
 from .state import State
 
-MOST_KNOWN = 200  # solutions kept
-DIRECT = 1200  # with up to this many columns the path is computed at once; with more, one alpha at a time until then
+MOST_KNOWN = 200  # solutions that are kept
+DIRECT = 1200  # up to this many columns the path is computed at once; with more, single alphas are solved until then
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Fit:
 
     @property
     def has_path(self) -> bool:
-        """True if every alpha costs next to nothing."""
+        """True if every alpha is solved at next to no cost."""
         return "path" in self.__dict__ or self.rows is not None or len(self.on) <= DIRECT
 
     def coef(self, alpha: float) -> np.ndarray:
@@ -117,7 +117,7 @@ class Fit:
         return float(v @ self.solve(alpha, v[:, None])[:, 0])
 
     def noise(self, alpha: float) -> float:
-        """The standard deviation of a label about its score: residual sum of squares over degrees of freedom."""
+        """The standard deviation of labels from scores: residual sum of squares over degrees of freedom."""
         if not self.has_path or not self.sums.n_rows:
             return 0.0
         d, z = self.path.d, self.path.z[:, 0]
@@ -127,7 +127,7 @@ class Fit:
         return float(np.sqrt(rss / free)) if free > 0 else 0.0
 
     def deviation(self, B: np.ndarray, alpha: float) -> np.ndarray:
-        """Standard deviations of scores about the mean of their query; B (m, r) has their coordinates in the path."""
+        """Standard deviations of scores from the mean of their query; B (m, r) are their coordinates in the path."""
         return self.noise(alpha) * np.sqrt(B**2 @ (1 / (self.path.d + alpha)))
 
 
@@ -142,8 +142,8 @@ def from_rows(A: np.ndarray, z: np.ndarray) -> RidgePath:
 def fitted(sums: Statistics, W: np.ndarray | None, state: State, unit: np.ndarray, rows: Any = None) -> Fit:
     """The fit of sums under the settings of a state; `unit` is how much each column varies within queries.
 
-    The unit of a column is its spread, as `RankRLS(scale="auto")` has it, or one. A column that does not vary has none:
-    an infinite unit keeps its weight at zero.
+    The unit of a column is its spread, as in `RankRLS(scale="auto")`, or one. A column that does not vary gets an
+    infinite unit, which keeps its weight at zero.
     """
     n = len(sums.gram)
     on = np.setdiff1d(np.arange(n), sorted(state.off)) if state.off and W is None else np.arange(n)

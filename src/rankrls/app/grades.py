@@ -1,8 +1,8 @@
 """Judgments as an immutable map from rows to grades; a changed copy shares nearly everything with the old one.
 
-A history of ten thousand judgments is ten thousand maps. As dicts they would hold fifty million entries; here a step
+A history of ten thousand judgments is ten thousand maps. As dicts they would have fifty million entries; here a step
 adds one path of a tree with 16 branches per node. A map also has a fingerprint of its content, updated with each
-judgment, so that states can be compared without looking at all their judgments.
+judgment, so that states can be compared without reading all their judgments.
 """
 
 from __future__ import annotations

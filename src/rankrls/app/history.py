@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from .state import Action, ActionError, SessionLimits, Step, change, describe
 
-MOST_STEPS = 300  # steps before and after the current one that are in memory
+MOST_STEPS = 300  # steps in memory before and after the current one
 
 
 class EditHistory:
@@ -20,7 +20,7 @@ class EditHistory:
         self.limits, self._start, self.reach = limits, start, MOST_STEPS
         self.steps = [first]
         self.labels: list[str] = []  # labels[i] led from steps[i] to steps[i + 1]
-        self.position, self.below, self.above = 0, 0, 0  # in the window; steps that are not in memory
+        self.position, self.below, self.above = 0, 0, 0  # index in the window; steps before and after it
 
     @property
     def step(self) -> Step:
@@ -40,7 +40,7 @@ class EditHistory:
         return "a later action" if self.above else None
 
     def beyond(self, action: Action) -> bool:
-        """True if an action leaves the window in memory, so that `recover` is needed first."""
+        """True if an action leaves the window in memory and so needs `recover` first."""
         kind = action.get("do")
         at_end = self.position + 1 == len(self.steps)
         return (kind == "undo" and not self.position and self.below > 0) or (
@@ -58,7 +58,7 @@ class EditHistory:
             if self.position + 1 == len(self.steps):
                 raise ActionError("there is nothing to redo")
             return self.steps[self.position + 1]
-        if kind == "start":  # the first chosen alpha
+        if kind == "start":  # the action that sets the first alpha
             return self._start(action)
         return change(self.step, action, self.limits)
 

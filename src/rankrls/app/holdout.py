@@ -1,8 +1,8 @@
 """The held-out quality of a session's model: each query is judged, exactly, by the model that never saw it.
 
-Queries are processed in batches, so a rough curve over alpha appears after the first batches and gets sharper; a newer
-state of the session stops the work on an older one. Preferences of a query are held out with it. A query that was
-forgotten, or has no labels, is judged by the full model, which never saw it.
+Queries are processed in batches, so a rough curve over alpha appears after the first batches and gets more precise; a
+newer state of the session stops the work on an older one. Preferences of a query are held out with it. Queries that
+were forgotten, or have no labels, are judged by the full model, which never saw them.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Weights = Callable[[np.ndarray, np.ndarray], np.ndarray]  # loss rows (g, l, r) 
 
 @dataclass
 class Quality:
-    """Values of metrics by query and alpha, as far as they are known."""
+    """Values of metrics by query and alpha, as far as they are computed."""
 
     alphas: np.ndarray  # (k,)
-    values: dict[str, np.ndarray]  # metric -> (q, k), NaN where it is not defined or not computed yet
-    gap: np.ndarray  # (q,) the largest difference of grades in the wrong order, at the last alpha
-    done: float = 0.0  # share of the queries
+    values: dict[str, np.ndarray]  # metric -> (q, k), NaN if undefined or not computed yet
+    gap: np.ndarray  # (q,) the largest difference of grades of a pair in the wrong order, at the last alpha
+    done: float = 0.0  # share of the queries that are done
 
     @property
     def nbytes(self) -> int:
@@ -56,7 +56,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class HoldOutJudge:
-    """Everything that hold-out needs for one state; it never changes."""
+    """Everything that hold-out needs for one state; immutable."""
 
     X: Any
     features: Features
@@ -66,7 +66,7 @@ class HoldOutJudge:
     labels: np.ndarray  # (m,) grades of all queries, NaN where there is none
     y: np.ndarray  # (m,) the grades used for training
     pairs: dict[int, list[Preference]] = field(default_factory=dict)  # by query
-    problems: dict[float, SameZeros] = field(default_factory=dict)  # with signs, by alpha
+    problems: dict[float, SameZeros] = field(default_factory=dict)  # by alpha, with sign constraints
 
     def quality(
         self,
@@ -133,7 +133,7 @@ class HoldOutJudge:
             D, z = np.vstack([D, np.ones_like(D[:1])]), np.vstack([z, np.zeros_like(z[:1])])
 
         def weights(B: np.ndarray, goal: np.ndarray) -> np.ndarray:
-            """Held-out weights, zero where a query alone determines some direction."""
+            """Held-out weights, zero if a query alone determines some direction."""
             return np.nan_to_num(held_out(B, goal, D, z, complete=False))
 
         return self._along(rows, len(alphas), path.basis, weights)
@@ -174,7 +174,7 @@ class HoldOutJudge:
         return scores + sums.target_mean[0] if F.beta > 0 else scores
 
     def _with_pairs(self, batch: Batch, queries: Queries) -> list[Batch]:
-        """The batch, with a separate batch for every query that has preferences."""
+        """The batch, with queries that have preferences taken into batches of their own."""
         special = np.array([int(queries.labels[q]) in self.pairs for q in batch.queries])
         if not special.any():
             return [batch]
@@ -230,7 +230,7 @@ def _signed_weights(problems: Sequence[SameZeros], B: np.ndarray, goal: np.ndarr
 
 
 def worst_gaps(y: np.ndarray, scores: np.ndarray, queries: Queries) -> np.ndarray:
-    """(q,) the largest difference of grades between two documents in the wrong order; 0 if there is none."""
+    """(q,) the largest difference of grades between two documents in the wrong order; 0 if none are."""
     gaps = np.zeros(len(queries))
     for batch in queries.batches():
         order = np.argsort(-batch.stack(scores), axis=1, kind="stable")

@@ -95,7 +95,7 @@ def is_run(path: str | os.PathLike) -> bool:
 def from_runs(runs: Sequence[str | os.PathLike], qrels: Any = None, *, name: str | None = None) -> DocumentTable:
     """Documents of TREC runs: the score and reciprocal rank of each run are features, and labels come from qrels.
 
-    A document that a run does not list gets the lowest score of the query in that run, and reciprocal rank 0.
+    A document that a run does not list gets the query's lowest score in that run, and reciprocal rank 0.
     """
     found: dict[tuple[str, str], dict[int, tuple[float, int]]] = {}
     for number, path in enumerate(runs):
@@ -103,7 +103,7 @@ def from_runs(runs: Sequence[str | os.PathLike], qrels: Any = None, *, name: str
             found.setdefault((query, document), {})[number] = (score, rank)
     judged = {} if qrels is None else dict(_qrel_lines(qrels))
     place = {query: number for number, query in enumerate(dict.fromkeys(query for query, _ in found))}
-    for key in judged:  # judged documents that no run found belong to the query too
+    for key in judged:  # judged documents that no run found are part of the query too
         if key[0] in place:
             found.setdefault(key, {})
     keys = sorted(found, key=lambda key: place[key[0]])  # queries in the order of the runs
@@ -165,7 +165,7 @@ def _words(path: str | os.PathLike, count: int) -> Iterable[tuple[int, list[str]
 
 
 def read_judgments(body: bytes, rows: Mapping[tuple[str, str], int]) -> tuple[list[list[Any]], int]:
-    """[row, grade] of each judgment in a file, and the number of judgments of other documents."""
+    """[row, grade] for each judgment in a file, and the number of judgments of other documents."""
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -1,8 +1,8 @@
 """The journal of a session: one JSON object per line, on disk before an action is answered.
 
 The first line identifies the data; each further line is an action. A line cut short by a crash is dropped when the
-journal is opened again: its action was never confirmed. Disks are slow to say that they have stored a
-line, so they are asked in a thread while the answer is made, and `settle` waits for them.
+journal is opened again, as its action was never confirmed. Disks take time to confirm that they have stored a line, so
+a thread asks them while the answer is made, and `settle` waits for it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def fingerprint(X: np.ndarray, y: np.ndarray, codes: np.ndarray) -> str:
 
 
 class Journal:
-    """A file of actions; without a `path` they are only in memory."""
+    """A file of actions; without a `path` they are in memory only."""
 
     def __init__(self, path: str | os.PathLike | None, header: Mapping[str, Any], *, read_only: bool = False):
         self.path = None if path is None else Path(path)
@@ -73,7 +73,7 @@ class Journal:
             raise
 
     def append(self, action: Mapping[str, Any]) -> None:
-        """Write an action; a process that is killed from here on has it, a machine that loses power after `settle`."""
+        """Write an action. It then survives the end of the process and, after `settle`, a loss of power."""
         line = _line({**action, "time": round(time.time(), 3)})
         with self._lock:
             if self._file is not None:
@@ -83,7 +83,7 @@ class Journal:
             self._count += 1
 
     def settle(self) -> None:
-        """Wait until all that was written is on the disk."""
+        """Wait until everything written is on disk."""
         try:
             if self._stored is not None:
                 self._stored.result()
@@ -95,7 +95,7 @@ class Journal:
 
     @property
     def actions(self) -> Iterator[dict[str, Any]]:
-        """All actions, read from where they are stored."""
+        """Yield all actions, read from where they are stored."""
         if self._lines or self.path is None or not self.path.exists():
             yield from map(json.loads, list(self._lines))
             return
@@ -150,13 +150,13 @@ class Journal:
 
 
 def state_folder() -> Path:
-    """Where the workbench keeps what does not belong beside the data."""
+    """The folder for what does not belong beside the data."""
     root = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(root) / "rankrls" / "workbench"
 
 
 def own(path: Path, data: str) -> Path:
-    """The first of NAME.workbench.jsonl, NAME.workbench-2.jsonl, ... that is free, or the journal of this data."""
+    """The first of NAME.workbench.jsonl, NAME.workbench-2.jsonl, ... that is free or is the journal of this data."""
     for number in itertools.count(2):
         if not path.exists() or _about(path) in (None, data):
             return path
@@ -165,7 +165,7 @@ def own(path: Path, data: str) -> Path:
 
 
 def _about(path: Path) -> object:
-    """What a journal says that it is about; None if it is empty."""
+    """The data that a journal is about; None if it is empty."""
     try:
         with open(path, "rb") as file:
             line = file.readline()
@@ -182,7 +182,7 @@ def _lock(file: BinaryIO, path: Path) -> None:
     """Lock the journal, so that two processes cannot write it; the lock ends with the process."""
     try:
         import fcntl
-    except ImportError:  # not on this system
+    except ImportError:  # this system has no such locks
         return
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -23,8 +23,8 @@ from .state import Preference, Snapshot, State
 from .sums import KEYS, Sums
 from .why import line_integral
 
-ENOUGH = 0.05  # a preference with just enough weight reaches this share of its margin
-PREPARED = 600  # with up to this many columns, the sums of all switches are computed in advance
+ENOUGH = 0.05  # a preference of just enough weight reaches this share of its margin
+PREPARED = 600  # up to this many columns, the sums for all switches are computed in advance
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Models:
     # ---------------------------------------------------------------- labels
 
     def labels(self, state: State) -> np.ndarray:
-        """(m,) the grades of all rows, NaN where there is none."""
+        """(m,) the grades of all rows, NaN for rows without one."""
         if not state.grades:
             return self.documents.y
         return self._labels.made(state.grades, lambda: self._graded(state))
@@ -89,7 +89,7 @@ class Models:
         return y
 
     def learned_labels(self, state: State) -> np.ndarray:
-        """(m,) the grades a model learns from, without queries that are left out."""
+        """(m,) the grades that a model learns from, without queries that are left out."""
         y = self.labels(state)
         if not state.forgotten:
             return y
@@ -102,7 +102,7 @@ class Models:
         return self._labels.made((state.grades, state.forgotten), left)
 
     def learned_pairs(self, state: State) -> dict[int, list[Preference]]:
-        """The preferences a model learns from, by query."""
+        """The preferences that a model learns from, by query."""
         pairs: dict[int, list[Preference]] = {}
         for preference in state.preferences:
             query = int(self.documents.queries.codes[preference.above])
@@ -160,15 +160,15 @@ class Models:
 
     @property
     def prepared(self) -> bool:
-        """True if every switch is ready: all sums are computed, or there are too many columns to do so in advance."""
+        """True if every switch responds at once: its sums are computed, or too large to compute in advance."""
         return self.features.n_columns > PREPARED or all(self.sums.known(key) for key in KEYS)
 
     # ---------------------------------------------------------------- pairs
 
     def enough(self, state: State, above: int, below: int, margin: float | None = None) -> dict[str, float]:
-        """The margin m and the smallest weight w with which a preference puts one document above another.
+        """The margin m and the smallest weight w with which a preference puts one document above the other.
 
-        Adding a row d with weight w turns the difference D of two scores into (D + w h m) / (1 + w h), where
+        Adding a row d of weight w turns the difference D of two scores into (D + w h m) / (1 + w h), where
         h = d'(A'A + alpha)^-1 d; so D becomes t for w = (t - D) / (h (m - t)). t is a small share of m, just enough to
         be above. Documents that are already in this order keep at least their distance.
         """

@@ -30,9 +30,9 @@ Output = tuple[str, str, bytes]  # file name, media type, content
 def estimator(session: Session, state: State | None = None, *, named: bool = False) -> Any:
     """The model of a state as a fitted `RankRLS`, after the encoder and scalers the session was opened with.
 
-    It predicts the scores of the session. If the state is a plain fit (all features, no constraints), it keeps the
-    sums, so that `partial_fit`, `forget` and `coef_path` work. `named` gives it the names of the features, for files
-    and exports.
+    It predicts the scores of the session. If the state is a plain fit (all features, no constraints), it stores the
+    sums, so that `partial_fit`, `forget` and `coef_path` work. `named` gives it the names of the features, for
+    files and exports.
     """
     encoder = session.documents.encoder
     model = of_encoded(session, state, named=named and encoder is None)
@@ -43,7 +43,7 @@ def estimator(session: Session, state: State | None = None, *, named: bool = Fal
 
 
 def of_encoded(session: Session, state: State | None = None, *, named: bool = False) -> Any:
-    """The same, for the encoded columns that the page shows."""
+    """The same for the encoded columns that the page shows."""
     state = session.state if state is None else state
     fit, data = session.models.fit(state), session.documents
     coef = fit.coef(state.alpha)

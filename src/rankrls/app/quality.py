@@ -27,7 +27,7 @@ class KnownQuality:
         self._given: Recent[np.ndarray] = Recent(lambda values: values.nbytes, KEPT_BYTES)
 
     def judge(self, state: State) -> HoldOutJudge:
-        """The object that holds out the queries of a state."""
+        """The `HoldOutJudge` that holds out the queries of a state."""
         models = self.models
         labels, learned, pairs = models.labels(state), models.learned_labels(state), models.learned_pairs(state)
         queries = models.documents.queries
@@ -49,7 +49,7 @@ class KnownQuality:
         return self._points.get((key, state.alpha, state.metrics)), self._grids.get((key, state.metrics[0]))
 
     def given(self, state: State, metric: str) -> np.ndarray:
-        """(q,) a metric of the given model's scores, with the labels of a state."""
+        """(q,) a metric of the scores of the model the session was opened with, for the labels of a state."""
         return self._given.made((state.grades, metric), lambda: self._values_given(state, metric))
 
     def _values_given(self, state: State, metric: str) -> np.ndarray:

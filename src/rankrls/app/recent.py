@@ -8,11 +8,11 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-KEPT_BYTES = 256 << 20  # for each cache: models, curves, labels
+KEPT_BYTES = 256 << 20  # limit of each cache: models, curves, labels
 
 
 class Recent(Generic[T]):
-    """Values by key; the least recently used are dropped first. `size` gives the bytes of a value; two are always kept.
+    """Values by key; the least recently used are dropped first. `size` returns the bytes of a value; two always stay.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """A session as a Python program: the decisions as data, and the fit that turns them into a model.
 
 The program needs no workbench: it takes rows, adds the judgments, and fits a `RankRLS` with the same weights as the
-page. If an estimator cannot do this to the last digits (preferences with more features than documents, or with a kernel
-whose points nearly depend on each other), the program replays the session.
+page. Where an estimator cannot do this to the last digits (preferences with more features than documents, or a kernel
+whose points are nearly dependent), the program replays the session instead.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _usage(started: bool, demo: bool) -> str:
 
 
 def _reads(session: Session, more: str = "") -> str:
-    """The call that reads the data, as the session did."""
+    """The call that reads the data as the session did."""
     data = session.documents
     if data.name == DEMO:
         return "demo()"
@@ -167,7 +167,7 @@ def _fit(session: Session, learned: np.ndarray) -> str:
         lines.append("pairs, weights, margins = ([p[i] for p in PREFERENCES] for i in (slice(0, 2), 2, 3))")
     if not learned.any():
         return "".join(f"    {line}\n" for line in [*lines, "return model.fit_pairs(X, pairs, margins, weights)"])
-    few = pairs and int(learned.sum()) <= session.limits.features  # fit would keep no sums to add pairs to
+    few = pairs and int(learned.sum()) <= session.limits.features  # fit would store no sums to add pairs to
     lines.append(f"model.{'partial_fit' if few else 'fit'}(X[learned], {target}, qid=qid[learned])")
     if pairs:
         lines.append("model.add_pairs(X, pairs, margins, weights)  # the same loss, and these besides")

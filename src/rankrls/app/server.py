@@ -56,7 +56,7 @@ LOOK = 0.2  # seconds until a stream notices that the server is closing
 
 
 class Guard:
-    """Lets only the requests of this page through."""
+    """Lets only requests of this page through."""
 
     def __init__(self, app: Any, token: str, port: int):
         self.app, self.token = app, token
@@ -139,7 +139,7 @@ def _response(answer: Answer) -> Response:
 
 
 async def _events(session: Session, closing: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """Changes and progress as they happen; only the latest of unread progress."""
+    """Yield changes and progress as they happen; of unread progress, only the latest."""
     loop, wake = asyncio.get_running_loop(), asyncio.Event()
     waiting: dict[str, dict[str, Any]] = {}
 
@@ -148,7 +148,7 @@ async def _events(session: Session, closing: Callable[[], bool]) -> AsyncIterato
         wake.set()
 
     def hear(event: dict[str, Any]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed
+        with contextlib.suppress(RuntimeError):  # the event loop is closed
             loop.call_soon_threadsafe(take, event)
 
     stop = session.listen(hear)
@@ -194,7 +194,7 @@ class Access:
                     self.token, self.port = str(stored["token"]), int(stored["port"])
 
     def store(self, port: int) -> None:
-        """Store the port, if there is a place to store it; only the owner may read it."""
+        """Store the port, if there is a place for it; only the owner may read it."""
         if self.path is None:
             return
         with contextlib.suppress(OSError):
@@ -205,7 +205,7 @@ class Access:
 
 
 class Server:
-    """Serves a session; `start` does so in a thread, `run` until interrupted."""
+    """Serves a session: `start` in a thread, `run` until interrupted."""
 
     def __init__(self, session: Session, port: int = 0):
         self.session = session
@@ -234,7 +234,7 @@ class Server:
             self.session.close()
 
     def start(self) -> Server:
-        """Serve in a separate thread; returns when the address answers."""
+        """Serve in a separate thread; returns once the address answers."""
         self._thread = threading.Thread(target=self._server.run, args=([self.socket],), daemon=True)
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
@@ -251,13 +251,13 @@ class Server:
 
 
 def _bound(port: int, last: int) -> socket.socket:
-    """A socket on this machine: the requested port, or the last one if it is free, or any."""
+    """A socket on this machine: at the requested port, or at the last one if it is free, or at any."""
     for wanted in [port] if port else [last, 0]:
-        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio looks: no delay
+        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio then sets no delay
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((HOST, wanted))
-            made.listen(128)  # requests before the server is up wait instead of being refused
+            made.listen(128)  # requests before the server is up wait rather than fail
             return made
         except OSError as error:
             made.close()

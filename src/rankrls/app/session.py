@@ -1,7 +1,7 @@
 """A session of the workbench: documents, a history of steps, and the exact model of each.
 
-Every change goes through `do`, which writes it to the journal first. The model of a step comes from stored sums
-(`models`), so it is available at once; its held-out quality (`quality`) follows in the background, which reports its
+Every change goes through `do`, which first writes it to the journal. The model of a step comes from stored sums
+(`models`), so it is available at once; its held-out quality (`quality`) follows in the background, which reports
 progress to listeners. All methods are thread-safe.
 """
 
@@ -30,8 +30,8 @@ from .state import ActionError, SessionLimits, Snapshot, State, Step, check_sett
 from .sums import KEYS
 
 SMALL = 2_000_000  # the session waits for the first curve if X has at most this many values
-FEW = 5000  # and at most this many queries
-CURRENT = 0  # the snapshot id of the current model
+FEW = 5000  # and there are at most this many queries
+CURRENT = 0  # the current model's number among the snapshots
 
 
 class ReadOnlyError(PermissionError):
@@ -47,7 +47,7 @@ class Session:
     model : a fitted ranker or pipeline, default=None
         Its parameters are the first settings, and its scores are kept for comparison.
     journal : path, default=None
-        Where actions are stored; actions already in it are replayed first. None: they are only in memory.
+        Where actions are stored; actions already in it are replayed first. None: in memory only.
     read_only : bool, default=False
         Refuse every change.
     """
@@ -95,7 +95,7 @@ class Session:
         return Snapshot(CURRENT, "Now", self.state) if number == CURRENT else self.step.snapshot(number)
 
     def do(self, action: Mapping[str, Any]) -> int:
-        """Carry out an action: in the journal before anything changes, on disk when this returns. The new version."""
+        """Carry out an action, which is on disk when this returns; returns the new version."""
         with self.lock:
             if self.read_only:
                 raise ReadOnlyError("this workbench was opened with --read-only: nothing can be changed")
@@ -113,7 +113,7 @@ class Session:
             self.listeners.tell({"type": "changed", "version": version})
 
     def _go(self, action: Mapping[str, Any]) -> None:
-        """Take the step of an action, in the journal before anything changes."""
+        """Take the step of an action, after writing it to the journal."""
         if self.history.beyond(action):
             self.history.recover(self._first(self.journal.header["start"]), self.journal.actions)
         following = self.history.following(action)
@@ -137,7 +137,7 @@ class Session:
         return self._first({**settings, "alpha": check_setting("alpha", action.get("alpha"))})
 
     def _resolved(self, action: dict[str, Any]) -> dict[str, Any]:
-        """The action with everything that depends on the current model filled in."""
+        """The action, completed with what depends on the current model."""
         if action.get("do") == "prefer":
             above, below = action.get("above"), action.get("below")
             if not all(isinstance(row, int) and 0 <= row < self.limits.rows for row in (above, below)):
@@ -184,7 +184,7 @@ class Session:
 
     @contextlib.contextmanager
     def answering(self) -> Iterator[None]:
-        """While an answer is made, other work pauses, and BLAS uses as many threads as pay off."""
+        """Within the block an answer is made: other work pauses, and BLAS uses as many threads as pay off."""
         with self.background.answering(), threads_for(self.models.features.n_columns**3):
             yield
 
@@ -230,7 +230,7 @@ class Session:
         self.listeners.tell({"type": "quality", "version": version})
 
     def _compared(self) -> list[State]:
-        """The states that the current one is compared with: that before the last action, and the snapshots."""
+        """The states with which the current one is compared: that before the last action, and the snapshots."""
         with self.lock:
             history, kept = self.history, self.step.snapshots
             last = [history.steps[history.position - 1].state] if history.position else []

@@ -1,7 +1,7 @@
 """The decisions of a session, and how each action changes them.
 
 A `Step` is immutable: settings, judgments, preferences, queries left out, and snapshots. `change(step, action)` returns
-the next one. So undo goes back in a list, a snapshot is a state with a name, and a journal is replayed in a loop.
+the next one. So undo steps back in a list, a snapshot is a state with a name, and a loop replays a journal.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Preference:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Everything that determines the model, and the metrics to show (the first one draws the curve)."""
+    """Everything that determines the model, and the metrics to show (the first one is used for the curve)."""
 
     alpha: float = 1.0
     tied_pairs: bool = False
@@ -60,7 +60,7 @@ class State:
         return {name: getattr(self, name) for name in names} | {"metrics": list(self.metrics)}
 
     def structure(self) -> tuple[Any, ...]:
-        """A key that is equal for states whose models differ only in alpha."""
+        """A key that states share if their models differ only in alpha."""
         switches = (self.tied_pairs, self.weighting, self.regression, self.gain, self.scale)
         return (*switches, self.off, tuple(sorted(self.signs.items())), *self.evidence())
 
@@ -122,7 +122,7 @@ def change(step: Step, action: Action, limits: SessionLimits) -> Step:
     return _CHANGES[kind](step, action, limits)
 
 
-_SAID = {  # descriptions of some settings
+_SAID = {  # words for some settings
     ("tied_pairs", "True"): "ties kept together",
     ("tied_pairs", "False"): "ties ignored",
     ("weighting", "items"): "weighting by documents",
@@ -278,7 +278,7 @@ def _prefer(step: Step, action: Action, limits: SessionLimits) -> Step:
     weight, margin = _number(action.get("weight"), "weight", 0.0, strict=True), _number(action.get("margin"), "margin")
     state = step.state
     number = 1 + max((kept.id for kept in state.preferences), default=0)
-    kept = tuple(p for p in state.preferences if {p.above, p.below} != {above, below})  # the latest preference wins
+    kept = tuple(p for p in state.preferences if {p.above, p.below} != {above, below})  # the latest preference counts
     made = Preference(number, above, below, weight, margin)
     return replace(step, state=replace(state, preferences=(*kept, made)))
 

@@ -4,11 +4,11 @@ A model needs A'A and A'z with A = F Phi. F depends on switches, and the sums ar
 
 - the share beta of regression mixes two sums, Lt = beta diag(u) + (1 - beta) L;
 - gains are additional targets: A'z has a column for each;
-- a changed judgment, or a query left out, only changes the sums of its own query: subtract, add;
-- a preference is one more row, and a feature left out is one row and column less.
+- a changed judgment, or a query left out, changes only the sums of its own query: subtract, add;
+- a preference is one more row, and a feature left out removes one row and column.
 
-So there is one sum for the regression loss and one for each weighting with or without ties, each computed in one pass
-over the rows when first needed, and then only corrected query by query.
+So there is one sum for the regression loss and one for each weighting with or without ties. Each is computed in one
+pass over the rows when first needed, and from then on only corrected query by query.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Sums:
             return kept.sums
 
     def of(self, state: State, y: np.ndarray) -> tuple[Statistics, Statistics]:
-        """The sums of a state with labels y, for its mix of losses and one target, without and with preferences."""
+        """The sums of a state with labels y, for its mix of losses and one target: without and with preferences."""
         beta = state.regression
         rank = None if beta == 1 else self.loss((state.weighting, state.tied_pairs), y)
         plain = None if beta == 0 else self.loss(REGRESSION, y)
@@ -91,7 +91,7 @@ class Sums:
     def rows(
         self, state: State, y: np.ndarray, mean: np.ndarray, target_mean: np.ndarray, on: np.ndarray, scale: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """A and z for the columns switched on, divided by their scale, if rows are fewer than columns."""
+        """A and z for the columns switched on, divided by their scale; for data with fewer rows than columns."""
         labelled = np.flatnonzero(~np.isnan(y))
         parts, goals = [np.empty((0, len(on)))], [np.empty((0, 1))]
         phi = lambda rows: (np.asarray(self.X[np.ix_(rows, on)], dtype=np.float64) - mean[on]) / scale
@@ -168,7 +168,7 @@ class Sums:
 
 
 def _mixed(rank: Statistics | None, plain: Statistics | None, beta: float) -> Statistics:
-    """beta of the regression loss plus 1 - beta of the ranking loss, about one mean: L does not depend on it."""
+    """beta of the regression loss plus 1 - beta of the ranking loss, about one mean, on which L does not depend."""
     if plain is None or rank is None:
         found = rank if plain is None else plain
         assert found is not None

@@ -1,8 +1,8 @@
 """Tables of documents, as frames, CSV or Parquet: which column is what, and the rows.
 
 A table has the query of each row and optionally its label, document and title; all other columns are features. Text
-with few levels, dates and missing values are encoded by `encoding`; text with many levels is ignored. Parquet with
-numbers is read block by block into the one array of a session.
+with few levels, dates and missing values are encoded by `encoding`; text with many levels is ignored. Parquet files of
+numbers are read block by block into the single array of a session.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .encoding import encoded, is_encodable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COLUMNS = {  # names of columns, in the order in which they are tried
+COLUMNS = {  # usual names of columns, in the order in which they are tried
     "qid": ("qid", "query_id", "query"),
     "label": ("label", "y", "grade", "rating", "relevance"),
     "docid": ("docid", "doc_id", "docno", "document", "id"),
@@ -40,7 +40,7 @@ COLUMNS = {  # names of columns, in the order in which they are tried
 
 @dataclass(frozen=True)
 class Chosen:
-    """The user's options for a table: names of columns (None: the usual ones), and what missing values become."""
+    """The user's options for a table: names of columns (None: the usual ones), and the value for missing values."""
 
     label: str | None = None
     qid: str | None = None
@@ -63,7 +63,7 @@ class DocumentLayout:
 
     @classmethod
     def of(cls, names: Sequence[str], usable: Iterable[str], chosen: Chosen, what: str) -> DocumentLayout:
-        """The layout of a table with these columns, some of them usable as features, or an error that lists them."""
+        """The layout of a table with these columns, some usable as features; else an error that lists them."""
         known, listed = set(names), ", ".join(list(names)[:20])
         for name in (chosen.label, chosen.qid, chosen.docid, *(chosen.features or ()), *chosen.exclude):
             if name is not None and name not in known:
@@ -175,7 +175,7 @@ def _candidates(names: Sequence[str], numbers: Sequence[str], chosen: Chosen) ->
 
 
 def _columns(table: OpenTable, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Some columns of a Parquet table, whole."""
+    """Some columns of a Parquet table, read whole."""
     if not names:
         return {}
     batches = list(table.read(list(names)))
@@ -250,7 +250,7 @@ def _numbers(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def _parsed(name: str, cells: Sequence[str], kinds: Mapping[str, str]) -> np.ndarray:
-    """Numbers with NaN for empty cells, or else dates, booleans or text."""
+    """Numbers, with NaN for empty cells; else dates, booleans or text."""
     if name in kinds:
         return PlainTable.of({name: cells}, written=True).read(dict(kinds))[name]
     try:

@@ -1,6 +1,6 @@
 """What a page shows at one moment: everything in a view belongs to the same step and version of the session.
 
-Other clients may change the session while an answer is being made; a view keeps its step.
+Other clients may change the session while an answer is made; a view keeps its step.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class PageView:
     version: int
     undo: str | None
     redo: str | None
-    recent: list[str]  # the last actions
-    last: State | None  # before the last action
-    baseline: Snapshot | None  # the snapshot that places and gains are compared with
+    recent: list[str]  # the latest actions in words
+    last: State | None  # the state before the last action
+    baseline: Snapshot | None  # the snapshot with which ranks and gains are compared
 
     @classmethod
     def of(cls, session: Session, baseline: int = 1) -> PageView:
-        """The current moment."""
+        """The view of the current moment."""
         with session.lock:
             history, step = session.history, session.step
             recent = history.labels[max(0, history.position - RECENT) : history.position]
@@ -62,7 +62,7 @@ class PageView:
     # ---------------------------------------------------------------- settings and quality
 
     def summary(self) -> dict[str, Any]:
-        """Everything small: settings, counts, snapshots, headline metrics, history."""
+        """Everything small: settings, counts, snapshots, main metrics, history."""
         session, state = self.session, self.state
         levels, alphas = session.models.levels(state), self.fit.alphas()
         return {
@@ -95,7 +95,7 @@ class PageView:
         }
 
     def quality(self) -> dict[str, Any]:
-        """Results from the background: the metrics now, before the last action, and of every snapshot."""
+        """Results of background work: the metrics now, before the last action, and of every snapshot."""
         return {
             "headline": self._headline(),
             "before": self._before(),
@@ -131,7 +131,7 @@ class PageView:
         return {"metrics": shown, "done": 0.0 if point is None else point.done}
 
     def _before(self) -> dict[str, Any] | None:
-        """The first metric before the last action, if known, to show the effect of that action."""
+        """The first metric before the last action, if known, to show that action's effect."""
         if self.last is None or self.last == self.state:  # a snapshot changes nothing
             return None
         metrics = self.state.metrics
@@ -236,7 +236,7 @@ class PageView:
         return record | {"changed": row in grades, "given": None if math.isnan(given) else given}
 
     def _ranks_before(self, rows: np.ndarray) -> np.ndarray:
-        """Places in the baseline; 0 if there is none."""
+        """Ranks in the baseline; 0 if there is none."""
         if self.baseline is None:
             return np.zeros(len(rows))
         order = np.argsort(-self.session.models.scores(self.baseline, rows), kind="stable")

@@ -1,7 +1,7 @@
-"""Why one document is above another: what each feature adds to the difference of their scores.
+"""Explain why one document is above another: what each feature adds to the difference of their scores.
 
-Exact for a linear model: weight times difference. For a kernel model the contribution of feature j is the integral of
-the partial derivative along the straight line from b to a, times a_j - b_j; contributions add up to the difference.
+Exact for a linear model: weight times difference. For a kernel model the contribution of feature j is a_j - b_j times
+the integral of the partial derivative along the straight line from b to a; contributions add up to the difference.
 """
 
 from __future__ import annotations

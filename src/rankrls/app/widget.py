@@ -13,7 +13,7 @@ PAGE = Path(__file__).parent / "page"
 
 
 def modules() -> dict[str, str]:
-    """The sources of the page's modules by their paths."""
+    """The sources of the page's modules, by path."""
     return {path.relative_to(PAGE).as_posix(): path.read_text("utf-8") for path in sorted(PAGE.rglob("*.js"))}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-LONGEST = 2000  # longer ids and titles are cut
+LONGEST = 2000  # longer ids and titles are cut to this length
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def joined(parts: Mapping[str, AnswerPart]) -> AnswerPart:
 
 
 def cut(text: str) -> str:
-    """Text cut to the length that is sent."""
+    """Text cut to the longest length that is sent."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 

@@ -97,7 +97,7 @@ def check_signs(positive: Any, n: int, names: Sequence[str] | None) -> np.ndarra
 def check_unsigned(positive: object, what: str) -> None:
     """Raise an error if sign constraints are given where they are not supported; `what` ends with the remedy."""
     if positive is not None and positive is not False:
-        raise ValueError(f"positive does not go with {what}")
+        raise ValueError(f"positive cannot be combined with {what}")
 
 
 def check_count(name: str, value: object, least: int = 1) -> int:

@@ -17,13 +17,13 @@ from typing import TextIO
 
 from .options import parser
 
-INTERRUPTED, BROKEN_PIPE, ERROR = 130, 141, 2  # the exit codes shells use
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space left
+INTERRUPTED, BROKEN_PIPE, ERROR = 130, 141, 2  # the exit codes that shells use
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors that mean there is no space left
 
 OPTIONS = {  # messages of the library, rewritten in terms of command line options
     r'errors="skip"': "--skip-bad-lines",
     r"zero_based=True": "--zero-based",
-    r'missing="minimum" and absent= need sparse=False': "--missing minimum does not go with --sparse",
+    r'missing="minimum" and absent= need sparse=False': "--missing minimum cannot be combined with --sparse",
     r"pass sparse=True, or read it with iter_letor": "pass --sparse",
     r"sort the file by query, or use load_letor": "sort the file by query, or pass --rows 0",
     r"use load_letor": "pass --rows 0",
@@ -47,7 +47,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code.
+    """Run a command and return the exit code.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"\nrankrls: interrupted{_unwritten(args)}", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has closed it
+    except BrokenPipeError:  # the reader of our output has closed the pipe
         with contextlib.suppress(OSError, ValueError):  # discard what would be flushed at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
@@ -103,7 +103,7 @@ def _line(error: Exception) -> str:
 
 
 def _meant(error: OSError) -> str:
-    """The name of a file that is like the one that does not exist."""
+    """A suggestion: the name of a file that resembles one that does not exist."""
     path = Path(os.fsdecode(error.filename)) if isinstance(error, FileNotFoundError) else Path()
     if not path.name or not path.parent.is_dir():
         return ""
@@ -112,14 +112,14 @@ def _meant(error: OSError) -> str:
 
 
 def _in_options(text: str) -> str:
-    """A message of the library, rewritten in terms of options."""
+    """A message of the library in terms of command line options."""
     for python, option in OPTIONS.items():
         text = re.sub(python, option, text)
     return text
 
 
 def _unwritten(args: Namespace) -> str:
-    """What happened to the file that the command was going to write."""
+    """What happened to the file that the command was about to write."""
     path = getattr(args, "output", None)
     if path in (None, "-") or (os.path.exists(path) and not os.path.isfile(path)):
         return ""

@@ -45,7 +45,7 @@ def _commands() -> dict[str, argparse.ArgumentParser]:
 
 
 def _options(command: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
-    """The long options of a command, and -o and the like that have no long name."""
+    """The long options of a command, and short ones such as -o that have no long name."""
     for action in command._actions:
         long = [name for name in action.option_strings if name.startswith("--")]
         if action.option_strings:

@@ -35,11 +35,11 @@ from .text import plural, remark, source, target
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
 DELIMITERS = {"csv": ",", "tsv": "\t"}
-MANY_FEATURES = 100_000_000  # more than the reader of LETOR text allows
+MANY_FEATURES = 100_000_000  # more than the LETOR reader allows
 
 
 def kind(path: str, given: str | None = None) -> str:
-    """The format of a file: as given, or by its name.
+    """The format of a file: the given one, or that of its name.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def labels(path: str, args: Namespace) -> RankingData:
 
 
 def stored(path: str, args: Namespace) -> Iterator[RankingData]:
-    """Rows to convert, in blocks if the file can be read without looking at all of it first."""
+    """Rows to convert, in blocks if the file can be read without scanning all of it first."""
     if (
         kind(path, args.input_format) == "letor"
         or args.missing == "minimum"
@@ -170,14 +170,14 @@ def stored(path: str, args: Namespace) -> Iterator[RankingData]:
 
 
 def table_cells(path: str, args: Namespace) -> dict[str, list[Any]]:
-    """All cells of a CSV, TSV or Parquet file by column, as text; any other file name means CSV."""
+    """All cells of a CSV, TSV or Parquet file by column, as text; other file names count as CSV."""
     form = kind(path)
     with source(path, args.quiet) as file:
         return read_columns(file, DELIMITERS.get("csv" if form == "letor" else form))
 
 
 def write(parts: Iterable[RankingData], path: str, format: str | None, zero_based: bool = False) -> None:
-    """Write rows in the given format, or by the name of the file."""
+    """Write rows in the given format, or in that of the file's name."""
     form = kind(path, format)
     with target(path) as file:
         if form == "letor":
@@ -201,12 +201,12 @@ def warn_about_groups(data: RankingData, args: Namespace, paths: Iterable[str]) 
         for beside in (f"{path}.query", f"{path}.group"):
             if os.path.isfile(beside):
                 warn(f"{path} has no query ids, but there is a file {beside}: pass --group {beside}")
-                warnings.filterwarnings("ignore", message="no qid was given")  # the same warning
+                warnings.filterwarnings("ignore", message="no qid was given")  # would say the same
                 return
 
 
 def warn_about_width(path: str, args: Namespace, given: int, n: int) -> None:
-    """Warn if LETOR text lacks the last features of a model."""
+    """Warn if LETOR text lacks the last features that a model has."""
     if given < n and kind(path, args.input_format) == "letor":
         first = given + (0 if args.zero_based else 1)
         last = n - (1 if args.zero_based else 0)
@@ -231,7 +231,7 @@ def last_column(X: Any) -> int:
 def complete(data: RankingData) -> RankingData:
     """The data; an error if values are missing."""
     if isinstance(data.X, PlainTable):
-        return data  # missing values are encoded
+        return data  # missing values will be encoded
     values = data.X.data if sparse.issparse(data.X) else data.X
     holes = np.isnan(values)
     if holes.any():
@@ -322,7 +322,7 @@ def _grouped(data: RankingData, args: Namespace) -> RankingData:
     if data.qid is not None:
         raise ValueError("the data already have query ids: leave --group out")
     if args.missing == "minimum":
-        raise ValueError("--missing minimum needs query ids in the data: it does not go with --group")
+        raise ValueError("--missing minimum needs query ids in the data: it cannot be combined with --group")
     with open(args.group, encoding="utf-8") as file:
         words = file.read().split()
     try:
@@ -366,7 +366,7 @@ def _texts(parts: list[RankingData], name: str) -> np.ndarray | None:
 
 
 def _joined(parts: list[RankingData], paths: Sequence[str], args: Namespace) -> RankingData:
-    """Several files as one: the same query id is the same query, and LETOR rows get as many columns as the widest."""
+    """Several files as one: equal query ids mean the same query, and LETOR rows get as many columns as the widest."""
     first = parts[0]
     for part, path in zip(parts, paths, strict=True):
         if part.feature_names != first.feature_names:

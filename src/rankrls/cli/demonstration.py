@@ -1,4 +1,4 @@
-"""`make demo`: the library's main job on embedded data, start to finish."""
+"""`make demo`: the library's main job on built-in data, from start to finish."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..metrics.functions import ndcg
 
 PICTURE = "demo-digits.png"
 METRICS = ["pairwise_accuracy", "ndcg@10", "average_precision", "reciprocal_rank"]
-TODAY = "bm25_title"  # a simple search ranks by this feature
+TODAY = "bm25_title"  # the feature by which a simple search ranks
 WORDS = {  # feature names in plain words
     "bm25_title": "query words in the title",
     "bm25_body": "query words in the text",
@@ -37,7 +37,7 @@ WORDS = {  # feature names in plain words
 
 @contextmanager
 def step(text: str) -> Iterator[None]:
-    """Print what is going on, and how long it took."""
+    """Print what happens inside the block, and how long it took."""
     print(f"  {text} ...", end=" ", flush=True)
     start = time.perf_counter()
     yield
@@ -132,7 +132,7 @@ def _document(data: RankingData, rows: np.ndarray, i: int) -> str:
 
 
 def show_reasons(model: RankRLS, data: RankingData, rows: np.ndarray, a: int, b: int) -> None:
-    """Print what speaks for a document, and what against it."""
+    """Print which features speak for a document and which against it."""
     why = model.explain(data.X[rows[a]], data.X[rows[b]])
     print(f"\n  why the first is above {chr(65 + b)}, which BM25 prefers")
     for j in np.argsort(-np.abs(why))[:4]:
@@ -190,7 +190,7 @@ def draw(X: np.ndarray, digit: np.ndarray, found: dict[str, np.ndarray]) -> None
         return
     right = {name: (digit[rows] == digit[:, None]).sum(axis=1) for name, rows in found.items()}
     gain = right["learned"] - right["similarity"]
-    typical = np.argsort(-gain, kind="stable")[len(gain) // 10 :]  # not the very best
+    typical = np.argsort(-gain, kind="stable")[len(gain) // 10 :]  # leaves out the very best
     queries = [int(next(i for i in typical if digit[i] == d)) for d in (8, 1, 9, 3)]
     lines = [(q, name) for q in queries for name in found]
     top = next(iter(found.values())).shape[1]

@@ -1,4 +1,4 @@
-"""The entries of a report: models or score files, on the rows with a label."""
+"""The entries of a report: models or score files, evaluated on the rows with a label."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Entry:
     name: str
     model: Any  # None for scores
     data: RankingData  # with the columns of the model
-    scores: np.ndarray  # (m,) of the rows that are judged
-    values: dict[str, np.ndarray] = field(default_factory=dict)  # of each metric (q,)
+    scores: np.ndarray  # (m,) of the judged rows
+    values: dict[str, np.ndarray] = field(default_factory=dict)  # (q,) of each metric
 
 
 @dataclass(frozen=True)

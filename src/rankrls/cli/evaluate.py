@@ -67,7 +67,7 @@ def values_of(name: str, y: np.ndarray, scores: np.ndarray, queries: Queries, ar
 
 
 def summary(values: list[np.ndarray], flips: int) -> dict[str, Any]:
-    """Mean and standard error of each model, and how the others differ from the first."""
+    """Mean and standard error of each model, and the differences of the others from the first."""
     defined = ~np.isnan(values).any(axis=0)
     n, kept = int(defined.sum()), [v[defined] for v in values]
     found: dict[str, Any] = {

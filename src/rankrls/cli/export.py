@@ -22,7 +22,7 @@ TO = {
 def run(args: Namespace) -> None:
     check_target(args.output)
     if args.dtype and args.to != "onnx":
-        raise ValueError(f"--dtype goes with --to onnx; {args.to} holds numbers as text")
+        raise ValueError(f"--dtype needs --to onnx; {args.to} holds numbers as text")
     if args.to == "onnx" and args.output == "-" and sys.stdout.isatty():
         raise ValueError("an ONNX model is not text for a terminal: pass -o model.onnx")
     content = _content(learning.load(args.model), args)

@@ -31,7 +31,7 @@ class Preferences:
     exact: np.ndarray  # (p,) bool
 
     def kinds(self) -> list[tuple[np.ndarray, bool]]:
-        """Groups of pairs to add together, by number, each with whether it must hold exactly."""
+        """Groups of pairs to add together, as indices, each with whether its pairs must hold exactly."""
         given = ~np.isnan(self.margins)
         parts = [(~self.exact & ~given, False), (~self.exact & given, False)]
         parts += [(self.exact & ~given, True), (self.exact & given, True)]
@@ -68,7 +68,7 @@ def read_preferences(path: str, data: RankingData, args: Namespace) -> Preferenc
 
 
 def _check_agreement(pairs: np.ndarray, margins: np.ndarray, ends: list[Any], path: str) -> None:
-    """Raise an error if a pair contradicts another."""
+    """Raise an error if two pairs contradict each other."""
     said: dict[tuple[int, int], int] = {}
     for p, (i, j) in enumerate(pairs.tolist()):
         if margins[p] <= 0:
@@ -82,7 +82,7 @@ def _check_agreement(pairs: np.ndarray, margins: np.ndarray, ends: list[Any], pa
 
 
 def read_log(path: str, args: Namespace) -> ClickLog:
-    """A click log; ids stay text."""
+    """A click log, with ids as text."""
     cells = table_cells(path, args)
     counts = {"position", "rank", "clicked", "clicks", "click", "impressions", "shown", "views"}
     table = {k: _numbers(cells, k, len(v), path) if k in counts else np.array(v) for k, v in cells.items()}
@@ -93,17 +93,17 @@ def read_log(path: str, args: Namespace) -> ClickLog:
 
 
 def fit(model: BaseEstimator, data: RankingData, args: Namespace) -> tuple[Any, list[str], dict[str, Any]]:
-    """The model fitted to labels, preferences or clicks; lines about them to print, and the same as a record."""
+    """Fit the model to labels, preferences or clicks; also returns lines about them to print, and a record of them."""
     if args.clicks:
         return _fit_clicks(model, data, args)
     if args.propensities is not None:
-        raise ValueError("--propensities goes with --clicks")
+        raise ValueError("--propensities needs --clicks")
     if not args.pairs:
         return learning.fit(model, scored(model, data, args)), [], {}
     wanted = read_preferences(args.pairs, data, args)
     ranker = ranker_of(model)
     if not isinstance(ranker, RankRLS):
-        raise ValueError("--pairs goes with --method rankrls or sparse, which keep the sums that pairs are added to")
+        raise ValueError("--pairs needs --method rankrls or sparse, which keep the sums that pairs are added to")
     n = len(wanted.pairs)
     if _comparable(data):
         learning.fit(model, _only(data, ~np.isnan(data.y)))
@@ -126,11 +126,11 @@ def fit(model: BaseEstimator, data: RankingData, args: Namespace) -> tuple[Any, 
 
 def _fit_clicks(model: BaseEstimator, data: RankingData, args: Namespace) -> tuple[Any, list[str], dict[str, Any]]:
     if args.pairs or args.judgments:
-        raise ValueError("--clicks does not go with --pairs or --qrels: clicks replace labels")
+        raise ValueError("--clicks cannot be combined with --pairs or --qrels: clicks replace labels")
     if not isinstance(ranker_of(model), RankRLS):
-        raise ValueError("--clicks goes with --method rankrls or sparse")
+        raise ValueError("--clicks needs --method rankrls or sparse")
     if args.propensities is not None and args.click_method not in ("propensities", "expected"):
-        raise ValueError("--propensities goes with --click-method propensities or expected")
+        raise ValueError("--propensities needs --click-method propensities or expected")
     complete(data)
     log = read_log(args.clicks, args)
     ranker = ClickRanker(model, method=args.click_method, propensities=args.propensities)
@@ -150,7 +150,7 @@ def _fit_clicks(model: BaseEstimator, data: RankingData, args: Namespace) -> tup
 
 
 def scored(model: BaseEstimator, data: RankingData, args: Namespace) -> RankingData:
-    """The rows with a label from --qrels, if the method can only learn from those."""
+    """The rows with a label from --qrels, if the method can learn only from those."""
     if not args.judgments or getattr(ranker_of(model), "_skips_unscored", False):
         return data
     return _only(data, ~np.isnan(data.y))
@@ -190,7 +190,7 @@ def _column(cells: dict[str, list[str]], names: Sequence[str], path: str, *, nee
 
 
 def _numbers(cells: dict[str, list[Any]], name: str, n: int, path: str) -> np.ndarray:
-    """(n,) a column of numbers, or of true and false; NaN where it is empty or missing."""
+    """(n,) a column of numbers, or of true and false; NaN where a cell is empty or missing."""
     values = np.full(n, np.nan)
     for i, cell in enumerate(cells.get(name, ())):
         text = "" if cell is None else str(cell).strip().lower()

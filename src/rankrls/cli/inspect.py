@@ -20,7 +20,7 @@ from . import cv, learning, memory, relations
 from .data import read
 from .text import say, table
 
-FEW = 20  # up to this many different labels are counted one by one
+FEW = 20  # up to this many different labels are listed with their counts
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 

@@ -1,4 +1,4 @@
-"""From options to a fitted estimator, and its description."""
+"""From options to a fitted estimator, and a description of it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from .text import is_stream, plural, source, target
 NAMES = [one.name for one in PARAMETERS]
 OF_KERNEL = ("gamma", "degree", "coef0")
 BASES = {"random": bases.RandomRows, "kmeans": bases.KMeansCentres, "cholesky": bases.PivotedCholesky}
-SPARSE_POINTS = 500  # --method sparse without --basis
-STREAMED = RankingData(np.empty((SPARSE_POINTS, 0)), np.empty(SPARSE_POINTS))  # stands for rows that are not in memory
+SPARSE_POINTS = 500  # points of --method sparse if --basis is not given
+STREAMED = RankingData(np.empty((SPARSE_POINTS, 0)), np.empty(SPARSE_POINTS))  # stands in for rows not in memory
 
 
 # ---------------------------------------------------------------- making an estimator
@@ -63,7 +63,9 @@ def make(args: Namespace, data: RankingData) -> Any:
     for key in given:
         if key not in known and key not in OF_KERNEL:
             takes = ", ".join(f"--{other.replace('_', '-')}" for other in NAMES if other in known)
-            raise ValueError(f"--{key.replace('_', '-')} does not go with --method {args.method}, which takes {takes}")
+            raise ValueError(
+                f"--{key.replace('_', '-')} cannot be combined with --method {args.method}, which takes {takes}"
+            )
     of_kernel = {key: given.pop(key) for key in OF_KERNEL if key in given}
     if "kernel" in given or of_kernel:
         given["kernel"] = kernel(given.get("kernel", known["kernel"].default), of_kernel)
@@ -131,7 +133,7 @@ def _views(groups: list[list[str]], shared: list[Any], data: RankingData) -> lis
 
 
 def _signs(given: Any, data: RankingData, encoder: TableEncoder | None) -> dict[Any, int]:
-    """Signs of weights by column: by name, or by number from 1 where columns have no names."""
+    """Signs of weights by column: by name, or by number from 1 if columns have no names."""
     signs = given if isinstance(given, dict) else dict.fromkeys(given, 1)
     if data is STREAMED:
         return signs
@@ -164,7 +166,7 @@ def _scaler(name: str, is_sparse: bool) -> Any:
 def fit(model: BaseEstimator, data: RankingData) -> Any:
     """Fit a model to data; it remembers the names of the columns."""
     complete(data)
-    _mind(model, data)
+    _warn_about_data(model, data)
     unscored = np.isnan(data.y)
     if unscored.any() and not getattr(ranker_of(model), "_skips_unscored", False):
         raise ValueError(
@@ -179,15 +181,15 @@ def fit(model: BaseEstimator, data: RankingData) -> Any:
 
 
 def name_features(model: BaseEstimator, data: RankingData) -> None:
-    """Store the names of the columns in the model; an encoder has them already."""
+    """Store the names of the columns in the model; an encoder already has them."""
     if data.feature_names is not None and not isinstance(data.X, PlainTable):
         names = np.array(data.feature_names, dtype=object)
         for step in [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]:
             step.feature_names_in_ = names
 
 
-def _mind(model: BaseEstimator, data: RankingData) -> None:
-    """Warn about what looks like a mistake, or like hours of work."""
+def _warn_about_data(model: BaseEstimator, data: RankingData) -> None:
+    """Warn about data that look like a mistake, or like hours of work."""
     if isinstance(data.X, np.ndarray | PlainTable) and data.feature_names is not None:
         places = {name: j for j, name in enumerate(data.feature_names)}
         text = isinstance(data.X, PlainTable)
@@ -251,7 +253,7 @@ def is_model(path: str) -> bool:
 
 
 def chosen(model: BaseEstimator) -> dict[str, Any]:
-    """The values that a fit chose."""
+    """The values that a fit chose, by name."""
     ranker, found = ranker_of(model), {}
     for name in ("alpha", "nu", "fidelity", "n_basis", "tied_pairs"):
         value = getattr(ranker, f"{name}_", None)
@@ -264,7 +266,7 @@ def chosen(model: BaseEstimator) -> dict[str, Any]:
 
 
 def settled(values: dict[str, Any]) -> str:
-    """The values in words."""
+    """The chosen values in words."""
     show = lambda v: ("yes" if v else "no") if isinstance(v, bool) else f"{v:.4g}" if isinstance(v, float) else str(v)
     return ", ".join(f"{name} = {show(value)}" for name, value in values.items())
 
@@ -277,7 +279,7 @@ def described(data: RankingData) -> str:
 
 @contextmanager
 def stopwatch() -> Iterator[list[float]]:
-    """A list that gets the elapsed seconds at the end of the block."""
+    """Yield a list that gets the elapsed seconds at the end of the block."""
     seconds: list[float] = []
     start = time.perf_counter()
     yield seconds
@@ -285,5 +287,5 @@ def stopwatch() -> Iterator[list[float]]:
 
 
 def out(path: str) -> Any:
-    """Where to print messages if the result goes to a path: standard error if that is standard output."""
+    """Where to print messages if the result goes to `path`: standard error if that is standard output."""
     return sys.stderr if path == "-" else sys.stdout

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 ROWS = ("label", "qid", "docid", "missing", "zero_based", "sparse", "feature_names")
-ENDS = ("source", "target")  # given together, or not at all
+ENDS = ("source", "target")  # options given together or not at all
 EDGES = (*ENDS, "y", "date", "home", "weight", "half_life", "values", "transpose", "normalise", "id")
 
 
@@ -27,7 +27,7 @@ def _given(args: Namespace, fields: tuple[str, ...]) -> dict[str, Any]:
 
 
 def recalled(args: Namespace, model: BaseEstimator) -> Namespace:
-    """The options, completed by those a model remembers; `remembered` lists these."""
+    """The options, completed by those that a model remembers; `remembered` lists the latter."""
     kept = getattr(model, "reading_", None) or {}
     found = {name: kept[name] for name in (*ROWS, *EDGES) if name in kept and getattr(args, name, 0) is None}
     if any(getattr(args, name, None) is not None for name in ENDS):

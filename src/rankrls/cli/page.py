@@ -1,7 +1,7 @@
 """Pieces of one self-contained HTML page: no scripts, no network, and all text from the data escaped.
 
 A piece is `Html`; anything else is text, which is escaped and shortened. The Content-Security-Policy forbids the page
-to load or run anything, so whatever might slip through does nothing.
+to load or run anything, so whatever might slip through has no effect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LENGTH = 120  # longest text, in characters
+LENGTH = 120  # most characters of a text
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
@@ -80,7 +80,7 @@ summary { cursor: pointer; font-weight: 600; padding: 0.3rem 0; overflow-wrap: a
 
 
 class Html(str):
-    """Text that already is HTML."""
+    """Text that is HTML already."""
 
     __slots__ = ()
 
@@ -111,7 +111,7 @@ def join(*pieces: Any) -> Html:
 
 
 def short(value: float) -> str:
-    """A number with four digits, as people write it.
+    """A number with four digits, the way people write it.
 
     Examples
     --------

@@ -22,7 +22,7 @@ from .memory import recalled
 from .tables import write_csv, write_parquet
 from .text import check_target, plural, remark, say, target
 
-KERNEL_CELLS = 20_000_000  # kernel values in memory at a time
+KERNEL_CELLS = 20_000_000  # most kernel values in memory at a time
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Scored:
     qid: np.ndarray  # (m,) of text
     docid: np.ndarray  # (m,)
     scores: np.ndarray  # (m,)
-    sure: dict[str, np.ndarray] = field(default_factory=dict)  # more columns: how sure the scores are
+    sure: dict[str, np.ndarray] = field(default_factory=dict)  # further columns: the uncertainty of scores
 
 
 def run(args: Namespace) -> None:
@@ -75,7 +75,7 @@ def _scored(model: BaseEstimator, args: Namespace, tally: dict[str, int]) -> Ite
     """Blocks of rows with their scores."""
     names, n = features(model)
     width = 0
-    progress = Progress("scoring", unit="rows", quiet=args.quiet or args.data != "-")  # reading a file has its own
+    progress = Progress("scoring", unit="rows", quiet=args.quiet or args.data != "-")  # files report their own progress
     whole = needs_queries(model) or args.format == "trec" or args.interval is not None
     rows = min(args.rows, _rows_at_a_time(model))
     for block in blocks(args.data, args, rows, whole_queries=whole, names=names, n_features=n, kinds=kinds_of(model)):
@@ -130,7 +130,7 @@ def kinds_of(model: BaseEstimator) -> dict[str, str] | None:
 
 
 def scores_of(model: BaseEstimator, data: RankingData, path: str) -> np.ndarray:
-    """(m,) the score of each row, a bounded number of kernel values at a time."""
+    """(m,) the score of each row, computed with a bounded number of kernel values at a time."""
     _, n = features(model)
     if data.X.shape[1] != n:
         raise ValueError(f"{path} has {plural(data.X.shape[1], 'feature')}, but the model was trained on {n:,}")

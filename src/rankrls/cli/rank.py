@@ -53,7 +53,7 @@ def _ranking(model: BaseEstimator, args: Namespace) -> Any:
 
 
 def of_its_kind(label: str, known: np.ndarray) -> Any:
-    """An id from the command line with the type it has in the model: numbers stay numbers."""
+    """An id from the command line with the type it has in the model: a number if ids are numbers."""
     for item in known.tolist():
         if str(item) == label:
             return item

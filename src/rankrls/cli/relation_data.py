@@ -31,7 +31,7 @@ SCORES = ("score", "goals", "points", "pts", "runs")
 class RelationFiles:
     """A relation from files: a matrix Y, or a table of edges and its columns."""
 
-    X: Any = None  # None: known by id only
+    X: Any = None  # None if objects are known by id only
     Z: Any = None
     Y: Any = None
     edges: Any = None
@@ -53,7 +53,7 @@ def relation(args: Namespace, model: Any = None) -> RelationFiles:
         if X is None:
             raise ValueError("--matrix needs --features: features or similarities of the objects in its rows")
         Y = matrix(args, model)
-        _mind_direction(X, Y, args)
+        _check_direction(X, Y, args)
         X, rows = _in_order(X, Y.index)
         Z, columns = (None, _called(Y.columns, X.index)) if Z is None else _in_order(Z, Y.columns)
         return RelationFiles(X, Z, Y.set_axis(rows, axis=0).set_axis(columns, axis=1))
@@ -80,7 +80,7 @@ def _only_value(table: DataFrame, columns: dict[str, Any]) -> str:
 
 
 def _trained_with(model: Any) -> tuple[Any, Any]:
-    """The objects that a model was trained on, by id; None where they are only names."""
+    """The objects that a model was trained on, by id; None if they are only names."""
     sides = [(model.X_fit_, model.source_ids_), (model.Z_fit_, model.target_ids_)]
     if any(A.shape[0] != len(ids) for A, ids in sides):
         raise ValueError("the model does not keep the features of all objects: pass --features FILE, as in training")
@@ -89,14 +89,14 @@ def _trained_with(model: Any) -> tuple[Any, Any]:
 
 
 def _frame(A: Any, ids: np.ndarray, precomputed: bool) -> Any:
-    if sparse.issparse(A) and A.shape == (A.nnz, A.nnz):  # the identity: ids only
+    if sparse.issparse(A) and A.shape == (A.nnz, A.nnz):  # the identity: objects are known by id only
         return None
     A = A.toarray() if sparse.issparse(A) else A
     return pandas().DataFrame(A, index=ids, columns=ids if precomputed else None)
 
 
-def _mind_direction(X: Any, Y: Any, args: Namespace) -> None:
-    """Refuse a matrix whose columns, not rows, are the objects in --features."""
+def _check_direction(X: Any, Y: Any, args: Namespace) -> None:
+    """Raise an error if the objects in --features are the columns of a matrix, not its rows."""
     own, rows, columns = (set(map(str, labels)) for labels in (X.index, Y.index, Y.columns))
     if len(own & columns) > len(own & rows):
         remedy = "leave --transpose out" if args.transpose else "pass --transpose"
@@ -104,20 +104,20 @@ def _mind_direction(X: Any, Y: Any, args: Namespace) -> None:
 
 
 def _in_order(objects: Any, labels: Any) -> tuple[Any, Any]:
-    """Objects in the order of one side of a matrix, with its names if they have none; and its labels."""
+    """Objects in the order of one side of a matrix, with its names if they have none; also that side's labels."""
     n, own = len(objects), objects.index
     if len(labels) == n and np.array_equal(np.asarray(own), np.arange(n)):
         columns = labels if is_similarity(objects) else [f"f{j + 1}" for j in range(objects.shape[1])]
         return objects.set_axis(labels, axis=0).set_axis(columns, axis=1), labels
     labels = _called(labels, own)
     if len(labels) != n or set(labels) != set(own):
-        return objects, labels  # the estimator refuses this, and says why
+        return objects, labels  # the estimator raises the error that explains this
     objects = objects.loc[list(labels)]
     return (objects[list(labels)] if set(objects.columns) == set(own) else objects), labels
 
 
 def _called(labels: Any, own: Any) -> Any:
-    """Labels with the types of ids: those in a header are text, even if they are numbers."""
+    """Labels with the types of ids: in a header even numbers are text."""
     same = {str(label): label for label in own}
     return [same.get(str(label), label) for label in labels]
 
@@ -130,7 +130,7 @@ def edge_columns(table: DataFrame, args: Namespace) -> dict[str, Any]:
     have = [str(name) for name in table.columns]
     found: dict[str, Any] = dict(zip(("source", "target"), _ends(have, args, {}), strict=True))
     if args.y is None:
-        _mind_results(have, found["source"], found["target"])
+        _check_results(have, found["source"], found["target"])
     found["y"] = None if args.y is None else _transformed(_value(table, args.y, "--y"), args.values)
     if args.date is not None:
         found["date"] = _column(have, args.date, "--date")
@@ -176,8 +176,8 @@ def _ends(have: list[str], args: Namespace, known: dict[str, Any]) -> tuple[str,
     raise ValueError(f"name the columns of both ends of an edge with --source and --target; there are {_listed(have)}")
 
 
-def _mind_results(have: list[str], *ends: str) -> None:
-    """Refuse results with the scores of both ends if no option says that they decide who won."""
+def _check_results(have: list[str], *ends: str) -> None:
+    """Raise an error for results with the scores of both ends if no option says that they decide who won."""
     stems = [re.sub(r"[._ ]?(team|player|name|id)$", "", end.lower()) for end in ends]
     if stems[0] in ("winner", "w"):
         return
@@ -198,7 +198,7 @@ def is_difference(name: str | None) -> bool:
 
 
 def _date(have: list[str]) -> str:
-    """The column of dates, by its name."""
+    """The column of dates, found by its name."""
     named = [name for name in have if name.lower() == "date"] or [name for name in have if "date" in name.lower()]
     if len(named) != 1:
         what = f"several might, {_listed(named)}" if named else f"there are {_listed(have)}"
@@ -236,7 +236,7 @@ def home(table: DataFrame, name: str) -> np.ndarray:
     negated, column = name.startswith("not "), name.removeprefix("not ").strip()
     _column([str(c) for c in table.columns], column, "--home")
     values = table[column]
-    if values.dtype.kind == "O":  # words, as some programs write them
+    if values.dtype.kind == "O":  # words for true and false, as some programs write them
         values = values.astype(str).str.lower().isin(["true", "1", "yes", "t", "y"])
     numbers = _numbers(values, column)
     return 1 - numbers if negated else numbers
@@ -272,7 +272,7 @@ def pandas() -> Any:
 
 
 def read_table(path: str, args: Namespace, *, index: object = None, header: bool = True) -> Any:
-    """A table of any format; the delimiter is a comma, tab, semicolon or blanks, found from the first line."""
+    """A table of any format; the delimiter (comma, tab, semicolon or blanks) is found from the first line."""
     form = kind(path, getattr(args, "input_format", None))
     with source(path, args.quiet) as file:
         if form == "parquet":
@@ -294,7 +294,7 @@ def read_table(path: str, args: Namespace, *, index: object = None, header: bool
 
 
 def _plain_numbers(path: str, args: Namespace) -> bool:
-    """True if a table has no names: its first line is numbers."""
+    """True if a table has no names: its first line consists of numbers."""
     if kind(path, getattr(args, "input_format", None)) == "parquet":
         return False
     with source(path, quiet=True) as file, opened(file) as plain:
@@ -307,7 +307,7 @@ def _plain_numbers(path: str, args: Namespace) -> bool:
 
 
 def check_edges(path: str, model: str) -> None:
-    """Raise an error if a file holds rows of queries, which other models score, instead of edges."""
+    """Raise an error if a file holds rows of queries, which other models score, rather than edges."""
     if path == "-":
         return
     with source(path, quiet=True) as file, opened(file) as plain:
@@ -361,7 +361,7 @@ def _similarities(frame: DataFrame, path: str, args: Namespace) -> Any:
 
 
 def matrix(args: Namespace, model: Any = None) -> Any:
-    """A matrix with the names of its rows and columns; bare numbers get those of the model."""
+    """A matrix with the names of its rows and columns; bare numbers get the names of the model."""
     path = args.matrix
     named = not _plain_numbers(path, args)
     frame = read_table(path, args, index=0 if named else None, header=named)

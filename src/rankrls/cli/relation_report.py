@@ -70,7 +70,7 @@ NEW = {
 
 
 def _verdict(model: ConditionalRankRLS, evaluation: Any) -> Html:
-    """The main figure in a sentence."""
+    """The main result in a sentence."""
     size = relations.described(relations.sizes(model))
     if evaluation is None:
         return tag(
@@ -134,8 +134,8 @@ def _lists(model: ConditionalRankRLS, top: int) -> Html:
     """The best matches of some conditioning objects."""
     source = model.condition == "source"
     ids = model.source_ids_ if source else model.target_ids_
-    products = getattr(model, "pairwise_", {"kronecker": 1.0})["kronecker"]  # older models do not have it
-    alike = model._one_domain and not products  # everybody has the same list
+    products = getattr(model, "pairwise_", {"kronecker": 1.0})["kronecker"]  # missing in older models
+    alike = model._one_domain and not products  # then everybody has the same list
     if len(ids) == 0 or not top or alike:
         return Html("")
     if model._one_domain:
@@ -237,7 +237,7 @@ def _drawn(model: ConditionalRankRLS) -> tuple[np.ndarray, np.ndarray]:
                 count += np.bincount(known.tocoo().coords[1 - axis], minlength=n)
         most = np.argsort(-count, kind="stable")[:MOST_DRAWN]
         mean = scores.mean(axis=1 - axis)
-        sign = 1 if axis == 1 and model.relation_ == "reciprocal" else -1  # the strongest come first at both ends
+        sign = 1 if axis == 1 and model.relation_ == "reciprocal" else -1  # the strongest first at both ends
         found.append(most[np.argsort(sign * mean[most], kind="stable")])
     return (found[0], found[0]) if model._one_domain else (found[0], found[1])
 

@@ -120,7 +120,7 @@ def train(args: Namespace) -> None:
 
 
 def remark_islands(edges: Any, columns: dict[str, Any], args: Namespace) -> None:
-    """Name objects that no chain of edges connects with the rest: nothing says how they compare."""
+    """Report objects that no chain of edges connects with the rest, so that they cannot be compared with it."""
     both = np.concatenate([edges[columns[end]].astype(str) for end in ("source", "target")])
     names, ends = np.unique(both, return_inverse=True)
     source, target = np.split(ends, 2)
@@ -162,7 +162,7 @@ def settled(model: ConditionalRankRLS) -> str:
 
 
 def predict(model: ConditionalRankRLS, args: Namespace) -> None:
-    """Write the scores of the edges in a table, or without one a table of all scores by name."""
+    """Write the scores of the edges in a table; without a table, all scores by name."""
     args = recalled(args, model)
     X, Z = (relation_data.objects(path, args) for path in (args.features, args.target_features))
     path = args.data or args.edges
@@ -199,7 +199,7 @@ def _all_scores(model: ConditionalRankRLS, X: Any, Z: Any) -> Any:
 
 
 def write(frame: Any, args: Namespace) -> None:
-    """A frame as CSV or Parquet, or its scores only."""
+    """Write a frame as CSV or Parquet, or its scores only."""
     form = args.format or {"tsv": "tsv", "parquet": "parquet"}.get(kind(args.output), "csv")
     columns = {str(name): frame[name].to_numpy() for name in frame.columns}
     with target(args.output) as file:
@@ -223,7 +223,7 @@ def evaluation(model: ConditionalRankRLS, known: RelationFiles, args: Namespace)
     """Held-out scores in each setting."""
     options = {"settings": args.settings, "n_splits": args.folds}
     if hasattr(model, "X_fit_") and args.features is None:
-        model = clone(model).set_params(encoder=None)  # the objects it keeps are already encoded
+        model = clone(model).set_params(encoder=None)  # the stored objects are already encoded
     with reporting(not args.quiet, "judging"):
         if known.listed:
             return model.evaluate(known.X, known.edges, known.Z, **known.columns, **options)
@@ -231,7 +231,7 @@ def evaluation(model: ConditionalRankRLS, known: RelationFiles, args: Namespace)
 
 
 def data_for(model: ConditionalRankRLS | None, args: Namespace) -> RelationFiles:
-    """The relation to judge a model on, read in the way the model remembers."""
+    """The relation on which to judge a model, read in the way the model remembers."""
     if model is None:
         return relation_data.relation(args)
     return relation_data.relation(recalled(args, model), model)

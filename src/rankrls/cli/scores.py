@@ -60,7 +60,7 @@ def _of_run(path: str, lines: list[list[str]], data: RankingData, args: Namespac
 
 
 def _of_table(path: str, form: str, data: RankingData, args: Namespace) -> np.ndarray:
-    """Scores from a table such as predict writes; without a column of documents, in the order of the rows."""
+    """Scores from a table such as predict writes; in the order of the rows if there is no column of documents."""
     with source(path, args.quiet) as file:
         columns = read_columns(file, DELIMITERS.get(form))
     if "score" not in columns:

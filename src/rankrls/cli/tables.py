@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 10_000
 LABELS, QIDS, DOCIDS, COMMENT = ("label", "y"), ("qid",), ("docid", "doc_id"), "comment"
-INDEX = "__index_level_"  # the name pandas gives to an unnamed index, which holds row numbers
+INDEX = "__index_level_"  # start of pandas' name for an unnamed index, which holds row numbers
 MISSING = {"", "null", "na", "none", "nan"}
 
 
@@ -42,10 +42,10 @@ class TableColumns:
     features: list[str] | None = None
     exclude: Sequence[str] = ()
     needs_label: bool = True
-    needs_queries: bool = True  # a query or document column that was named must exist
-    anything: bool = False  # features may hold text, dates and missing values
-    mix: dict[str, float] | None = None  # several columns of labels, and their weights
-    minds_queries: bool = False  # a column of query ids that nothing uses is a mistake
+    needs_queries: bool = True  # whether query or document columns that were named must exist
+    anything: bool = False  # whether features may hold text, dates and missing values
+    mix: dict[str, float] | None = None  # several columns of labels, with their weights
+    minds_queries: bool = False  # whether an unused column of query ids is an error
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Layout:
 
     @classmethod
     def of(cls, names: list[str], columns: TableColumns, file: str) -> Layout:
-        """The columns of a file, or an error that says which there are."""
+        """The layout of a file's columns; an error that lists them if one is missing."""
         if len(set(names)) < len(names):
             again = next(name for name in names if names.count(name) > 1)
             raise ValueError(f"{file} has several columns named {again!r}: rename them")
@@ -213,7 +213,7 @@ def read_parquet(file: BinaryIO, columns: TableColumns) -> Iterator[RankingData]
 
 
 def needs_encoding(files: Sequence[Path], schema: Any, names: Sequence[str]) -> bool:
-    """True if some columns of Parquet files hold something other than numbers, or are known to have gaps."""
+    """True if some columns of Parquet files hold something other than numbers, or are known to have missing values."""
     if not all(is_numeric(schema.field(name).type) for name in names):
         return True
     parquet = _pyarrow(str(files[0])).parquet
@@ -275,7 +275,7 @@ def _pyarrow(file: str) -> Any:
 
 
 def _float(cell: str) -> float | None:
-    """A number, NaN where it is missing, None where it is neither."""
+    """The cell as a number, NaN if it is missing, None if it is neither."""
     if cell.strip().lower() in MISSING:
         return float("nan")
     try:

@@ -21,7 +21,7 @@ SPARKS = "▁▂▃▄▅▆▇█"
 
 
 def say(args: Namespace, record: dict[str, Any], text: str, *, file: TextIO | None = None) -> None:
-    """Print a result: the record if JSON was asked for, else the text."""
+    """Print a result: the record as JSON if that was asked for, else the text."""
     print(as_json(record) if args.json else text, file=file or sys.stdout)
 
 
@@ -81,7 +81,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number in a table; a dash for none."""
+    """A number for a table; a dash for None."""
     return "-" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
@@ -148,7 +148,7 @@ class _Counted(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         read = getattr(self.raw, "readinto1", self.raw.readinto)
         count = read(buffer)
-        if not self.progress.done:  # a pipe may wait long for its first bytes
+        if not self.progress.done:  # a pipe may take long to deliver its first bytes
             self.progress.restart()
         self.progress.add(count or 0)
         return count
@@ -156,7 +156,7 @@ class _Counted(io.RawIOBase):
 
 @contextmanager
 def source(path: str, quiet: bool = False) -> Iterator[BinaryIO]:
-    """A file to read, - for standard input, with its progress."""
+    """A file to read with progress; - is standard input."""
     name = "standard input" if path == "-" else path
     with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb", buffering=0) as raw:
         size = None if path == "-" else os.fstat(raw.fileno()).st_size or None
@@ -166,12 +166,12 @@ def source(path: str, quiet: bool = False) -> Iterator[BinaryIO]:
 
 
 def is_stream(path: str) -> bool:
-    """True if a path is written to directly, as a pipe or device is, and not replaced."""
+    """True if a path, such as a pipe or device, is written to directly instead of being replaced."""
     return path == "-" or (os.path.exists(path) and not os.path.isfile(path))
 
 
 def check_target(path: str | None) -> None:
-    """Refuse a path that cannot be written, before any work is done for it."""
+    """Raise an error for a path that cannot be written, before any work is done for it."""
     if path is None or (is_stream(path) and not os.path.isdir(path)):
         return
     if os.path.isdir(path):
@@ -185,7 +185,7 @@ def check_target(path: str | None) -> None:
 
 @contextmanager
 def target(path: str) -> Iterator[BinaryIO]:
-    """A file to write, - for standard output; a regular file appears only when it is complete."""
+    """A file to write; - is standard output. A regular file appears only when it is complete."""
     if path == "-":
         sys.stdout.flush()
         yield sys.stdout.buffer

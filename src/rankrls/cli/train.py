@@ -98,14 +98,14 @@ def _held_out(ranker: BaseEstimator, curve: Curve | None) -> str:
 
 
 def _in_memory(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float], list[str], dict[str, Any]]:
-    """A model, the size of the data, the time it took, and lines and records about preferences and clicks."""
+    """The model, the size of the data, the time taken, and lines and records about preferences and clicks."""
     with learning.stopwatch() as reading:
         data = read_to_learn(args)
     with learning.stopwatch() as fitting:
         model, lines, told = feedback.fit(learning.make(args, data), data, args)
     queries = int(ranker_of(model).n_queries_) or (
         1 if data.qid is None else len(np.unique(data.qid))
-    )  # of pairs: none
+    )  # a fit to pairs has none
     size = {"rows": len(data), "queries": queries, "features": int(data.X.shape[1]), "skipped": data.skipped}
     return model, size, {"reading": reading[0], "fitting": fitting[0]}, lines, told
 
@@ -119,12 +119,12 @@ def _streamed(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
             "--stream is for --method rankrls, sparse or auto with --scale auto or none: others need all rows"
         )
     if args.method == "auto" and args.checkpoint:
-        raise ValueError("--checkpoint does not go with --method auto: candidates are judged on rows in memory")
+        raise ValueError("--checkpoint cannot be combined with --method auto: candidates are judged on rows in memory")
     is_table = os.path.isdir(args.data[0]) or kind(args.data[0], args.input_format) == "parquet"
     for name in (*NOT_STREAMED, *(() if is_table else OF_TABLES)):
         if getattr(args, name):
             name = {"judgments": "qrels"}.get(name, name)
-            raise ValueError(f"--{name.replace('_', '-')} does not go with --stream: convert the file first")
+            raise ValueError(f"--{name.replace('_', '-')} cannot be combined with --stream: convert the file first")
     if args.encode == "yes" and not is_table:
         raise ValueError("--encode yes with --stream is for Parquet files and folders")
     model = ranker = learning.make(args, learning.STREAMED)
@@ -159,5 +159,5 @@ def _parquet(args: Namespace) -> tuple[Any, tuple[str | None, str | None], Table
         wanted = [*layout.features, *(name for name in labels if name is not None)]
         return TableSource(table.only(wanted), LabelColumns(*labels)), labels, None
     if args.checkpoint:
-        raise ValueError("--checkpoint does not go with columns that must be encoded: convert the file first")
+        raise ValueError("--checkpoint cannot be combined with columns that must be encoded: convert the file first")
     return path, labels, TableEncoder(columns=layout.features)

@@ -1,4 +1,4 @@
-"""The summary of a report: which model is better, what is suspicious, which features matter."""
+"""The summary of a report: which model is better, what is suspicious, and which features matter."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def equals(p: str) -> str:
 
 
 def verdict(entries: Sequence[Entry], judged: JudgedEntry, main: str, found: list[dict[str, Any]]) -> Html:
-    """The main metric in words, and warnings that should be looked into first."""
+    """The main metric in words, and warnings to look into first."""
     first = entries[0].name
     lines = [_against(entry.name, first, main, one) for entry, one in zip(entries[1:], found[1:], strict=True)]
     if not lines:
@@ -146,7 +146,7 @@ class FeatureSummary:
 def important_features(entries: Sequence[Entry], judged: JudgedEntry) -> Html:
     """One table for all models: the share of each feature in the variation of scores within queries."""
     shares: dict[str, dict[str, float]] = {}
-    models: dict[str, bool] = {}  # whether the shares of a model have signs
+    models: dict[str, bool] = {}  # whether each model's shares have signs
     for entry in entries:
         parts = _contributions(entry, judged)
         if parts is None:

@@ -25,11 +25,11 @@ from .data import DELIMITERS, kind, read
 from .memory import recalled
 from .text import as_json, remark, source
 
-READING = (  # options that decide what the rows are
+READING = (  # options that determine what the rows are
     *("input_format", "label", "qid", "docid", "columns", "exclude", "group", "feature_names", "missing"),
     *("zero_based", "sparse", "skip_bad_lines", "runs", "qrels", "n_features"),
 )
-SWITCH = 0.001  # seconds after which the work in the background lets an answer go on; Python's own 5 ms can be seen
+SWITCH = 0.001  # seconds after which background work lets an answer go on; Python's default of 5 ms is noticeable
 
 
 def run(args: Namespace) -> None:
@@ -40,7 +40,7 @@ def run(args: Namespace) -> None:
     session = Session(data, model, journal=_journal(args, data), read_only=args.read_only)
     server = Server(session, args.port)
     sys.setswitchinterval(SWITCH)
-    with contextlib.suppress(KeyboardInterrupt):  # the way to end it
+    with contextlib.suppress(KeyboardInterrupt):  # the way to end the command
         _announce(args, session, server.url)
         if not args.no_browser:
             webbrowser.open(server.url)
@@ -81,7 +81,7 @@ def _opened(args: Namespace) -> tuple[DocumentTable, Any]:
 
 
 def read_documents(source: str, *, encoder: TableEncoder | None = None, **options: Any) -> DocumentTable:
-    """The rows of a file as `rankrls workbench` reads them; its options are keywords, with _ for -.
+    """The rows of a file as `rankrls workbench` reads them; options are keywords, with _ for -.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def _read(args: Namespace, encoder: TableEncoder | None) -> DocumentTable:
     if _form(args) == "run":
         data = from_runs([args.data, *(args.runs or [])], args.qrels)
     elif args.runs:
-        raise ValueError("--runs goes with a TREC run as DATA")
+        raise ValueError("--runs needs a TREC run as DATA")
     else:
         data = _documents(args, encoder)
         data = data if args.qrels is None else with_qrels(data, args.qrels)
@@ -133,7 +133,7 @@ def _documents(args: Namespace, encoder: TableEncoder | None) -> DocumentTable:
 
 
 def _journal(args: Namespace, data: DocumentTable) -> Path | None:
-    """Where the changes are stored: as given, or beside the data, under a name that is free or of the same data."""
+    """Where changes are stored: the given file, or one beside the data whose name is free or which belongs to them."""
     if args.journal is not None:
         return Path(args.journal)
     names = ["demo" if args.demo else "standard-input" if args.data == "-" else PurePath(args.data).name]

@@ -22,7 +22,7 @@ from .page import Html, join, name, tag
 from .text import number
 
 TOP_REASONS = 5
-OPENED = 2  # queries of each model that start unfolded
+OPENED = 2  # queries of each model that are shown unfolded at first
 
 
 def worst_queries(entry: Entry, judged: JudgedEntry, metric: str, *, worst: int, top: int) -> Html:
@@ -80,9 +80,9 @@ def _query(entry: Entry, judged: JudgedEntry, query: int, value: str, top: int, 
 
 
 def wrong_pair(y: np.ndarray) -> tuple[int, int] | None:
-    """The two places in the wrong order whose labels differ most, given the labels from first to last place.
+    """The two ranks in the wrong order whose labels differ most, given the labels from the first rank to the last.
 
-    Of several, the pair with the best upper place and then the last lower place; None if the order is right.
+    Of several, the pair with the best upper rank, and then the last lower rank; None if the order is right.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def _why(
     *,
     briefly: bool,
 ) -> Html:
-    """Feature by feature, why the wrong row is above the right one; `briefly` skips what takes seconds."""
+    """Why, feature by feature, the wrong row is above the right one; `briefly` skips what takes seconds."""
     if wrong is None:
         return tag("p", "No row is above one with a better label.", class_="soft")
     if entry.model is None:
@@ -122,7 +122,7 @@ def _why(
     found = reasons_for(entry, np.flatnonzero(judged.rows)[rows[[a, b]]])
     if found is None:
         return tag("p", "This model cannot say what a feature adds to a score.", class_="soft")
-    parts, X = found.parts + 0.0, found.values  # -0 is 0
+    parts, X = found.parts + 0.0, found.values  # + 0.0 turns -0 into 0
     order = np.argsort(-np.abs(parts), kind="stable")
     largest, others = order[:TOP_REASONS], order[TOP_REASONS:]
     lines = [[found.names[j], page.short(X[0, j]), page.short(X[1, j]), f"{parts[j]:+.4g}"] for j in largest]
@@ -156,7 +156,7 @@ def reasons_for(entry: Entry, pair: np.ndarray) -> Reasons | None:
     try:
         with quietly(entry.model):
             parts = ranker.explain(above, below, Z) if isinstance(ranker, AutoRanker) else ranker.explain(above, below)
-    except (AttributeError, ValueError):  # models, and kernels, that have no reasons
+    except (AttributeError, ValueError):  # the model, or its kernel, gives no reasons
         return None
     return Reasons(names, X, np.asarray(parts, dtype=np.float64))
 

@@ -356,7 +356,7 @@ class RankingPursuit(SizedRanker):
         if self.kernel is not None or self._several or not self.backfit:
             what = "several views: use one" if self._several else "backfit=False: refit all weights"
             if self.kernel is not None:
-                what = "a kernel, whose weights are of points: pass kernel=None (--kernel linear) to choose columns"
+                what = "a kernel, whose weights belong to points: pass kernel=None (--kernel linear) to choose columns"
             checks.check_unsigned(self.positive, what)
         get_metric(self.scoring)
         if isinstance(self.cv, str):

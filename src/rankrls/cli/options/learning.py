@@ -21,13 +21,13 @@ SCALES = ("auto", "none", "standard", "minmax", "query-minmax")
 
 
 class Parameter(NamedTuple):
-    """A parameter of an estimator as an option."""
+    """A parameter of an estimator as a command line option."""
 
     name: str
     kind: Callable[[str], Any]
     metavar: str
     text: str
-    default: str  # in words, by estimator
+    default: str  # the default in words, by estimator
 
 
 PARAMETERS = [

@@ -1,4 +1,4 @@
-"""The parser of the command line: errors in one line, with a guess at what was meant."""
+"""The parser of the command line: one-line errors that guess what was meant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, NoReturn
 
-GROUPS = {  # in the order of the help; each command is a module here, with a function `declare`
+GROUPS = {  # in the order of the help text; each command is a module here with a function `declare`
     "learn and score": ("train", "predict", "rank", "fuse"),
     "judge": ("evaluate", "cv", "report", "workbench", "judgments", "ask"),
     "files": ("inspect", "convert", "export"),
@@ -26,7 +26,7 @@ REQUIRED = "the following arguments are required"
 
 
 class Help(argparse.HelpFormatter):
-    """Every option with its default."""
+    """Shows every option with its default."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28)
@@ -34,13 +34,13 @@ class Help(argparse.HelpFormatter):
     def add_usage(
         self, usage: str | None, actions: Iterable[argparse.Action], groups: Any, prefix: str | None = None
     ) -> None:
-        """Only what must be given; options are listed below."""
+        """Show only required arguments in the usage line; options are listed below it."""
         needed = [action for action in actions if not action.option_strings or action.required]
         others = argparse.Action([], "options", metavar="[OPTIONS]")
         super().add_usage(usage, [*needed, others], groups, prefix)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        """Examples keep their lines."""
+        """Keep the lines of examples."""
         return text if text.startswith("example") else super()._fill_text(text, width, indent)
 
     def _get_help_string(self, action: argparse.Action) -> str:
@@ -55,9 +55,9 @@ def _shown(value: object) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors on one line."""
+    """Reports errors in one line."""
 
-    given: tuple[str, ...] = ()  # what is being parsed
+    given: tuple[str, ...] = ()  # the arguments being parsed
 
     def error(self, message: str) -> NoReturn:
         if message.startswith(REQUIRED) and (unknown := self._unknown()):
@@ -75,12 +75,12 @@ class Parser(argparse.ArgumentParser):
         return message
 
     def _unknown(self) -> str | None:
-        """The first option that is given and not known."""
+        """The first given option that is unknown."""
         names = (word.partition("=")[0] for word in self.given if word.startswith("--") and word != "--")
         return next((name for name in names if name not in self._option_string_actions), None)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """A command reports options that it does not know itself, so that it can suggest one of its own."""
+        """Let a command report unknown options itself, so that it can suggest one of its own."""
         self.given = tuple(args or ())
         found, extra = super().parse_known_args(args, namespace)
         if extra and self._defaults.get("command_parser"):
@@ -89,7 +89,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class Commands(Parser):
-    """The parser of all commands, whose help lists them by what they are for."""
+    """The parser of all commands, whose help lists them by purpose."""
 
     def format_help(self) -> str:
         commands = next(action for action in self._actions if isinstance(action, argparse._SubParsersAction))
@@ -108,7 +108,7 @@ class Commands(Parser):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean train?`, or nothing where no name is close.
+    """`; did you mean train?`, or nothing if no name is similar.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def parser(only: str | None = None) -> Parser:
-    """The whole command line; or one command only, which takes a tenth of the time."""
+    """The parser of the whole command line, or of one command only, which takes a tenth of the time."""
     from rankrls import __version__
 
     main = Commands(
@@ -142,7 +142,7 @@ def parser(only: str | None = None) -> Parser:
 
 
 def command(commands: argparse._SubParsersAction, name: str, text: str, *examples: str) -> Parser:
-    """A command with the options that all commands have."""
+    """A command, with the options that all commands have."""
     made = commands.add_parser(
         name,
         help=text,

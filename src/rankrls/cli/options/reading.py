@@ -11,7 +11,7 @@ how its training data were read, and other data are read the same way unless the
 
 
 def reading(made: Parser) -> None:
-    """The options for reading; those not given are None, so a model can fill them in."""
+    """Add the options for reading; those not given are None, so that a model can fill them in."""
     group = made.add_argument_group("reading", ABOUT)
     add = group.add_argument
     add("--input-format", choices=FORMATS, help="format of the data, whatever the file name; needed for - unless LETOR")

@@ -25,7 +25,7 @@ def names(text: str) -> Any:
     return parts[0] if len(parts) == 1 else parts
 
 
-PARAMETERS = [  # those of ConditionalRankRLS that other estimators do not have
+PARAMETERS = [  # those of ConditionalRankRLS that other estimators lack
     Parameter(
         "relation", str, "KIND", "symmetric, or reciprocal (games)", "none; reciprocal without --y or if it is A - B"
     ),

@@ -1,4 +1,4 @@
-"""Kinds of values that options take, from their text."""
+"""Parsers for the values of options."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def word_or_number(text: str) -> str | float:
 
 
 def numbers(text: str) -> list[float]:
-    """1,10,100 or 0.001:1000:7, seven values evenly spaced in the logarithm."""
+    """Parse 1,10,100, or 0.001:1000:7: seven values evenly spaced in the logarithm."""
     if ":" not in text:
         return [float(part) for part in text.split(",")]
     low, high, count = text.split(":")
@@ -47,7 +47,7 @@ def integers(text: str) -> list[int]:
 
 
 def words(text: str) -> list[str]:
-    """a,b,c; commas in parentheses do not count; @FILE has one per line."""
+    """Parse a,b,c; commas in parentheses do not separate; @FILE has one name per line."""
     if text.startswith("@"):
         try:
             with open(text[1:], encoding="utf-8") as file:
@@ -65,7 +65,7 @@ def words(text: str) -> list[str]:
 
 
 def signs(text: str) -> Any:
-    """all, or names; with signs as in bm25=+1,spam=-1 each name has its own.
+    """Parse "all" or names; with signs, as in bm25=+1,spam=-1, each name has its own.
 
     Examples
     --------

@@ -137,7 +137,7 @@ class RidgeRanker(Ranker):
             checks.check_choice("cv", self.cv, ("leave-query-out", "leave-pair-out"))
         if self.kernel is not None:
             checks.check_unsigned(
-                self.positive, "a kernel, whose weights are of points: fit a linear model, kernel=None"
+                self.positive, "a kernel, whose weights belong to points: fit a linear model, kernel=None"
             )
         if self.basis is not None and self.kernel is None:
             raise ValueError(
