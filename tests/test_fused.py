@@ -67,7 +67,17 @@ def test_small_fits_and_long_queries_are_left_to_numpy():
     with compiled_code(True):
         one = QueryPreferences(Queries.single(5000), np.arange(5000.0))
         assert not serves(one, np.zeros((5000, 2)))
-        assert not serves(QueryPreferences(Queries.of(np.arange(100) // 10), y), np.asfortranarray(X))
+        assert not serves(QueryPreferences(Queries.of(np.arange(100) // 10), y), np.repeat(X, 2, axis=1)[:, ::2])
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_columns_of_a_frame_need_not_be_adjacent(shuffle):
+    X, y, qid = problem(m=2000, n=5, n_queries=130, shuffle=shuffle)
+    columns = np.asfortranarray(X)
+    columns.flags.writeable = False
+    for work in (sums, lambda *data: held_out(*data)[0]):
+        got, expected = (work(True, rows, y, qid) for rows in (columns, X))
+        assert_allclose(getattr(got, "gram", got), getattr(expected, "gram", expected), rtol=1e-12)
 
 
 def held_out(compiled, X, y, qid, u=None, *, tied=False, weighting="items", scaled=1.0):

@@ -9,29 +9,36 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True)
-def _means(X, T, rows, u, one, mean, mean_T):
-    """Write the weighted means of some rows and of their targets; `one` is 1 / the sum of their weights u."""
+def _means(X, T, rows, first, u, one, mean, mean_T):
+    """Write the weighted means of some rows and of their targets; `one` is 1 / the sum of their weights u.
+
+    X[row] is the row, or, if `first` is not negative, X holds these rows in their order, from `first` on.
+    """
     mean[:], mean_T[:] = 0, 0
-    for row in rows:
-        w = u[row] * one
+    for i in range(len(rows)):
+        row = rows[i]
+        w, x = u[row] * one, X[row if first < 0 else first + i]
         for j in range(X.shape[1]):
-            mean[j] += w * X[row, j]
+            mean[j] += w * x[j]
         for j in range(T.shape[1]):
             mean_T[j] += w * T[row, j]
 
 
 @njit(nogil=True, cache=True)
 def loss_rows(
-    X, T, order, starts, sizes, first, last, scale, u, S, noise, root, shift, level, tie_start, tie_scale,
+    X, copied, T, order, starts, sizes, first, last, scale, u, S, noise, root, shift, level, tie_start, tie_scale,
     out, out_T, top,
 ):  # fmt: skip
-    """Write the loss rows of queries first to last - 1 to `out` and those of targets to `out_T`; return how many."""
+    """Write the loss rows of queries first to last - 1 to `out` and those of targets to `out_T`; return how many.
+
+    X holds all rows or, if `copied`, those of these queries in their order.
+    """
     n, t = X.shape[1], T.shape[1]
     mean, mean_T = np.empty(n, X.dtype), np.empty(t, X.dtype)
-    r = 0
+    r, base = 0, starts[first]
     for q in range(first, last):
         a, b = starts[q], starts[q] + sizes[q]
-        _means(X, T, order[a:b], u, 1 / S[q], mean, mean_T)
+        _means(X, T, order[a:b], a - base if copied else -1, u, 1 / S[q], mean, mean_T)
         for j in range(n):
             top[j] = max(top[j], abs(mean[j]) * noise[q])
         k0, k = tie_start[q], tie_start[q + 1] - tie_start[q]
@@ -39,7 +46,7 @@ def loss_rows(
         out_T[r : r + k] = 0
         for i in range(a, b):
             row, o = order[i], r + k + i - a
-            s, x, loss = scale[row], X[row], out[o]
+            s, x, loss = scale[row], X[i - base if copied else row], out[o]
             if level[row] >= 0:
                 p, f = r + level[row] - k0, u[row] * tie_scale[level[row]]
                 tie = out[p]
@@ -67,24 +74,26 @@ def loss_rows(
 
 
 @njit(nogil=True, cache=True)
-def centred(X, rows, share, first, last, unit, V, low, mean):
+def centred(X, copied, rows, share, first, last, unit, V, low, mean):
     """Write rows of queries first to last - 1, minus their query's mean and in units of columns, to V and `low`.
 
     Returns the number of rows. The means (g, n) are in the units of X.
+    X holds all rows or, if `copied`, those of these queries in their order.
     """
     n, r = X.shape[1], 0
     for q in range(first, last):
         a, b, centre = rows.starts[q], rows.starts[q] + rows.sizes[q], mean[q - first]
         centre[:] = 0
         for i in range(a, b):
-            row = rows.order[i]
-            w = share[row]
+            row, o = rows.order[i], r + i - a
+            w, x = share[row], X[o if copied else row]
             for j in range(n):
-                centre[j] += w * X[row, j]
+                centre[j] += w * x[j]
         for i in range(a, b):
             row, o = rows.order[i], r + i - a
+            x = X[o if copied else row]
             for j in range(n):
-                value = (X[row, j] - centre[j]) * unit[j]
+                value = (x[j] - centre[j]) * unit[j]
                 V[o, j] = value
                 low[o, j] = value
         r += b - a
@@ -92,9 +101,9 @@ def centred(X, rows, share, first, last, unit, V, low, mean):
 
 
 @njit(nogil=True, cache=True)
-def weighted(V, rows, weights, first, last, A):
-    """A = F V of rows V that are centred by query."""
-    n, r = V.shape[1], 0
+def weighted(V, rows, weights, factor, first, last, A):
+    """A = factor F V of rows V that are centred by query."""
+    n, r, number = V.shape[1], 0, A.dtype.type
     level_mean = np.empty((max(1, rows.n_ties[first:last].max()), n), V.dtype)
     for q in range(first, last):
         a, b, ties = rows.starts[q], rows.starts[q] + rows.sizes[q], rows.first_tie[q]
@@ -102,12 +111,12 @@ def weighted(V, rows, weights, first, last, A):
         for i in range(a, b):
             row, o = rows.order[i], r + i - a
             if rows.level[row] >= 0:
-                p, share = rows.level[row] - ties, weights.level_share[row]
+                p, share = rows.level[row] - ties, number(weights.level_share[row])
                 for j in range(n):
                     level_mean[p, j] += share * V[o, j]
         for i in range(a, b):
             row, o = rows.order[i], r + i - a
-            scale, excess = weights.scale[row], weights.excess[row]
+            scale, excess = number(factor * weights.scale[row]), number(factor * weights.excess[row])
             if rows.level[row] >= 0:
                 p = rows.level[row] - ties
                 for j in range(n):
@@ -127,9 +136,14 @@ def residuals(FS, target, rows, first, last, R, P, square):
         square[q - first] = 0
         for i in range(a, b):
             row, o = rows.order[i], r + i - a
+            if t > 1:
+                for c in range(k):
+                    R[o, c] = target[row, c % t] - FS[o, c]
+            else:
+                for c in range(k):
+                    R[o, c] = target[row, 0] - FS[o, c]
             for c in range(k):
-                value = target[row, c % t] - FS[o, c]
-                R[o, c] = value
+                value = R[o, c]
                 P[o, c] = value
                 square[q - first, c] += value * value
         r += b - a
@@ -194,34 +208,57 @@ def corrected(S, level, V, total, rows, first, last, bits, largest, norm, Q, sco
     no correction exceeds `largest` times the scores it corrects.
     """
     k, width, r = scores.shape[1], S.shape[1], 0
+    top, correction, unit = np.empty(width, S.dtype), np.empty(width, Q.dtype), np.empty(width, S.dtype)
     for q in range(first, last):
         g, end, a = q - first, r + rows.sizes[q], rows.starts[q]
         np.dot(V[r:end], total[g * width : (g + 1) * width].T, Q[r:end])
+        top[:] = 0
+        correction[:] = 0
+        for i in range(r, end):
+            for c in range(width):
+                size, change = abs(S[i, c]), abs(Q[i, c])
+                top[c] = size if size > top[c] else top[c]
+                correction[c] = correction[c] if change <= correction[c] else change  # NaN stays
         good[q] = True
         for c in range(k):
-            top, correction = 0.0, 0.0
-            for i in range(r, end):
-                top, correction = max(top, abs(S[i, c])), max(correction, abs(Q[i, c]))
-            if not correction <= largest * top:
+            if not correction[c] <= largest * top[c]:
                 good[q] = False
-            unit = math.ldexp(1.0, max(math.frexp(top)[1] - bits, -1074))
-            for i in range(r, end):
-                S[i, c] = np.rint(S[i, c] / unit) * unit
+        for c in range(width):
+            unit[c] = math.ldexp(1.0, max(math.frexp(top[c])[1] - bits, -1074))
+        for i in range(r, end):
+            for c in range(width):
+                S[i, c] = np.rint(S[i, c] / unit[c]) * unit[c]
         _same_for_equal_rows(S[r:end], V[r:end], Q[r:end])
         for i in range(r, end):
+            row = rows.order[a + i - r]
             for c in range(k):
-                scores[rows.order[a + i - r], c] = norm * (S[i, c] - Q[i, c] + level[g, c])
+                scores[row, c] = norm * (S[i, c] - Q[i, c] + level[g, c])
         r = end
 
 
 @njit(nogil=True, cache=True)
 def _same_for_equal_rows(S, V, Q):
-    """Make rows of Q equal where those of V are: the matrix product may have rounded them differently."""
-    order = np.argsort(S[:, 0])
-    for i in range(1, len(order)):
-        before, row = order[i - 1], order[i]
-        if S[before, 0] == S[row, 0] and np.array_equal(V[before], V[row]):
-            Q[row] = Q[before]
+    """Where rows of V are equal, so are those of Q: a matrix product may round them differently.
+
+    Equal rows have the same scores S.
+    """
+    n = len(S)
+    if n > 500:  # comparing all rows takes longer than sorting them
+        order = np.argsort(S[:, 0])
+        for i in range(1, n):
+            before, row = order[i - 1], order[i]
+            if S[before, 0] == S[row, 0] and np.array_equal(V[before], V[row]):
+                Q[row] = Q[before]
+        return
+    score = S[:, 0].copy()
+    for row in range(1, n):
+        same, own = 0, score[row]
+        for i in range(row):
+            same += score[i] == own
+        for before in range(row if same else 0):
+            if score[before] == own and np.array_equal(V[before], V[row]):
+                Q[row] = Q[before]
+                break
 
 
 @njit(nogil=True, cache=True)

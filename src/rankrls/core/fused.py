@@ -7,14 +7,14 @@ numbers to rounding but reads each batch of rows several times; it is the oracle
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 
 import numpy as np
 
-from ..system.parallel import share
+from ..system.parallel import Memory, share
 from .preferences import QueryPreferences
 from .queries import Queries
 
@@ -39,7 +39,7 @@ def compiled_code(wanted: bool | None) -> Iterator[None]:
 
 def serves(F: QueryPreferences, X: np.ndarray) -> bool:
     """True if `accumulated` should compute the sums of these rows."""
-    if not X.flags.c_contiguous or int(F.queries.sizes.max(initial=0)) > LONGEST:
+    if not (X.flags.c_contiguous or X.flags.f_contiguous) or int(F.queries.sizes.max(initial=0)) > LONGEST:
         return False
     wanted = _wanted.get()
     if wanted is None:
@@ -105,15 +105,17 @@ def accumulated(
     rows = queries.sizes + np.diff(tie_start) + (F.beta > 0)
     arrays = [cast(a) for a in (np.sqrt(u) * within, u, F.S, F.rounding.level, root, shift)]
     scale = cast(tie_scale)
-    T = cast(T)
+    T, X = cast(T), frozen(X)
 
     def accumulate(blocks: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
         longest = max((int(rows[a:b].sum()) for a, b in blocks), default=0)
         A, Z = np.empty((longest, n), dtype), np.empty((longest, t), dtype)
         total, top, product = np.zeros((n + t, n + t)), np.zeros(n, dtype), np.empty((n, n), dtype)
+        memory = Memory(dtype)
         for a, b in blocks:
+            part, copied = rows_of(X, order, queries.starts[a:b], queries.sizes[a:b], memory.X)
             r = loss_rows(  # type: ignore[call-arg]
-                X, T, order, queries.starts, queries.sizes, a, b, *arrays, level, tie_start, scale, A, Z, top
+                part, copied, T, order, queries.starts, queries.sizes, a, b, *arrays, level, tie_start, scale, A, Z, top
             )  # fmt: skip
             total[:n, :n] += np.matmul(A[:r].T, A[:r], out=product)
             total[:n, n:] += A[:r].T @ Z[:r]
@@ -122,6 +124,18 @@ def accumulated(
 
     blocks = blocks_of(rows, max(BLOCK_ROWS, BLOCK_CELLS // n))
     return share(accumulate, blocks, cost=float(X.size), label="sums over rows")
+
+
+def rows_of(
+    X: np.ndarray, order: np.ndarray, starts: np.ndarray, sizes: np.ndarray, memory: Callable[..., np.ndarray]
+) -> tuple[np.ndarray, bool]:
+    """X or, where its rows are not adjacent in memory, a copy of the rows of some queries, and whether it is one."""
+    if X.flags.c_contiguous:
+        return X, False
+    rows = np.concatenate([order[a : a + length] for a, length in zip(starts, sizes, strict=True)])
+    copy, adjacent = memory(len(rows), X.shape[1], X.dtype), bool(np.all(np.diff(rows) == 1))
+    copy[:] = X[rows[0] : rows[-1] + 1] if adjacent else X[rows]
+    return frozen(copy), True
 
 
 def row_order(queries: Queries) -> np.ndarray:

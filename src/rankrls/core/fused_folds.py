@@ -12,14 +12,13 @@ A_U'T of many queries at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from ..system.parallel import Scratch, share
-from ..system.types import DTypeLike
+from ..system.parallel import Memory, share
 from . import fused
 from .preferences import QueryPreferences
 from .ridge import RidgePath
@@ -54,11 +53,6 @@ class FoldWeights(NamedTuple):
     scale: np.ndarray  # (m,)
     excess: np.ndarray  # (m,)
 
-    def times(self, factor: float, dtype: DTypeLike) -> FoldWeights:
-        """The weights of F times a factor."""
-        parts = self.level_share, factor * self.scale, factor * self.excess
-        return FoldWeights(*(part.astype(dtype) for part in parts))
-
 
 def leave_queries_out(
     F: QueryPreferences, X: np.ndarray, target: np.ndarray, path: RidgePath, deviation: np.ndarray, alphas: np.ndarray
@@ -92,7 +86,6 @@ class _Folds:
     rows: FoldRows
     share: np.ndarray  # (m,) of a row in its query
     weights: FoldWeights
-    low_weights: FoldWeights  # of A / root, in the precision of corrections
     target: np.ndarray  # (m, t)
     norm: float  # the unit of targets
     unit: np.ndarray  # (n,) 1 / deviation
@@ -121,11 +114,10 @@ class _Folds:
         unit = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
         rows, share, weights = _arrays(F)
         return cls(
-            X,
+            fused.frozen(X),
             rows,
             share.astype(X.dtype),
-            weights.times(1.0, X.dtype),
-            weights.times(1 / root, dtype),
+            weights,
             target / norm,
             norm,
             unit.astype(X.dtype),
@@ -145,7 +137,7 @@ class _Folds:
         trial = len(blocks) // 100 + 1
 
         def work(part: Sequence[tuple[int, int]]) -> None:
-            memory = _Memory(self.D.dtype)
+            memory = Memory(self.D.dtype)
             for first, last in part:
                 self._leave_block_out(rows, first, last, scores, good, memory)
 
@@ -155,7 +147,7 @@ class _Folds:
         return good
 
     def _leave_block_out(
-        self, rows: FoldRows, a: int, b: int, scores: np.ndarray, good: np.ndarray, memory: _Memory
+        self, rows: FoldRows, a: int, b: int, scores: np.ndarray, good: np.ndarray, memory: Memory
     ) -> None:
         """Leave out queries a to b - 1."""
         from .compiled import centred, corrected, residuals, weighted
@@ -163,9 +155,10 @@ class _Folds:
         dtype, (n, k) = self.X.dtype, self.W.shape
         m, g = int(rows.sizes[a:b].sum()), b - a
         V, low, mean = memory.V(m, n, dtype), memory.low(m, n), memory.mean(g, n, dtype)
-        centred(self.X, rows, self.share, a, b, self.unit, V, low, mean)
+        X, copied = fused.rows_of(self.X, rows.order, rows.starts[a:b], rows.sizes[a:b], memory.X)
+        centred(X, copied, rows, self.share, a, b, self.unit, V, low, mean)
         S, FS = np.matmul(V, self.W_units, out=memory.S(m, k, dtype)), memory.FS(m, k, dtype)
-        weighted(S, rows, self.weights, a, b, FS)
+        weighted(S, rows, self.weights, 1.0, a, b, FS)
         R, P, square = memory.R(m, k), memory.P(m, k), np.empty((g, k))
         residuals(FS, self.target, rows, a, b, R, P, square)
 
@@ -174,7 +167,7 @@ class _Folds:
         if rotated:
             low, means = np.matmul(low, self.basis, out=memory.rotated(m, self.basis.shape[1])), means @ self.basis
         A = memory.A(*low.shape)
-        weighted(low, rows, self.low_weights, a, b, A)
+        weighted(low, rows, self.weights, 1 / self.root, a, b, A)
         total, converged = self._solved(rows.sizes[a:b], A, R, P, square, rotated, memory)
         total /= self.root
         level = mean @ self.W - np.einsum("gn,gkn->gk", means, total.reshape(g, k, -1))
@@ -196,7 +189,7 @@ class _Folds:
         P: np.ndarray,
         square: np.ndarray,
         rotated: bool,
-        memory: _Memory,
+        memory: Memory,
     ) -> tuple[np.ndarray, np.ndarray]:
         """(g k, n) M A'T with (I - A M A') T = R for g queries and k columns, and (g,) whether T has converged.
 
@@ -222,19 +215,6 @@ class _Folds:
                 break
             leverage[leverage == 1] = 0  # nothing is known of it until the second step
         return total, left == 0
-
-
-class _Memory:
-    """Arrays by name, each in memory that is used again: `memory.A(m, n)`."""
-
-    def __init__(self, dtype: DTypeLike) -> None:
-        self._dtype, self._scratch = dtype, dict[str, Scratch]()
-
-    def __getattr__(self, name: str) -> Callable[..., np.ndarray]:
-        def array(rows: int, columns: int, dtype: DTypeLike | None = None) -> np.ndarray:
-            return self._scratch.setdefault(name, Scratch(dtype or self._dtype))(rows, columns)
-
-        return array
 
 
 def _arrays(F: QueryPreferences) -> tuple[FoldRows, np.ndarray, FoldWeights]:

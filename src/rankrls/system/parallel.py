@@ -52,6 +52,19 @@ class Scratch:
         return self._flat[:size].reshape(shape)
 
 
+class Memory:
+    """Arrays by name, each in memory that is used again: `memory.A(m, n)`."""
+
+    def __init__(self, dtype: DTypeLike) -> None:
+        self._dtype, self._scratch = dtype, dict[str, Scratch]()
+
+    def __getattr__(self, name: str) -> Callable[..., np.ndarray]:
+        def array(rows: int, columns: int, dtype: DTypeLike | None = None) -> np.ndarray:
+            return self._scratch.setdefault(name, Scratch(dtype or self._dtype))(rows, columns)
+
+        return array
+
+
 class _OneThread:
     """BLAS uses one thread from when the first caller enters until the last one leaves.
 

@@ -47,6 +47,10 @@ def training_rows(
         return _training(model, rows, targets, qid, sample_weight, fresh=fresh)
     if fresh:
         warn_about_columns(X, qid)
+    if fresh and _plain(X, y):
+        model.n_features_in_ = X.shape[1]
+        vars(model).pop("feature_names_in_", None)
+        return _training(model, X, y, qid, sample_weight, fresh=True)
     try:
         rows, targets = validate_data(
             model,
@@ -62,6 +66,16 @@ def training_rows(
     except (ValueError, TypeError) as error:
         raise checks.unreadable(error, X) from None
     return _training(model, rows, targets, qid, sample_weight, fresh=fresh)
+
+
+def _plain(X: Any, y: Any) -> bool:
+    """True if these are arrays of finite numbers, in which `validate_data` would find nothing wrong."""
+    if not (type(X) is type(y) is np.ndarray and X.dtype in (np.float64, np.float32) and y.dtype.kind in "fiu"):
+        return False
+    if X.ndim != 2 or y.ndim not in (1, 2) or len(X) != len(y) or len(X) < 2 or not X.size or not y.size:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.sum()) and np.isfinite(y.sum()))  # else some number is not finite, or the sum
 
 
 def _training(
