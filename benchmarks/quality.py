@@ -26,8 +26,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.generated import Rows, interacting_data, search_data
-from benchmarks.published import published
+from benchmarks.published import FOLDER, published
 from benchmarks.rankers import OURS, RANKERS, Fit, numbered
+from benchmarks.tasks import TASKS
 from rankrls import metrics
 
 Fold = tuple[Rows, Rows]
@@ -36,7 +37,7 @@ RESULTS = Path(__file__).parent / "results"
 QUICK = (OURS, 'AutoRanker(effort="fast")', "RankRLS()", "LightGBM", "XGBoost")
 FOLDS = 5  # of public sets, seeds of generated ones
 MEASURES = ("ndcg", "accuracy")
-LARGE = 100_000  # training rows from which on there are fewer seeds, and from ten times as many no tuned peers
+LARGE = 1_000_000  # training rows from which on there is one seed, and only peers that are asked for are tuned
 
 
 def main() -> None:
@@ -52,21 +53,32 @@ def main() -> None:
     if args.report:
         (RESULTS / "quality.md").write_text(report(_read(args.output)))
         return
-    models = args.models or (QUICK if args.quick else [name for name in RANKERS if "best" not in name])
-    run(models, args.sets, range(args.first, 1 if args.quick else args.folds), args.output, small=args.quick)
+    run(
+        args.models or (QUICK if args.quick else None),
+        args.sets,
+        range(args.first, 1 if args.quick else args.folds),
+        args.output,
+        small=args.quick,
+    )
 
 
-def run(models: Iterable[str], sets: list[str] | None, wanted: range, output: Path, *, small: bool = False) -> None:
-    """Every ranker on every fold, but for those that `output` has, which gets a line for each."""
+def run(
+    models: Iterable[str] | None, sets: list[str] | None, wanted: range, output: Path, *, small: bool = False
+) -> None:
+    """Every ranker on every fold, but for those that `output` has, which gets a line for each.
+
+    Models are all but effort="best" if none are named, and without tuned peers and CatBoost on very large sets.
+    """
     done = _read(output)
     for name, folds in data_sets(sets or [""], small=small):
         if isinstance(folds, str):
             print(f"Skipped {name}: {folds}.")
             continue
         for number, fold in enumerate(islice(folds, wanted.stop)):
-            heavy = len(fold[0][1]) >= 10 * LARGE
-            for model in models if number in wanted else ():
-                if (name, number, model) not in done and not (heavy and ("tuned" in model or "Cat" in model)):
+            slow = ("best", "tuned", "Cat") if len(fold[0][1]) >= LARGE else ("best",)
+            some = models or [name for name in RANKERS if not any(word in name for word in slow)]
+            for model in some if number in wanted else ():
+                if (name, number, model) not in done:
                     done[name, number, model] = judged(model, *fold)
                     _write(output, name, number, model, done[name, number, model])
         print(f"\n{name}\n\n{table(name, done)}", flush=True)
@@ -107,9 +119,8 @@ def _timed(fit: Fit, X: np.ndarray, y: np.ndarray, qid: np.ndarray) -> tuple[Any
 def data_sets(starts: list[str], *, small: bool = False) -> Iterator[tuple[str, Iterable[Fold] | str]]:
     """The data sets whose names start so: public ones with their own folds, generated ones with a seed for each."""
     wanted = lambda name: any(name.startswith(start) for start in starts)
-    sets = chain(
-        _public(lambda name: any(start.startswith(name) or name.startswith(start) for start in starts)), _made()
-    )
+    begun = lambda name: any(start.startswith(name) or name.startswith(start) for start in starts)
+    sets = chain(_public(begun), _tasks(begun), _made())
     for name, folds, rows in sets:
         if wanted(name) and not (small and rows > 10_000):
             yield name, folds
@@ -121,6 +132,17 @@ def _public(wanted: Callable[[str], bool]) -> Iterator[tuple[str, list[Fold] | s
         yield name, found, 0
         if len(found) == 1:
             yield f"{name.split(',')[0]}, both files, {FOLDS} folds", _dealt(*found[0]), 0
+
+
+def _tasks(wanted: Callable[[str], bool]) -> Iterator[tuple[str, list[Fold] | str, int]]:
+    for name, make in TASKS.items():
+        if wanted(name):
+            try:
+                folds = make(FOLDER, FOLDS)
+            except FileNotFoundError as error:
+                yield name, f"{error} (RANKRLS_SHARED_DATA is the folder to look in)", 0
+            else:
+                yield f"{name}, {folds[0][0][0].shape[0]:,} x {folds[0][0][0].shape[1]}", folds, 0
 
 
 def _made() -> Iterator[tuple[str, Iterable[Fold], int]]:
@@ -142,7 +164,7 @@ def _dealt(train: Rows, test: Rows) -> list[Fold]:
 
 
 def _seeds(make: Any, m: int, n: int, documents: int = 100) -> Iterator[Fold]:
-    return map(partial(_generated, make, m, n, documents), range(min(FOLDS, max(1, 2 * LARGE // m))))
+    return map(partial(_generated, make, m, n, documents), range(FOLDS if m < LARGE else 1))
 
 
 def _generated(make: Any, m: int, n: int, documents: int, seed: int) -> Fold:

@@ -16,11 +16,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankrls import AutoRanker, ColumnMaps, PairScreen, RankRLS, cross_fit, export, kernels, load, save, stack_weights
 from rankrls.auto.additive import AdditiveMap
 from rankrls.auto.candidates import MAKE, Common, scores
-from rankrls.auto.crossfit import CrossFit, CrossFitJudge, Folds, fit_on_all
+from rankrls.auto.crossfit import RIDGES, Blend, CrossFit, CrossFitJudge, Folds, fit_on_all
 from rankrls.auto.effort import EFFORTS
 from rankrls.auto.elsewhere import DrawQueries
+from rankrls.auto.fitting import FitPlan, dealt, judged, stacked
 from rankrls.auto.functions import KNOTS, Curves, Ramps
 from rankrls.auto.kernelmap import JITTER, KernelMap
+from rankrls.auto.link import Link, Linked, knots_of, pieces
 from rankrls.auto.rows import ALPHAS, AutoRows, Penalised, solve
 from rankrls.auto.screen import best_pairs, pair_lift
 from rankrls.auto.stack import stack
@@ -148,6 +150,59 @@ def test_best_pairs_are_of_different_sources():
     assert pairs.tolist() == [[0, 2]] and values.tolist() == [8.0]
 
 
+def test_a_link_follows_grades_that_end_and_a_step_is_weighted_least_squares():
+    rng = np.random.default_rng(0)
+    qid, f = np.arange(40_000) // 20, rng.normal(size=40_000)
+    rows = AutoRows(f[:, None].astype(np.float32), np.clip(3 * f + 2, 0, 4), Queries.of(qid))
+    knots = knots_of(f)
+    parts = pieces(f, knots)
+    assert_allclose(parts.sum(axis=1), f - knots[0], atol=1e-12)
+    g = Link.of(knots, rows.sums(parts.astype(np.float32)))
+    assert (g.slopes > 0).all() and g.slopes[[0, -1]].max() < 0.3 and abs(g.slopes[8] - 3) < 0.2
+    assert_allclose((g(f + 1e-6) - g(f - 1e-6)) / 2e-6, g.slope(f), rtol=1e-6)
+
+    rows = rows.part(np.arange(2000))
+    features = AdditiveMap.of(rows.N, Curves.of(rows.N, 4), Ramps.of(rows.N, {}), [0], [])
+    coef = rng.normal(size=4)
+    linked = Linked(features, coef, Link(np.array([-0.5, 0.5]), np.array([0.2, 1.0, 0.4])))
+    scores = features(rows.N) @ coef
+    slope = linked.link.slope(scores)
+    A = rows.F @ (slope[:, None] * features(rows.N).astype(np.float64))
+    z = rows.F @ (rows.y - linked.link(scores) + slope * scores)
+    found = rows.sums_through(linked)
+    assert_allclose(found.gram, A.T @ A, rtol=1e-4, atol=1e-3)
+    assert_allclose(found.cross[:, 0], A.T @ z, rtol=1e-4, atol=1e-3)
+
+
+def test_a_link_keeps_a_sum_a_sum_where_grades_end():
+    X, _, qid = interactions(200)
+    signal = X[:, 0] * X[:, 1] + X[:, 2]
+    y = np.clip(np.round(2 * signal + 2), 0, 4)
+    new = interactions(200, seed=1)[0]
+    truth = new[:, 0] * new[:, 1] + new[:, 2]
+    found = {}
+    for name in ("fine", "link"):
+        model = AutoRanker(candidates=[name], relative=False, effort="fast").fit(X, y, qid=qid)
+        found[name] = np.corrcoef(np.argsort(np.argsort(model.predict(new))), np.argsort(np.argsort(truth)))[0, 1]
+    assert found["link"] > found["fine"]
+
+
+def test_the_ridge_of_a_stack_is_chosen_on_folds_left_out(fitted):
+    model, X, y, qid = fitted
+    plan = FitPlan.of("fast", None, "ndcg@10", 0, True)
+    rows = AutoRows(model.columns_.scores(X, Queries.of(qid), np.float32), y, Queries.of(qid))
+    folds = dealt(rows, plan, None)
+    study = judged(rows, folds, model.columns_, get_metric("ndcg@10"), plan)
+    one = stacked(study, plan)
+    blend = Blend.of(one, rows, study.judge)
+    H = np.stack([c.honest for c in one], axis=1) / blend.deviation
+    F = QueryPreferences(folds.groups, y, weighting="items")
+    for f in range(3):
+        fits = [stack(F.restrict(folds.others(f)), H[folds.others(f)], y[folds.others(f)], ridge) for ridge in RIDGES]
+        choices = [H[folds.rows(f)] @ w for w in fits]
+        assert any(np.allclose(blend.held[folds.rows(f)], scores) for scores in choices)
+
+
 def test_the_stack_is_non_negative_ridge_regression_on_pairs():
     _, y, qid = interactions(8, documents=6)
     rng = np.random.default_rng(0)
@@ -219,8 +274,9 @@ def test_held_out_scores_are_honest(fitted):
 
 def test_the_leaderboard_holds_every_candidate(fitted):
     board = fitted[0].leaderboard_
-    assert board[0]["candidate"] in ("fine", "adaptive")
-    assert {entry["candidate"] for entry in board} == {"linear", "scores", "additive", "adaptive", "fine"}
+    assert board[0]["candidate"] in ("link", "fine", "adaptive")
+    assert {entry["candidate"] for entry in board} == {"linear", "scores", "additive", "adaptive", "fine", "link"}
+    assert {entry["candidate"] for entry in board if entry["weight"]} <= set(EFFORTS["fast"].candidates)
     assert_allclose(sum(entry["weight"] for entry in board), 1)
     assert all(entry["error"] > 0 and entry["size"] > 0 for entry in board)
 
@@ -250,7 +306,7 @@ def test_every_candidate_is_saved(tmp_path):
     model = AutoRanker().fit(X, y, qid=qid)
     save(model, tmp_path / "model.rankrls")
     assert_array_equal(load(tmp_path / "model.rankrls").predict(X, qid), model.predict(X, qid))
-    assert len(model.leaderboard_) == len(EFFORTS["normal"].candidates)
+    assert {entry["candidate"] for entry in model.leaderboard_} >= set(EFFORTS["normal"].candidates)
 
 
 def test_order_and_names_of_queries_do_not_matter(fitted):
@@ -303,15 +359,33 @@ def test_an_interruption_of_the_final_model_keeps_its_parts(monkeypatch):
     from rankrls.auto import fitting
 
     def stop(final, name, alpha):
-        if name == "fine":
+        if name == "link":
             raise KeyboardInterrupt
         fit_on_all(final, name, alpha)
 
     monkeypatch.setattr(fitting, "fit_on_all", stop)
     X, y, qid = interactions(20, documents=10)
-    with pytest.warns(UserWarning, match="final model leaves out fine"):
+    with pytest.warns(UserWarning, match="final model leaves out link"):
+        model = AutoRanker(effort="fast", candidates=["linear", "link"]).fit(X, y, qid=qid)
+    names = [part.name for part in model.parts_]
+    assert "fine" in names and "link" not in names  # the last step on the way to it stands in
+    assert model.predict(X, qid).std() > 0
+
+
+def test_a_step_is_in_the_stack_until_something_is_built_on_it(monkeypatch):
+    from rankrls.auto import candidates
+
+    def stop(split):
+        raise KeyboardInterrupt
+
+    X, y, qid = interactions(40, documents=10)
+    whole = AutoRanker(effort="fast").fit(X, y, qid=qid)
+    assert {part.name for part in whole.parts_} <= {"linear", "scores", "link"}
+    monkeypatch.setitem(candidates.MAKE, "link", stop)
+    with pytest.warns(UserWarning, match="interrupted"):
         model = AutoRanker(effort="fast").fit(X, y, qid=qid)
-    assert "fine" not in [part.name for part in model.parts_] and model.predict(X, qid).std() > 0
+    assert "fine" in {part.name for part in model.parts_}
+    assert not {"additive", "adaptive"} & {part.name for part in model.parts_}
 
 
 def test_seconds_that_are_too_few_leave_the_linear_candidate():
@@ -618,7 +692,7 @@ def test_command_line(tmp_path, capsys):
     assert (
         main(["train", str(tmp_path / "data.txt"), "-o", model, "--method", "auto", "--effort", "fast", "--quiet"]) == 0
     )
-    assert "5 candidates stacked" in capsys.readouterr().out
+    assert "6 candidates tried" in capsys.readouterr().out
     assert main(["predict", model, str(tmp_path / "data.txt"), "-o", str(scores), "--quiet"]) == 0
     assert_allclose(np.loadtxt(scores), load(model).predict(X, qid), atol=1e-4)
     assert main(["cv", str(tmp_path / "data.txt"), "--method", "auto", "--effort", "fast", "--quiet"]) == 0

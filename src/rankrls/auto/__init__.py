@@ -2,10 +2,10 @@
 
 from .additive import AdditiveMap
 from .alone import cross_fit, stack_weights
-from .candidates import Contributions, EffectKernel
 from .fitting import StackPart
 from .functions import Curves, Ramps
 from .kernelmap import KernelMap
+from .link import Link
 from .pairs import PairScreen
 from .ranker import AutoRanker
 from .rows import Scores
@@ -13,9 +13,8 @@ from .rows import Scores
 __all__ = ["AutoRanker", "PairScreen", "cross_fit", "stack_weights"]
 STORED = (
     AdditiveMap,
-    Contributions,
     Curves,
-    EffectKernel,
+    Link,
     KernelMap,
     StackPart,
     Ramps,

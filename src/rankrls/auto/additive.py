@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.statistics import Statistics
 from .functions import PAIR_RAMPS, Curves, Ramps
-from .rows import solve
+from .rows import in_blocks, solve
 
 PAIR_CURVES = 4  # curves of each column of a pair
 
@@ -109,6 +109,10 @@ class AdditiveMap:
                 V[b] = np.einsum("km,km->m", W.T @ A[i][of_pair], A[j][of_pair])
                 b += 1
         return V.T
+
+    def scores(self, N: np.ndarray, coef: np.ndarray) -> np.ndarray:
+        """map(N) @ coef."""
+        return in_blocks(lambda N: self.outputs(N, coef).sum(axis=1), N)
 
 
 def _products(functions, pairs: np.ndarray, N: np.ndarray) -> np.ndarray:

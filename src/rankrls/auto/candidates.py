@@ -21,6 +21,7 @@ from .additive import PAIR_CURVES, AdditiveMap, adapted, column_effects, deviati
 from .effort import Effort
 from .functions import Curves, Ramps, step, with_steps
 from .kernelmap import KernelMap
+from .link import Link, Linked, knots_of, pieces
 from .rows import AutoRows, Map, Scores, in_blocks, solve
 from .screen import MOST_COLUMNS, best_pairs, pair_lift
 
@@ -40,6 +41,7 @@ class CandidateFeatures:
     map: Any  # a Map; an AdditiveMap if blocks have a scale
     sums: Statistics
     penalty: np.ndarray | None = None  # as `Penalised` takes it
+    link: Link | None = None  # scores are link(map(N) @ coef)
 
 
 @dataclass
@@ -231,6 +233,21 @@ def fine(split: Split) -> CandidateFeatures:
     return CandidateFeatures(features, rows.sums(features), scale)
 
 
+def link(split: Split) -> CandidateFeatures:
+    """The features of the fine model, through a link: one Gauss-Newton step, and the sums of a second one."""
+    first = _next_step(split, split.coef["fine"])
+    return _next_step(split, solve(first.sums, split.alpha["fine"], first.penalty))
+
+
+def _next_step(split: Split, coef: np.ndarray) -> CandidateFeatures:
+    """The sums of a step from coefficients of the fine model."""
+    made, some = split.made["fine"], split.rows.sampled(SCREEN_ROWS)
+    f = made.map.scores(some.N, coef)
+    knots = knots_of(f)
+    g = Link.of(knots, some.sums(pieces(f, knots).astype(np.float32)))
+    return CandidateFeatures(made.map, split.rows.sums_through(Linked(made.map, coef, g)), made.penalty, g)
+
+
 def found_knots(split: Split, columns: set[int], pairs: list[tuple[int, ...]]) -> dict[int, np.ndarray]:
     """Knots of columns where the residual of the adaptive model has a step, alone or jointly with another column."""
     made, rows = split.made["adaptive"], split.rows.sampled(SCREEN_ROWS)
@@ -243,54 +260,6 @@ def found_knots(split: Split, columns: set[int], pairs: list[tuple[int, ...]]) -
     for i in columns:
         steps[i].append(step(rows.N[:, i], g[:, None]))
     return {i: with_steps(found) for i, found in steps.items()}
-
-
-@dataclass(frozen=True)
-class Contributions:
-    """The contributions of the largest blocks of an additive model, and the sum of all others."""
-
-    additive: AdditiveMap
-    coef: np.ndarray
-    blocks: np.ndarray
-
-    def __call__(self, N: np.ndarray) -> np.ndarray:
-        V = self.additive.outputs(N, self.coef)
-        rest = np.delete(V, self.blocks, axis=1).sum(axis=1, keepdims=True)
-        return np.concatenate([V[:, self.blocks], rest], axis=1)
-
-
-@dataclass(frozen=True)
-class EffectKernel:
-    """A kernel on the contributions of blocks, which models how effects combine."""
-
-    effects: Contributions
-    kernel: KernelMap
-
-    @property
-    def n_columns(self) -> int:
-        return self.kernel.n_columns
-
-    @property
-    def used(self) -> np.ndarray:
-        return self.effects.additive.used
-
-    def __call__(self, N: np.ndarray) -> np.ndarray:
-        return self.kernel(self.effects(N))
-
-    def penalty(self) -> np.ndarray:
-        return self.kernel.penalty()
-
-
-def effects(split: Split) -> CandidateFeatures:
-    made, common, coef = split.made["fine"], split.common, split.coef["fine"]
-    deviation = deviations(made.map, made.sums, coef)
-    blocks = np.argsort(-deviation, kind="stable")[:12]
-    contributions = Contributions(made.map, coef, blocks)
-    rows = split.rows
-    V = in_blocks(contributions, scattered_rows(rows.N))
-    kernel = common.kernel("effects", V, np.ones(V.shape[1]) / max(V.std(), 1e-30), cut=False)
-    features = EffectKernel(contributions, kernel)
-    return CandidateFeatures(features, rows.sums(features), features.penalty())
 
 
 def _learned(name: str, by: str, *, cut: bool) -> Callable[[Split], CandidateFeatures]:
@@ -307,16 +276,16 @@ MAKE: dict[str, Callable[[Split], CandidateFeatures]] = {
     "additive": additive,
     "adaptive": adaptive,
     "fine": fine,
-    "effects": effects,
+    "link": link,
     "gauss": gauss,
     "laplace": laplace,
     "gauss learned": _learned("gauss learned", "additive", cut=False),
     "laplace learned": _learned("laplace learned", "fine", cut=True),
 }
-NEEDS = {  # candidates that a candidate builds on
+NEEDS: dict[str, tuple[str, ...]] = {  # candidates that a candidate builds on
     "adaptive": ("additive",),
     "fine": ("additive", "adaptive"),
-    "effects": ("additive", "adaptive", "fine"),
+    "link": ("additive", "adaptive", "fine"),
     "gauss learned": ("additive",),
     "laplace learned": ("additive", "adaptive", "fine"),
 }

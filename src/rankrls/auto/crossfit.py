@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from .candidates import MAKE, Common, Split
 from .rows import ALPHAS, AutoRows, Map, in_blocks, solve
 from .stack import stack
 
+RIDGES = (0.001, 0.01, 0.1, 1.0)  # of the stack
 FEW = 3  # with fewer queries per fold, rows are dealt into folds instead
 
 
@@ -148,60 +149,76 @@ class CrossFit:
             P[fold] = split.left_out(made.map) @ paths[-1].astype(np.float32)
         values = self.judge.values(P)
         best = self.judge.best(values)
-        honest = np.empty(len(rows))
+        held, honest = np.empty((2, len(rows)))
         for split, path in zip(self.splits, paths, strict=True):
             split.coef[name], split.alpha[name] = path[:, best], float(ALPHAS[best])
-            fold = self.folds.rows(split.number)
-            honest[fold] = P[fold, self.judge.best(values, split.number)]
+            fold, link = self.folds.rows(split.number), split.made[name].link
+            for found, column in ((held, best), (honest, self.judge.best(values, split.number))):
+                found[fold] = P[fold, column] if link is None else link(P[fold, column])
         size = max(split.made[name].map.n_columns for split in self.splits)
-        return CrossFitted(name, best, P[:, best].astype(float), honest, size, time.perf_counter() - start)
+        return CrossFitted(name, best, held, honest, size, time.perf_counter() - start)
 
 
 @dataclass(frozen=True)
 class Blend:
     """Weights of candidates, for scores divided by their spread, and held-out scores of their sum."""
 
+    judged: list[CrossFitted]
     weights: np.ndarray  # (k,)
     deviation: np.ndarray  # (k,)
     held: np.ndarray  # (m,)
 
     @classmethod
-    def of(cls, judged: list[CrossFitted], rows: AutoRows, folds: Folds) -> Blend:
+    def of(cls, judged: list[CrossFitted], rows: AutoRows, judge: CrossFitJudge) -> Blend:
+        """The stack, with the ridge that does best on held-out folds; for each fold, by the other folds."""
         held, honest = (np.stack([getattr(one, which) for one in judged], axis=1) for which in ("held", "honest"))
+        folds = judge.folds
         F = QueryPreferences(folds.groups, rows.y, weighting="items", weights=rows.weights)
         deviation = np.sqrt(((F @ held) ** 2).mean(axis=0))
         deviation = np.where(deviation > 0, deviation, 1.0)
-        total = np.empty(len(rows))
+        H, totals = honest / deviation, np.empty((len(rows), len(RIDGES)))
         for f in range(len(folds)):
             rest, fold = folds.others(f), folds.rows(f)
-            total[fold] = honest[fold] / deviation @ stack(F.restrict(rest), honest[rest] / deviation, rows.y[rest])
-        return cls(stack(F, held / deviation, rows.y), deviation, total)
+            part = F.restrict(rest)
+            weights = [stack(part, H[rest], rows.y[rest], ridge) for ridge in RIDGES]
+            totals[fold] = H[fold] @ np.stack(weights, axis=1)
+        values = judge.values(totals)
+        total = np.empty(len(rows))
+        for f in range(len(folds)):
+            total[folds.rows(f)] = totals[folds.rows(f), judge.best(values, f)]
+        return cls(judged, stack(F, held / deviation, rows.y, RIDGES[judge.best(values)]), deviation, total)
 
-    def towards(self, judged: list[CrossFitted], rows: AutoRows, judge: CrossFitJudge) -> Blend:
+    def towards(self, rows: AutoRows, judge: CrossFitJudge) -> Blend:
         """Shrink towards the linear candidate unless the stack is clearly better.
 
         With d the mean gain of the stack over the linear candidate on held-out queries and s its standard error, the
         stack gets the weight d^2 / (d^2 + s^2) if d > 0, and none otherwise.
         """
-        place = next((i for i, one in enumerate(judged) if one.name == "linear"), None)
-        if place is None or len(judged) == 1:
+        place = next((i for i, one in enumerate(self.judged) if one.name == "linear"), None)
+        if place is None or len(self.judged) == 1:
             return self
-        linear = judged[place].honest
+        linear = self.judged[place].honest
         share = judge.certainty(self.held, linear)
         if share > 0.99:
             return self
         F = QueryPreferences(judge.folds.groups, rows.y, weighting="items", weights=rows.weights)
-        alone = np.zeros(len(judged))
-        alone[place] = stack(F, judged[place].held[:, None] / self.deviation[place], rows.y)[0]
+        alone = np.zeros(len(self.judged))
+        alone[place] = stack(F, self.judged[place].held[:, None] / self.deviation[place], rows.y)[0]
         size = lambda scores: max(float(np.linalg.norm(F @ scores)), 1e-30)
         held = share * self.held / size(self.held) + (1 - share) * linear / size(linear)
-        return Blend(share * self.weights + (1 - share) * alone, self.deviation, held)
+        return replace(self, weights=share * self.weights + (1 - share) * alone, held=held)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of each candidate in the stack."""
+        total = max(float(self.weights.sum()), 1e-30)
+        return {one.name: float(weight) / total for one, weight in zip(self.judged, self.weights, strict=True)}
 
 
 def scores_of(features: Map, coef: np.ndarray, N: np.ndarray) -> np.ndarray:
     """Scores of rows by the features of a candidate."""
     if isinstance(features, AdditiveMap):
-        return in_blocks(lambda N: features.outputs(N, coef).sum(axis=1), N)
+        return features.scores(N, coef)
     coef = coef.astype(N.dtype)
     return in_blocks(lambda N: features(N) @ coef, N)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FAST = ("linear", "scores", "additive", "adaptive", "fine")
-NORMAL = (*FAST, "effects", "gauss", "laplace", "laplace learned")
+import numpy as np
+
+FAST = ("linear", "scores", "link")
+NORMAL = (*FAST, "gauss", "laplace", "laplace learned")
 
 
 @dataclass(frozen=True)
@@ -13,16 +15,21 @@ class Effort:
     """A level of effort."""
 
     folds: int
-    cv_rows: int  # rows, in whole queries, on which everything is chosen
+    cv_rows: int  # rows, in whole queries, on which everything is chosen: at least so many, or a tenth of all, or
+    most_cv_rows: int  # at most so many
     cv_basis: int  # basis points of a kernel while choosing
     basis: int  # basis points in the final model
     pairs: int  # pairs of columns found in each of two rounds
     fine_pairs: int  # pairs that get ramps and steps
     candidates: tuple[str, ...]
 
+    def sample(self, m: int) -> int:
+        """Of m rows, how many are used to choose everything."""
+        return int(np.clip(m // 10, self.cv_rows, self.most_cv_rows))
+
 
 EFFORTS = {
-    "fast": Effort(3, 5_000, 300, 500, 6, 3, FAST),
-    "normal": Effort(3, 15_000, 500, 1000, 8, 4, NORMAL),
-    "best": Effort(5, 30_000, 1000, 2000, 12, 8, NORMAL),
+    "fast": Effort(3, 5_000, 30_000, 300, 500, 6, 3, FAST),
+    "normal": Effort(3, 15_000, 100_000, 500, 1000, 8, 4, NORMAL),
+    "best": Effort(5, 30_000, 200_000, 1000, 2000, 12, 8, NORMAL),
 }

@@ -17,6 +17,7 @@ from ..estimators.ranking.blocks import CountedRows
 from ..system.types import Matrix
 from ..tables import ColumnMaps
 from .fitting import AutoFit, FitPlan, fit_rows, learned_columns, whole_queries
+from .link import Linked
 from .rows import AutoRows, Map
 
 LOSS = Loss("items", 0.0, tied=False)
@@ -32,7 +33,8 @@ def fit_blocks(blocks: BlockedRows, plan: FitPlan) -> AutoFit:
     if blocks.n_targets > 1:
         raise ValueError(f"AutoRanker learns one target, but these rows have {blocks.n_targets}: name one with y=")
     effort = plan.effort
-    block = blocks.sum(DrawQueries(2 * effort.cv_rows, 2 * effort.folds, plan.seed), "sample of queries").block
+    wanted = effort.sample(blocks.labels(len))
+    block = blocks.sum(DrawQueries(2 * wanted, 2 * effort.folds, plan.seed), "sample of queries").block
     queries = Queries.of(as_labels(block.qid))
     if len(queries) < 2:
         raise ValueError(
@@ -45,7 +47,7 @@ def fit_blocks(blocks: BlockedRows, plan: FitPlan) -> AutoFit:
     sample = AutoRows(columns.scores(X, queries, np.float32), y, queries, block.weights)
     totals = CountedRows(blocks).totals(LOSS)
     rows = RowsElsewhere(sample.N, y, queries, block.weights, blocks=blocks, columns=columns, totals=totals)
-    some = whole_queries(sample, plan)
+    some = whole_queries(sample, plan, wanted)
     names = [f"x{i}" for i in range(blocks.n_columns)] if blocks.names is None else blocks.names
     found = fit_rows(rows, sample if some is None else sample.part(some), columns, names, plan)
     return replace(found, cv_predictions=None)
@@ -68,18 +70,23 @@ class RowsElsewhere(AutoRows):
         assert self.blocks is not None and self.columns is not None
         return self.blocks.sum_by_query(SumScores(self.columns, features), self.totals, "sums over rows")
 
+    def sums_through(self, linked: Linked) -> Statistics:
+        assert self.blocks is not None and self.columns is not None
+        return self.blocks.sum_by_query(SumScores(self.columns, linked), self.totals, "sums over rows")
+
 
 @dataclass(frozen=True)
 class SumScores:
     """Maps a block of complete queries to the sums of features of its scores."""
 
     columns: ColumnMaps
-    features: Map
+    features: Map | Linked
 
     def __call__(self, block: Block) -> Statistics:
         queries = Queries.of(as_labels(block.qid))
         N = self.columns.scores(dense(block.X), queries, np.float32)
-        return AutoRows(N, block.y[:, 0], queries, block.weights).sums(self.features)
+        rows = AutoRows(N, block.y[:, 0], queries, block.weights)
+        return rows.sums_through(self.features) if isinstance(self.features, Linked) else rows.sums(self.features)
 
 
 @dataclass(frozen=True)

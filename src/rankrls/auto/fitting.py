@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,8 +20,9 @@ from ..system.warnings import warn
 from ..tables import ColumnMaps
 from . import glassbox
 from .candidates import MAKE, NEEDS, Common, Split
-from .crossfit import Blend, CrossFit, CrossFitJudge, Folds, fit_on_all, scores_of
+from .crossfit import Blend, CrossFit, CrossFitJudge, CrossFitted, Folds, fit_on_all, scores_of
 from .effort import EFFORTS, Effort
+from .link import Link
 from .rows import AutoRows, Map
 
 SPENT = 0.5  # no further candidate is tried once this share of the given seconds has passed
@@ -29,14 +30,17 @@ SPENT = 0.5  # no further candidate is tried once this share of the given second
 
 @dataclass(frozen=True)
 class StackPart:
-    """A candidate in the final model: weight * map(N) @ coef."""
+    """A candidate in the final model: weight * map(N) @ coef, or weight * link(map(N) @ coef)."""
 
     name: str
     map: Map
     coef: np.ndarray
     weight: float
+    link: Link | None = None
 
     def __call__(self, N: np.ndarray) -> np.ndarray:
+        if self.link is not None:
+            return self.weight * self.link(scores_of(self.map, self.coef, N))
         return scores_of(self.map, self.weight * self.coef, N)
 
 
@@ -67,8 +71,14 @@ class FitPlan:
             raise ValueError("candidates is empty: name at least one, or None for those of the effort")
         for name in names:
             checks.check_choice("each of candidates", name, tuple(MAKE))
+        return replace(plan, effort=replace(plan.effort, candidates=tuple(name for name in MAKE if name in names)))
+
+    @property
+    def order(self) -> list[str]:
+        """The candidates and what they build on, in the order in which they are tried."""
+        names = self.effort.candidates
         needed = set(names).union(*(NEEDS.get(name, ()) for name in names))
-        return replace(plan, effort=replace(plan.effort, candidates=tuple(name for name in MAKE if name in needed)))
+        return [name for name in MAKE if name in needed]
 
     def usable(self, y: np.ndarray) -> Any:
         """The metric, or pairwise accuracy if the metric is not defined for the labels."""
@@ -78,9 +88,9 @@ class FitPlan:
 
     def in_time(self, start: float) -> Iterator[str]:
         """Yield candidates until time runs out; always at least the first."""
-        for number, name in enumerate(self.effort.candidates):
+        for number, name in enumerate(self.order):
             if number and self.seconds is not None and limits.clock() - start > SPENT * self.seconds:
-                left = ", ".join(self.effort.candidates[number:])
+                left = ", ".join(self.order[number:])
                 warn(f"effort={self.seconds:g} seconds were not enough to try {left}: allow more, or leave them out")
                 return
             yield name
@@ -119,7 +129,7 @@ def fit_dense(
         assert weights is not None
         N, y, queries, weights = N[kept], y[kept], Queries.of(queries.codes[kept]), weights[kept]
     rows = AutoRows(N, y, queries, weights)
-    sample = whole_queries(rows, plan)
+    sample = whole_queries(rows, plan, plan.effort.sample(len(rows)))
     found = fit_rows(rows, rows if sample is None else rows.part(sample), columns, names, plan)
     held = np.full(len(X), np.nan)
     held[kept if sample is None else kept[sample]] = found.cv_predictions
@@ -134,19 +144,18 @@ def learned_columns(X: np.ndarray, queries: Queries, plan: FitPlan) -> ColumnMap
     return columns
 
 
-def whole_queries(rows: AutoRows, plan: FitPlan) -> np.ndarray | None:
-    """Rows of randomly drawn whole queries on which everything is chosen; None for all rows."""
-    effort = plan.effort
-    if len(rows) <= effort.cv_rows:
+def whole_queries(rows: AutoRows, plan: FitPlan, m: int) -> np.ndarray | None:
+    """About m rows of randomly drawn whole queries on which everything is chosen; None for all rows."""
+    if len(rows) <= m:
         return None
     order = np.random.default_rng(plan.seed).permutation(len(rows.queries))
-    used = order[: max(2 * effort.folds, int((np.cumsum(rows.queries.sizes[order]) <= effort.cv_rows).sum()))]
+    used = order[: max(2 * plan.effort.folds, int((np.cumsum(rows.queries.sizes[order]) <= m).sum()))]
     chosen = np.zeros(len(rows.queries), dtype=bool)
     chosen[used] = True
     found = np.flatnonzero(chosen[rows.queries.codes])
-    if len(found) <= 2 * effort.cv_rows:
+    if len(found) <= 2 * m:
         return found
-    return np.sort(np.random.default_rng(plan.seed).choice(found, effort.cv_rows, replace=False))
+    return np.sort(np.random.default_rng(plan.seed).choice(found, m, replace=False))
 
 
 def fit_sparse(X: Matrix, y: np.ndarray, queries: Queries, weights: np.ndarray | None, plan: FitPlan) -> AutoFit:
@@ -180,7 +189,7 @@ def fit_rows(
     scoring = plan.usable(sample.y)
     folds = dealt(sample, plan, units)
     study = judged(sample, folds, columns, get_metric(scoring), plan)
-    blend = Blend.of(study.judged, sample, folds).towards(study.judged, sample, study.judge)
+    blend = Blend.of(stacked(study, plan), sample, study.judge).towards(sample, study.judge)
     final = Split(Common(rows, columns, plan.effort, plan.seed, plan.effort.basis), rows)
     parts = fitted_parts(final, study, blend)
     score, error = study.judge.score(blend.held)
@@ -209,7 +218,7 @@ def judged(rows: AutoRows, folds: Folds, columns: ColumnMaps, metric: Metric, pl
     parts = [folds.rows(fold) for fold in range(len(folds))]
     common = Common(rows, columns, plan.effort, plan.seed, plan.effort.cv_basis, parts)
     study = CrossFit(common, folds, CrossFitJudge(metric, rows.y, folds))
-    progress = counter("candidates", len(plan.effort.candidates))
+    progress = counter("candidates", len(plan.order))
     try:
         study.run(progress.over(plan.in_time(limits.clock())))
     except KeyboardInterrupt:
@@ -221,9 +230,15 @@ def judged(rows: AutoRows, folds: Folds, columns: ColumnMaps, metric: Metric, pl
     return study
 
 
+def stacked(study: CrossFit, plan: FitPlan) -> list[CrossFitted]:
+    """What may be in the stack: all but steps on the way to a candidate, unless that was never reached."""
+    reached = {need for one in study.judged for need in NEEDS.get(one.name, ())}
+    return [one for one in study.judged if one.name in plan.effort.candidates or one.name not in reached]
+
+
 def fitted_parts(final: Split, study: CrossFit, blend: Blend) -> list[Any]:
     """The candidates with a weight in the stack, and those they build on, fitted to all rows."""
-    weight = {one.name: w / d for one, w, d in zip(study.judged, blend.weights, blend.deviation, strict=True) if w > 0}
+    weight = {one.name: w / d for one, w, d in zip(blend.judged, blend.weights, blend.deviation, strict=True) if w > 0}
     alpha = {one.name: one.alpha for one in study.judged}
     needed = set(weight).union(*(NEEDS.get(name, ()) for name in weight))
     order = [one.name for one in study.judged if one.name in needed]
@@ -231,15 +246,26 @@ def fitted_parts(final: Split, study: CrossFit, blend: Blend) -> list[Any]:
         for name in counted(order, "final model"):
             fit_on_all(final, name, alpha[name])
     except KeyboardInterrupt:
-        if not any(name in weight for name in final.coef):
+        left = [name for name in order if name not in final.coef]
+        weight = stood_in(weight, final.coef)
+        if not weight:
             raise
-        left = ", ".join(name for name in weight if name not in final.coef)
-        warn(f"interrupted: the final model leaves out {left}")
+        warn(f"interrupted: the final model leaves out {', '.join(left)}")
     return [
-        StackPart(name, final.made[name].map, final.coef[name], float(weight[name]))
+        StackPart(name, final.made[name].map, final.coef[name], float(weight[name]), final.made[name].link)
         for name in order
-        if name in weight and name in final.coef
+        if name in weight
     ]
+
+
+def stood_in(weight: dict[str, float], fitted: Container[str]) -> dict[str, float]:
+    """The weights of candidates that are fitted, each of the others replaced by the last step on the way to it."""
+    found: dict[str, float] = {}
+    for name, value in weight.items():
+        there = next((n for n in (name, *reversed(NEEDS.get(name, ()))) if n in fitted), None)
+        if there is not None:
+            found[there] = found.get(there, 0.0) + value
+    return found
 
 
 # ---------------------------------------------------------------- inspection
@@ -247,11 +273,11 @@ def fitted_parts(final: Split, study: CrossFit, blend: Blend) -> list[Any]:
 
 def leaderboard(study: CrossFit, blend: Blend) -> list[dict[str, Any]]:
     """The candidates, best first."""
-    share = blend.weights / max(blend.weights.sum(), 1e-30)
+    shares = blend.shares
     board: list[dict[str, Any]] = []
-    for one, weight in zip(study.judged, share, strict=True):
+    for one in study.judged:
         score, error = study.judge.score(one.honest)
-        entry = {"candidate": one.name, "score": score, "error": error, "weight": float(weight)}
+        entry = {"candidate": one.name, "score": score, "error": error, "weight": shares.get(one.name, 0.0)}
         board.append({**entry, "size": one.size, "seconds": round(one.seconds, 3)})
     sign = 1 if study.judge.metric.greater_is_better else -1
     return sorted(board, key=lambda entry: -sign * entry["score"])

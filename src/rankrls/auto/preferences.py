@@ -36,7 +36,7 @@ def fit_preferences(
     twice = None if weights is None else weights.repeat(2)
     rows = AutoRows(N[pairs.ravel()], y, Queries.of(np.repeat(np.arange(len(pairs)), 2)), twice)
     unit = units(queries, pairs, len(X)).repeat(2)
-    some = whole_queries(rows, plan)
+    some = whole_queries(rows, plan, plan.effort.sample(len(rows)))
     sample, unit = (rows, unit) if some is None else (rows.part(some), unit[some])
     plan = replace(plan, scoring="pairwise_accuracy")
     found = fit_rows(rows, sample, columns, names, plan, unit)

@@ -21,6 +21,7 @@ from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..core.statistics import Statistics, statistics
 from ..core.symmetric import solve_path, solve_shifted
+from .link import Linked
 
 ALPHAS = 10.0 ** np.arange(-3, 2.6, 0.5)
 MOST_SCORES = 1000  # features of the linear candidate
@@ -123,6 +124,14 @@ class AutoRows:
             read, n = (lambda rows: map_(self.N[rows])), map_.n_columns
         y = self.y if target is None else target
         return statistics(self.F, lambda: read, y[:, None], n, np.float32)
+
+    def sums_through(self, linked: Linked) -> Statistics:
+        """The sums of the next Gauss-Newton step: of features g'(f) Phi and labels y - g(f) + g'(f) f."""
+        f = linked.scores(self.N)
+        slope = linked.link.slope(f)
+        y, slope = self.y - linked.link(f) + slope * f, slope.astype(np.float32)[:, None]
+        read = lambda rows: slope[rows] * linked.map(self.N[rows])
+        return statistics(self.F, lambda: read, y[:, None], linked.map.n_columns, np.float32)
 
 
 @dataclass(frozen=True)

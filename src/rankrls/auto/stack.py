@@ -20,15 +20,15 @@ def stack(F: QueryPreferences, H: np.ndarray, y: np.ndarray, ridge: float = RIDG
     """
     A, z = F @ H, F @ y
     S, c = A.T @ A, A.T @ z
-    weights = _non_negative(S, c, ridge)
+    weights = non_negative(S, c, ridge)
     kept = np.flatnonzero(weights > LEAST * weights.sum())
     if 0 < len(kept) < len(weights):
         weights = np.zeros(len(weights))
-        weights[kept] = _non_negative(S[np.ix_(kept, kept)], c[kept], ridge)
+        weights[kept] = non_negative(S[np.ix_(kept, kept)], c[kept], ridge)
     return weights
 
 
-def _non_negative(S: np.ndarray, c: np.ndarray, ridge: float) -> np.ndarray:
+def non_negative(S: np.ndarray, c: np.ndarray, ridge: float) -> np.ndarray:
     """argmin over w >= 0 of w'S w - 2 c'w + ridge * mean diagonal * |w - e|^2, with e >= 0 the best equal weights."""
     equal = max(float(c.sum()), 0.0) / max(float(S.sum()), 1e-30)
     shift = ridge * max(float(np.trace(S)) / len(S), 1e-30)

@@ -90,7 +90,7 @@ def _held_out(ranker: BaseEstimator, curve: Curve | None) -> str:
     """The held-out score in one line."""
     if hasattr(ranker, "leaderboard_"):
         n = len(ranker.leaderboard_)
-        return f"held out {ranker.scoring_} {ranker.cv_score_:.4f} ± {ranker.cv_error_:.4f}, {n} candidates stacked"
+        return f"held out {ranker.scoring_} {ranker.cv_score_:.4f} ± {ranker.cv_error_:.4f}, {n} candidates tried"
     if curve is not None:
         return f"held out {ranker.scoring} {curve.score:.4f}, best of {len(curve.values)} values of {curve.over}"
     hint = "; pass --alphas with one value to see how good it is" if hasattr(ranker, "alphas") else ""

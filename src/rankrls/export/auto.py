@@ -13,9 +13,10 @@ import numpy as np
 
 from ..auto import AutoRanker
 from ..auto.additive import PAIR_CURVES, AdditiveMap
-from ..auto.candidates import EffectKernel
+from ..auto.fitting import StackPart
 from ..auto.functions import CENTRES, PAIR_RAMPS, WIDTH
 from ..auto.kernelmap import CUTS, KernelMap
+from ..auto.link import Link
 from ..auto.rows import Scores
 from ..kernels import Gaussian
 from ..tables import ColumnMaps
@@ -29,7 +30,7 @@ QID = "qid"  # name of the input with query ids
 def stacked(graph: OnnxGraph, x: str, ranker: AutoRanker, kernel_values: Any) -> str:
     """(N, 1) the scores of a fitted AutoRanker for rows x."""
     maps = ScoreNodes(graph, column_scores(graph, x, ranker.columns_), kernel_values)
-    parts = [maps.part(part.map, part.weight * np.asarray(part.coef, dtype=np.float64)) for part in ranker.parts_]
+    parts = [maps.scores(part) for part in ranker.parts_]
     return added(graph, parts) if parts else graph.op("MatMul", x, graph.constant(np.zeros((ranker.n_features_in_, 1))))
 
 
@@ -128,6 +129,22 @@ class ScoreNodes:
     kernel_values: Any
     _made: dict[tuple[Any, ...], str] = field(default_factory=dict)
 
+    def scores(self, part: StackPart) -> str:
+        """(N, 1) the weighted scores of a candidate."""
+        coef = np.asarray(part.coef, dtype=np.float64)
+        if part.link is None:
+            return self.part(part.map, part.weight * coef)
+        return self.linked(self.part(part.map, coef), part.link, part.weight)
+
+    def linked(self, f: str, link: Link, weight: float) -> str:
+        """weight * g(f), as g(t0) + slope before t0 * (f - t0) + changes of slope * (f - t)+ over the knots t."""
+        if not len(link.knots):
+            return self.graph.op("Mul", f, self.graph.constant(weight * link.slopes))
+        above = self.graph.op("Relu", self.graph.op("Sub", f, self.graph.constant(link.knots[None])))
+        bent = self.graph.op("MatMul", above, self.graph.constant(weight * np.diff(link.slopes)[:, None]))
+        first = self.graph.op("Sub", f, self.graph.constant([link.knots[0]]))
+        return self.graph.op("Add", bent, self.graph.op("Mul", first, self.graph.constant([weight * link.slopes[0]])))
+
     def part(self, features: object, coef: np.ndarray) -> str:
         """(N, 1) map(N) @ coef."""
         if isinstance(features, Scores):
@@ -138,8 +155,6 @@ class ScoreNodes:
             return added(self.graph, [node for node in self.blocks(features, coef) if node is not None])
         if isinstance(features, KernelMap):
             return self.kernel(self.N, features, coef)
-        if isinstance(features, EffectKernel):
-            return self.kernel(self.contributions(features), features.kernel, coef)
         raise ValueError(
             f"the candidate {type(features).__name__} cannot be exported: leave it out with candidates=[...], or "
             "serve the model from its file (rankrls.load)"
@@ -162,16 +177,6 @@ class ScoreNodes:
     @property
     def _unit(self) -> tuple[str, str]:
         return self.graph.constant(0.0), self.graph.constant(1.0)
-
-    def contributions(self, features: EffectKernel) -> str:
-        """(N, blocks + 1) the contributions of the largest blocks, and of all others together."""
-        effects = features.effects
-        nodes = self.blocks(effects.additive, np.asarray(effects.coef, dtype=np.float64))
-        first = _column(self.graph, self.N, 0)
-        zero = lambda: self.graph.op("Sub", first, first)
-        rest = [node for b, node in enumerate(nodes) if node is not None and b not in set(effects.blocks.tolist())]
-        largest = [nodes[b] or zero() for b in effects.blocks.tolist()]
-        return self.graph.op("Concat", *largest, added(self.graph, rest) if rest else zero(), axis=1)
 
     def blocks(self, features: AdditiveMap, coef: np.ndarray) -> list[str | None]:
         """(N, 1) the contribution of each block; None if its weights are zero."""

@@ -1,0 +1,66 @@
+"""An additive model through a link: labels are an increasing function g of the score, and g is learned.
+
+Grades end at both ends, so a sum of effects that is fitted to them has to bend there, and products bend for no other
+reason. With y = g(f) and f = Phi w the sum can stay a sum. Around a first f, g(Phi w) = g(f) + g'(f) (Phi w - f), so
+the next w is a ridge regression of y - g(f) + g'(f) f on the features g'(f) Phi: a Gauss-Newton step, from sums over
+rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.statistics import Statistics
+from .stack import non_negative
+
+PIECES = 16  # of g, with as many rows each
+PRIOR = 1000.0  # rows that equal slopes count as
+LEAST = 0.1  # the least slope, in units of the mean slope: where grades end, rows count little, but they count
+
+
+@dataclass(frozen=True)
+class Link:
+    """An increasing function, linear between knots and beyond them."""
+
+    knots: np.ndarray  # (k - 1,) ascending
+    slopes: np.ndarray  # (k,) positive
+
+    @classmethod
+    def of(cls, knots: np.ndarray, sums: Statistics) -> Link:
+        """The function that fits labels best, from the sums of `pieces` and labels."""
+        slopes = non_negative(sums.gram, sums.cross[:, 0], min(1.0, PRIOR / max(sums.n_rows, 1)))
+        least = LEAST * float(slopes.mean())
+        return cls(knots, np.maximum(slopes, least) if least > 0 else np.ones(len(slopes)))
+
+    def __call__(self, f: np.ndarray) -> np.ndarray:
+        return pieces(f, self.knots) @ self.slopes
+
+    def slope(self, f: np.ndarray) -> np.ndarray:
+        return self.slopes[np.searchsorted(self.knots, f)]
+
+
+def knots_of(f: np.ndarray) -> np.ndarray:
+    """Knots between pieces with as many scores each."""
+    return np.unique(np.quantile(f, np.arange(1, PIECES) / PIECES))
+
+
+def pieces(f: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    """(m, k) how far f goes into each piece, from the first knot on; the pieces of a row sum to f - knots[0]."""
+    ends = np.concatenate([[-np.inf], knots, [np.inf]])
+    return np.clip(f[:, None], ends[:-1], ends[1:]) - np.concatenate([knots[:1], knots] if len(knots) else [[0.0]])
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A fitted additive model and its link."""
+
+    map: Any  # an AdditiveMap
+    coef: np.ndarray
+    link: Link
+
+    def scores(self, N: np.ndarray) -> np.ndarray:
+        """f, before the link."""
+        return self.map.scores(N, self.coef)
