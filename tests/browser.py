@@ -1,4 +1,4 @@
-"""A headless Chromium, driven through ChromeDriver by plain HTTP; tests skip where they are not installed."""
+"""A headless Chromium, driven through ChromeDriver by plain HTTP; tests skip where these are not installed."""
 
 import base64
 import contextlib
@@ -62,11 +62,11 @@ class Browser:
         return self._call("/execute/sync", {"script": f"return {expression}", "args": []})
 
     def console(self):
-        """What the page said on the console since last asked."""
+        """What the page has written to the console since the last call."""
         return [entry["message"] for entry in self._call("/se/log", {"type": "browser"})]
 
     def requests(self):
-        """The addresses that were asked for since last asked."""
+        """The addresses requested since the last call."""
         events = [json.loads(entry["message"])["message"] for entry in self._call("/se/log", {"type": "performance"})]
         return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
 
@@ -76,7 +76,7 @@ class Browser:
         path.write_bytes(base64.b64decode(taken["data"]))
 
     def tab(self, handle=None):
-        """Go to a tab, or to a new one; returns the handle of the tab left."""
+        """Switch to a tab, or to a new one; returns the handle of the previous tab."""
         left = self._call("/window")
         self._call("/window", {"handle": handle or self._call("/window/new", {"type": "tab"})["handle"]})
         return left
@@ -87,7 +87,7 @@ class Browser:
 
 @contextlib.contextmanager
 def chromium():
-    """A browser, or a skip that says what is missing."""
+    """A browser; skips the test, with what is missing, if there is none."""
     for program in ("chromium", "chromedriver"):
         if shutil.which(program) is None:
             pytest.skip(f"no {program}: apt-get install chromium chromium-driver")

@@ -22,7 +22,7 @@ def limit():
 
 @pytest.fixture(autouse=True)
 def figures_are_closed():
-    """Figures of pyplot that a test or a page of the guide leaves open."""
+    """Close figures that a test or a page of the guide leaves open."""
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")

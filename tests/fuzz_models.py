@@ -1,8 +1,8 @@
 """Damage model files in thousands of ways: `python tests/fuzz_models.py [count] [seed] [--use]`.
 
-Run in a process of its own, with bounds of memory and time: a file whose checksum does not fit is refused; one that was
-forged with a checksum that does is refused too, or is some model. Anything else ends the process with an error. With
---use, models that come of forged files are also asked to predict, which may fail but not crash.
+Run in a separate process with limits of memory and time. A file with a wrong checksum must be refused; one forged with
+a matching checksum must be refused or be some model. Anything else ends the process with an error. With --use, models
+from forged files are also asked to predict, which may fail but not crash.
 """
 
 import contextlib
@@ -59,7 +59,7 @@ MODELS = [
 
 
 def forged(header: bytes, body: bytes, version: int = persistence.VERSION) -> bytes:
-    """A file with a checksum that fits."""
+    """A file with a matching checksum."""
     data = PREFIX.pack(persistence.MAGIC, version, len(header)) + header + body
     return data + hashlib.sha256(data).digest()
 
@@ -70,7 +70,7 @@ def parts(data: bytes) -> tuple[bytes, bytes]:
 
 
 def damaged(data: bytes, pick: random.Random) -> bytes:
-    """Some bytes changed, cut out, doubled or put in."""
+    """Some bytes changed, cut out, doubled or inserted."""
     found = bytearray(data)
     for _ in range(pick.randint(1, 4)):
         place = pick.randrange(len(found) + 1)
@@ -91,7 +91,7 @@ def damaged(data: bytes, pick: random.Random) -> bytes:
 
 
 def places(node, found):
-    """Every place of a tree: where it hangs, and by what."""
+    """Every node of a tree: its parent and key."""
     for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
         found.append((node, key))
         places(value, found)
@@ -99,7 +99,7 @@ def places(node, found):
 
 
 def something(pick: random.Random, tree):
-    """A value that does not belong there."""
+    """A value that does not belong in a header."""
     simple = [
         None,
         True,
@@ -146,7 +146,7 @@ def something(pick: random.Random, tree):
 
 
 def forged_tree(data: bytes, pick: random.Random) -> bytes:
-    """Values of the header changed, taken out or put in."""
+    """Change, remove or insert values of the header."""
     header, body = parts(data)
     tree = json.loads(header)
     for _ in range(pick.randint(1, 3)):
@@ -181,7 +181,7 @@ def forged_body(data: bytes, pick: random.Random) -> bytes:
 
 
 def bounded() -> dict:
-    """Bounds of memory and time, and a note of any code that runs while `watching`."""
+    """Limit memory and time, and record any code that runs while `watching`."""
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, used + ROOM))
     signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(SystemExit("a file takes too long")))

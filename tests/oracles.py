@@ -79,7 +79,7 @@ def gaussian(X, Z, gamma):
 
 
 def pairwise_accuracy(y, scores, qid):
-    """Mean over queries of the share of correctly ordered pairs; a tie in the scores is half."""
+    """The mean over queries of the share of correctly ordered pairs; ties in the scores count half."""
     shares = []
     for q in set(np.asarray(qid).tolist()):
         rows = [i for i in range(len(y)) if qid[i] == q]
@@ -169,7 +169,7 @@ def row_centring(rows):
 
 
 def least_residual(M, b, steps):
-    """x of the least ||b - M x|| in span(b, M b, ..., M^(steps-1) b)."""
+    """The x that minimises ||b - M x|| in span(b, M b, ..., M^(steps-1) b)."""
     space = [b / np.linalg.norm(b)]
     for _ in range(steps - 1):
         v = M @ space[-1]
@@ -205,7 +205,7 @@ def letor_rows(text):
 
 
 def minmax_by_query(X, qid):
-    """Every feature from 0 to 1 within each query, by loops; 0 where it is constant, NaN where it is NaN."""
+    """Every feature scaled to [0, 1] within each query, by loops; 0 if constant, NaN where NaN."""
     scaled = np.full(X.shape, np.nan)
     for j in range(X.shape[1]):
         for q in set(np.asarray(qid).tolist()):
@@ -217,7 +217,7 @@ def minmax_by_query(X, qid):
 
 
 def pursuit(D, y, Lt, n, *, backfit=True, intercept=False):
-    """[(atom, loss, coefficients of all atoms, intercept)] by trying every candidate in every step."""
+    """[(atom, loss, coefficients of all atoms, intercept)], found by trying every candidate in every step."""
     m, N = D.shape
     L, b = Lt, 0.0
     if intercept:  # a free constant in every model: the part of Lt that does not see it
@@ -266,7 +266,7 @@ def kernel_matching_pursuit(K, y, n):
 
 
 def joint_pursuit(D, y, L, Du, U, nu, n, *, backfit=True, shared=False, weights=None):
-    """[(atoms, coefficients of each view)]: D_v at scored rows, Du_v at unscored ones, all combinations tried."""
+    """[(atoms, coefficients of each view)], found by trying all combinations; D_v scored rows, Du_v unscored ones."""
     from itertools import product
 
     M = len(D)
@@ -332,7 +332,7 @@ def joint_pursuit(D, y, L, Du, U, nu, n, *, backfit=True, shared=False, weights=
 
 
 def target_statistics(levels, y, qid, n_folds, smoothing):
-    """Mean of y relative to its query at each row's level, shrunk: over queries of other folds, and over all."""
+    """The mean of y relative to its query at each row's level, shrunk: over queries of other folds, and over all."""
     import zlib
 
     levels, y, qid = list(levels), np.asarray(y, dtype=float), list(qid)
@@ -365,7 +365,7 @@ def expected_reciprocal_rank(y, scores, k=None, max_grade=4):
 
 
 def rank_biased_overlap(a, b, p):
-    """The infinite sum, cut where nothing is left of it; two rankings of the same items."""
+    """The infinite sum, cut off where the rest is zero; for two rankings of the same items."""
     first = sorted(range(len(a)), key=lambda i: -a[i])
     second = sorted(range(len(b)), key=lambda i: -b[i])
     depths = range(1, 3000)
@@ -433,7 +433,7 @@ def labels_and_pairs(
 
 
 def path_shares(f, a, b, steps=4000, h=1e-5):
-    """The integral of the gradient of f along the line from b to a, by differences at the middle of many steps."""
+    """The integral of the gradient of f along the line from b to a, by differences at the middles of many steps."""
     d, n = a - b, len(a)
     line = b + ((np.arange(steps) + 0.5) / steps)[:, None] * d
     gradient = np.array([(f(line + h * e) - f(line - h * e)).mean() / (2 * h) for e in np.eye(n)])

@@ -1,4 +1,4 @@
-"""The workbench in a window of a real browser: pointer, keys, and what the page shows."""
+"""The workbench in a real browser window: pointer, keys, and what the page shows."""
 
 import json
 import time
@@ -72,7 +72,7 @@ class Page:
         )
 
     def clean(self):
-        """Nothing on the console, nothing from elsewhere."""
+        """Check that the console is empty and nothing was loaded from elsewhere."""
         address = self.url.split("?")[0]
         outside = [u for u in self.browser.requests() if not u.startswith((address, "data:", "blob:", "about:"))]
         assert outside == []

@@ -1,4 +1,4 @@
-"""RankRLS with the penalty of the papers, the sum of squared weights, which the oracles have."""
+"""RankRLS with the papers' penalty, the sum of squared weights, which the oracles also use."""
 
 import rankrls
 

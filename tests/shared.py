@@ -1,4 +1,4 @@
-"""Public data sets on this machine, where there are any: RANKRLS_SHARED_DATA, or ../shared/data beside the clone."""
+"""Public data sets on this machine, if there are any: RANKRLS_SHARED_DATA, or ../shared/data beside the clone."""
 
 import functools
 import os
@@ -14,7 +14,7 @@ _unpacked = tempfile.TemporaryDirectory()
 
 @functools.cache
 def unpacked(name):
-    """The folder of an archive `name/name.tar.xz`; skips the test where there is none."""
+    """The folder of an unpacked archive `name/name.tar.xz`; skips the test if there is none."""
     archive = FOLDER / name / f"{name}.tar.xz"
     if not archive.exists():
         pytest.skip(f"no {name}: set RANKRLS_SHARED_DATA to a folder that holds {name}/{name}.tar.xz")
@@ -25,7 +25,7 @@ def unpacked(name):
 
 
 def folder(name):
-    """The folder of a data set as it lies there; skips the test where there is none."""
+    """The folder of a data set; skips the test if there is none."""
     if not (FOLDER / name).is_dir():
         pytest.skip(f"no {name}: set RANKRLS_SHARED_DATA to a folder that holds it")
     return FOLDER / name

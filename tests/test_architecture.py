@@ -1,4 +1,4 @@
-"""The tree shows the architecture: who may import whom, and everything public is documented."""
+"""The tree shows the architecture: which package may import which, and that everything public is documented."""
 
 import ast
 import inspect
@@ -119,7 +119,7 @@ def module_of(name):
 
 
 def imports(path):
-    """Every import of a file, deferred ones and those for type checkers included: a module of ours, or any other."""
+    """Every import of a file, including deferred ones and those for type checkers: our modules and others."""
     package = path.relative_to(SOURCE).parent.parts
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -198,7 +198,7 @@ def test_class_names_are_unique_and_plain():
 
 @pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_no_function_or_field_has_a_vague_name(path):
-    """A reader cannot tell what a thing called `kept` is; local variables whose assignment is in sight may be."""
+    """Fields and functions may not have names such as `kept`; local variables assigned in sight may."""
     assert path.stem not in VAGUE
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef):
@@ -244,7 +244,7 @@ def test_no_catch_all_arguments(name):
 
 
 def test_no_test_patches_a_constant():
-    """Tests change limits by `rankrls.system.limits.limited`, or hand in what they need."""
+    """Tests change limits by `rankrls.system.limits.limited`, or pass in what they need."""
     for path in Path(__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("monkeypatch.setattr", "mock.patch"):

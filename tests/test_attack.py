@@ -1,4 +1,4 @@
-"""What the attack once found in files and degenerate rows, one case each; the attack itself is in tests/attack."""
+"""What the attack has found in files and degenerate rows, one case each; the attack itself is in tests/attack."""
 
 import bz2
 import gzip

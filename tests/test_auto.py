@@ -1,4 +1,4 @@
-"""AutoRanker: its parts against slow oracles, honest judgement, and the contract of an estimator."""
+"""AutoRanker: its parts against slow oracles, held-out judgement, and the contract of an estimator."""
 
 import copy
 import pickle
@@ -77,7 +77,7 @@ def test_column_scores_do_not_depend_on_increasing_transforms():
     assert_allclose(a, b, atol=1e-9)
 
 
-def test_missing_values_get_the_median_and_a_column_of_their_own():
+def test_missing_values_get_the_median_and_an_extra_column():
     X = np.array([[1.0, 5.0], [np.nan, 5.0], [3.0, 5.0], [2.0, 5.0]])
     maps = ColumnMaps(relative=False).fit(X)
     N = maps.transform(X)
@@ -98,7 +98,7 @@ def test_raw_columns_are_standardised_values_and_stay_finite():
 # ---------------------------------------------------------------- parts against oracles
 
 
-def test_distances_of_codes_are_those_of_columns_between_whole_numbers():
+def test_distances_of_codes_equal_those_of_columns_at_whole_numbers():
     rng = np.random.default_rng(0)
     N, weights = rng.uniform(-3, 3, size=(40, 3)), np.array([1.0, 0.5, 2.0])
     near = KernelMap.of(N, weights, 10, cut=True, rng=np.random.default_rng(0))
@@ -144,7 +144,7 @@ def test_pair_lift_is_energy_over_its_mean_under_random_signs():
             assert_allclose(lift[i, j], energy / random)
 
 
-def test_best_pairs_are_of_different_sources():
+def test_best_pairs_have_different_sources():
     lift = np.array([[0, 9, 8, 3.0], [9, 0, 1, 7], [8, 1, 0, 1], [3, 7, 1, 0]])
     pairs, values = best_pairs(lift, np.array([0, 0, 1, 1]), 1)
     assert pairs.tolist() == [[0, 2]] and values.tolist() == [8.0]
@@ -240,7 +240,7 @@ def test_sums_of_a_split_are_those_of_its_training_rows():
         assert_allclose(solve(found, ALPHAS[5]), coef, rtol=1e-3, atol=1e-4 * np.abs(coef).max())
 
 
-def test_folds_are_of_queries_or_of_rows_where_queries_are_few():
+def test_folds_are_made_of_queries_or_of_rows_if_queries_are_few():
     rng = np.random.default_rng(0)
     many = Folds.deal(Queries.of(np.repeat(np.arange(9), 4)), 3, rng)
     assert len(many) == 3 and all(len(np.unique(many.of_row[i : i + 4])) == 1 for i in range(0, 36, 4))
@@ -260,7 +260,7 @@ def test_interactions_are_found_and_beat_a_linear_model(fitted):
     assert model.interactions_[0]["strength"] > 10
 
 
-def test_held_out_scores_are_honest(fitted):
+def test_held_out_scores_match_scores_on_new_queries(fitted):
     model, X, y, qid = fitted
     new = interactions(200, seed=2)
     assert abs(model.cv_score_ - model.score(*new[:2], qid=new[2])) < 4 * model.cv_error_
@@ -290,7 +290,7 @@ def test_linear_signal_stays_linear():
     assert quality(new.y, auto.predict(new.X, new.qid), new.qid) > expected - 0.02
 
 
-def test_it_is_deterministic_and_survives_files(fitted, tmp_path):
+def test_fits_are_deterministic_and_can_be_saved(fitted, tmp_path):
     model, X, y, qid = fitted
     again = clone(model).fit(X, y, qid=qid)
     assert_array_equal(again.predict(X, qid), model.predict(X, qid))
@@ -317,7 +317,7 @@ def test_order_and_names_of_queries_do_not_matter(fitted):
     assert_array_equal(model.rank(X, qid)[:20].argsort()[:3], np.argsort(-model.predict(X, qid)[:20])[:3])
 
 
-def test_without_ranks_in_the_query_rows_stand_alone():
+def test_without_ranks_in_the_query_rows_are_scored_independently():
     X, y, qid = interactions(20, documents=10)
     model = AutoRanker(effort="fast", relative=False).fit(X, y, qid=qid)
     assert_allclose(model.predict(X[:3]), model.predict(X, qid)[:3], atol=1e-5)
@@ -342,7 +342,7 @@ def test_sparse_rows_get_a_linear_model():
     assert np.isfinite(model.predict(sparse.csr_array(X), qid)).all()
 
 
-def test_an_interruption_keeps_what_was_tried(monkeypatch):
+def test_an_interrupt_keeps_the_candidates_tried(monkeypatch):
     from rankrls.auto import candidates
 
     def stop(split):
@@ -355,7 +355,7 @@ def test_an_interruption_keeps_what_was_tried(monkeypatch):
     assert [entry["candidate"] for entry in model.leaderboard_] == ["linear"]
 
 
-def test_an_interruption_of_the_final_model_keeps_its_parts(monkeypatch):
+def test_an_interrupt_of_the_final_fit_keeps_its_parts(monkeypatch):
     from rankrls.auto import fitting
 
     def stop(final, name, alpha):
@@ -388,7 +388,7 @@ def test_a_step_is_in_the_stack_until_something_is_built_on_it(monkeypatch):
     assert not {"additive", "adaptive"} & {part.name for part in model.parts_}
 
 
-def test_seconds_that_are_too_few_leave_the_linear_candidate():
+def test_too_few_seconds_leave_the_linear_candidate():
     X, y, qid = interactions(20, documents=10)
     with pytest.warns(UserWarning, match="not enough to try scores"):
         model = AutoRanker(effort=1e-9).fit(X, y, qid=qid)
@@ -397,7 +397,7 @@ def test_seconds_that_are_too_few_leave_the_linear_candidate():
         AutoRanker(effort=0).fit(X, y, qid=qid)
 
 
-def test_rows_of_weight_zero_are_not_there():
+def test_rows_of_weight_zero_have_no_effect():
     X, y, qid = interactions(20, documents=10)
     weights = np.ones(len(y))
     weights[5] = 0
@@ -426,7 +426,7 @@ def test_bad_parameters_are_named():
         AutoRanker(candidates=["lgbm"]).fit(X, y, qid=qid)
 
 
-def test_many_columns_are_bounded():
+def test_the_number_of_columns_is_limited():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 1500))
     model = AutoRanker(effort="fast").fit(X, np.clip(np.round(X[:, 0] + 1), 0, 4), qid=np.repeat(np.arange(20), 10))
@@ -471,7 +471,7 @@ def test_a_learned_metric_finds_the_columns_that_matter(kernel, tmp_path):
         RankRLS(kernel=kernel(metric="learned")).fit(sparse.csr_array(X), y, qid=qid)
 
 
-def test_cross_fitting_is_a_fit_for_each_fold_and_its_scores_stack():
+def test_cross_fitting_equals_a_fit_for_each_fold_and_its_scores_stack():
     X, y, qid = interactions(12, documents=8)
     held = cross_fit(RankRLS(1.0), X, y, qid)
     folds = Folds.deal(Queries.of(qid), 3, np.random.default_rng(0))
@@ -552,7 +552,7 @@ def test_onnx_graphs_hold_pairs_of_ramps():
     assert_allclose(session.run(None, {"X": X})[0], model.predict(X, qid), atol=1e-10)
 
 
-def test_contributions_are_sums_of_features_without_making_them():
+def test_contributions_equal_sums_of_features_that_are_never_formed():
     N = np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
     ramps = Ramps.of(N, {1: KNOTS, 3: KNOTS + 0.1, 4: KNOTS})
     features = AdditiveMap.of(N, Curves.of(N, 5), ramps, [0, 2], [(0, 5), (2, 5)], [1, 3], [(3, 4)])
@@ -581,7 +581,7 @@ def test_formats_of_weights_point_to_onnx(fitted):
 # ---------------------------------------------------------------- rows elsewhere, pairs
 
 
-def test_rows_elsewhere_give_the_model_of_rows_in_memory(fitted, tmp_path):
+def test_rows_elsewhere_give_the_same_model_as_rows_in_memory(fitted, tmp_path):
     pd = pytest.importorskip("pandas")
     model, X, y, qid = fitted
     dump_letor(RankingData(X, y, qid), tmp_path / "data.txt")
@@ -600,7 +600,7 @@ def test_rows_elsewhere_give_the_model_of_rows_in_memory(fitted, tmp_path):
     assert_allclose(read.predict(frame.drop(columns="y")), expected.predict(frame.drop(columns="y")), atol=1e-4)
 
 
-def test_sums_are_over_all_rows_elsewhere_and_all_else_is_learned_from_a_sample(monkeypatch):
+def test_sums_use_all_rows_elsewhere_and_everything_else_a_sample(monkeypatch):
     X, y, qid = interactions(60, documents=10)
     small = replace(EFFORTS["fast"], cv_rows=100)
     monkeypatch.setitem(EFFORTS, "fast", small)
@@ -645,7 +645,7 @@ def test_clusters_fit_and_predict_whole_queries(fitted):
         distributed.dask.predict(model, rows)
 
 
-def test_a_pair_is_a_query_of_two():
+def test_a_pair_equals_a_query_of_two_rows():
     X, y, qid = interactions(30, documents=10)
     pairs = np.array([(i, j) for i in range(300) for j in range(i + 1, min(i + 4, 300)) if y[i] != y[j]])
     pairs = np.where((y[pairs[:, 0]] > y[pairs[:, 1]])[:, None], pairs, pairs[:, ::-1])

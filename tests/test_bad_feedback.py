@@ -1,4 +1,4 @@
-"""Logs, judgments, pairs, signs, runs and mixes that cannot be: refused by name, and nothing is half learned."""
+"""Invalid logs, judgments, pairs, signs, runs and mixes: clear errors, and nothing is learned halfway."""
 
 import numpy as np
 import pandas as pd
@@ -61,7 +61,7 @@ def test_click_logs(name):
 
 
 @pytest.mark.parametrize("log", [5, "log.csv", [], np.zeros((3, 4))], ids=str)
-def test_what_is_not_a_log(log):
+def test_tables_that_are_no_logs_are_refused(log):
     refused(lambda: clicks.ClickLog.of(log), "a log is a data frame, a dict of columns or a list of dicts", TypeError)
 
 
@@ -81,7 +81,7 @@ def test_propensities(theta, message, method):
     refused(lambda: clicks.from_clicks(LOG, theta=theta, method=method), message)
 
 
-def test_a_log_in_which_nothing_tells_positions_from_relevance():
+def test_a_log_that_cannot_separate_positions_from_relevance():
     refused(lambda: clicks.propensities(clicks.ClickLog.of(LOG)), "no clicked document of a query was shown at two pos")
     refused(lambda: clicks.from_clicks(LOG), "give propensities, use ClickRanker")
 
@@ -113,7 +113,7 @@ def test_judgments(text, message):
     refused(lambda: clicks.read_judgments(text), message)
 
 
-def test_judgments_with_line_breaks_and_no_partner():
+def test_judgments_with_line_breaks_and_without_rows():
     judged = clicks.read_judgments('query,docid,rating\n"red\nshoes",a,1\n\nhats,b,0\n')
     assert judged.query.tolist() == ["red\nshoes", "hats"]
     refused(lambda: judged.join(["hats", "hats"], ["b", "b"]), "document 'b' of query 'hats' occurs twice")
@@ -144,7 +144,7 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_pairs_that_cannot_be(name):
+def test_invalid_pairs_are_refused(name):
     pairs, options, message = PAIRS[name]
     model = RankRLS(1.0).fit(FRAME, DATA.y, qid=DATA.qid)
     before = model.coef_.copy()
@@ -154,7 +154,7 @@ def test_pairs_that_cannot_be(name):
     model.add_pairs(FRAME, [[0, 1]])  # and goes on
 
 
-def test_pairs_that_nobody_added_and_margins_of_nothing():
+def test_removing_pairs_that_were_never_added_and_margins_without_pairs():
     model = RankRLS(1.0).fit(FRAME, DATA.y, qid=DATA.qid)
     refused(lambda: model.remove_pairs(FRAME, [[0, 1]]), "was never added to this model")
     model.add_pairs(FRAME, [[0, 1]])
@@ -176,7 +176,7 @@ def test_pairs_that_nobody_added_and_margins_of_nothing():
         (1.5, "positive must be True, columns, or a dict"),
     ],
 )
-def test_signs_that_cannot_be(positive, message):
+def test_invalid_signs_are_refused(positive, message):
     refused(lambda: RankRLS(1.0, positive=positive).fit(FRAME, DATA.y, qid=DATA.qid), message)
 
 
@@ -243,7 +243,7 @@ def test_runs_are_known_by_name_and_junk_is_irrelevant():
     assert_array_equal(fusion.Fusion().fit({"a": A, "b": B}, junk).weights_, model.weights_)
 
 
-def test_gains_and_mixes_that_cannot_be():
+def test_invalid_gains_and_mixes_are_refused():
     several = RankRLS(1.0, tied_pairs=True).fit(FRAME, np.column_stack([DATA.y, DATA.X[:, 0]]), qid=DATA.qid)
     refused(lambda: several.mix([0.0, 0.0]), "every weight is zero")
     refused(lambda: several.mix([1.0]), "one number per target")

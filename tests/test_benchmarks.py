@@ -1,4 +1,4 @@
-"""The benchmarks: tables, ratios, shares of the cores and exponents say what they should."""
+"""The benchmarks: tables, ratios, shares of the cores and exponents are right."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ from benchmarks.measure import Measured, Row  # noqa: E402
 from benchmarks.suites import load  # noqa: E402
 
 
-def test_a_row_shows_wall_and_cpu_beside_its_target():
+def test_a_row_shows_wall_and_cpu_time_beside_its_target():
     row = Row("fit", Measured(1.0, 12.3, 1.31, 0.02, 1.9, 1.1), "X.T @ X", "<= 300 MB", 1.2)
     assert len(row.cells()) == len(Row.head)
     assert row.cells() == ["fit", "1.000", "1.900", "12", "1.31x X.T @ X", "1.10x", "<= 1.2x, <= 300 MB", "2%"]
@@ -36,7 +36,7 @@ def test_a_new_table_begins_where_the_head_changes(capsys):
     assert printed.count("| one |") == 2 and "Above the targets" in printed
 
 
-def test_every_suite_says_what_it_measures():
+def test_every_suite_documents_what_it_measures():
     for name, suite in run.SUITES.items():
         assert suite.__doc__.splitlines()[0], name
 
@@ -86,7 +86,7 @@ def test_latencies_are_compared_at_the_median():
     [(2.0, 1, 2.0), (2.0, 2, 3.0), (1.0, 1, 1.0), (1.0, 2, 1.5), (1.5, 1, 1.5), (0.5, 2, 1.5)],
 )
 def test_the_share_of_a_process_beside_others(cpu, busy, fair):
-    """Two cores; each busy process wants one, and who wants less than its share leaves the rest to others."""
+    """Two cores: each busy process wants one; a process that wants less leaves the rest to the others."""
     line = load.Loaded("path", 1.0, cpu, 0.0, (1.0, 1.0), 0.0, cores=2)
     assert line.fair(busy) == pytest.approx(fair)
 

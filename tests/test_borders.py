@@ -1,4 +1,4 @@
-"""What is given is read as meant or refused by name: one test for each claim, with raw data."""
+"""Input is either read as intended or refused by name: one test for each claim, with raw data."""
 
 import pickle
 
@@ -44,13 +44,13 @@ def test_integer_ids_of_a_shuffled_frame_are_looked_up_and_a_frame_of_relations_
 
 
 @pytest.mark.parametrize("weighting", ["items", "pairs", "queries"])
-def test_weights_whose_sum_is_no_number_are_refused(weighting):
+def test_weights_whose_sum_overflows_are_refused(weighting):
     with pytest.raises(ValueError, match="sample_weight is too large to be added up"):
         RankRLS(1.0, weighting=weighting).fit(X, Y, QID, np.full(60, 1e308) * 1.7)
 
 
 @pytest.mark.parametrize("metric", [metrics.pairwise_accuracy, metrics.ndcg, metrics.kendall_tau_b])
-def test_metrics_ignore_neither_masks_nor_imaginary_parts(metric):
+def test_metrics_refuse_masks_and_imaginary_parts(metric):
     grades = np.digitize(Y, [-2, 2]).astype(float)
     for y, scores, message in (
         (masked(grades), Y, "y is a masked array"),
@@ -61,13 +61,13 @@ def test_metrics_ignore_neither_masks_nor_imaginary_parts(metric):
             metric(y, scores, qid=QID)
 
 
-def test_score_ignores_no_mask():
+def test_score_refuses_masks():
     with pytest.raises(ValueError, match="y is a masked array"):
         RankRLS(1.0).fit(X, Y, QID).score(X, masked(Y), qid=QID)
 
 
 @pytest.mark.parametrize("model", [AutoRanker(effort="fast"), TableEncoder()], ids=["auto", "encoder"])
-def test_tables_ignore_neither_masks_nor_imaginary_parts(model):
+def test_tables_refuse_masks_and_imaginary_parts(model):
     for features, y, message in (
         (masked(X), Y, "X is a masked array"),
         (X, masked(Y), "y is a masked array"),
@@ -79,7 +79,7 @@ def test_tables_ignore_neither_masks_nor_imaginary_parts(model):
 
 
 @pytest.mark.parametrize("name", ["pairs", "margins", "weights"])
-def test_masks_of_pairs_are_not_ignored(name):
+def test_masked_pairs_are_refused(name):
     given = {"pairs": np.array([(0, 1), (2, 3)]), "margins": np.ones(2), "weights": np.ones(2)}
     given[name] = np.ma.masked_array(given[name], mask=np.zeros(given[name].shape))
     given[name][1] = np.ma.masked
@@ -129,7 +129,7 @@ def test_a_relation_does_not_change_with_the_callers_rows(name, kernel):
 
 @pytest.mark.parametrize(("option", "value"), [("intercept", "x"), ("encoder", 3)])
 @pytest.mark.parametrize("name", RELATIONS)
-def test_options_of_relations_that_make_no_sense(name, option, value):
+def test_senseless_options_of_relations_are_refused(name, option, value):
     with pytest.raises((ValueError, TypeError), match=f"{option} must be"):
         RELATIONS[name].__class__(1.0, **{option: value}).fit(A, T, B)
 
@@ -142,7 +142,7 @@ def test_held_out_scores_of_a_small_row_of_a_relation_are_not_rounded_away():
     assert model.score(small[:1], T[:1] * 1e-14, B) == model.score(small, T * scales[:, None], B) == 1.0
 
 
-def test_two_steps_see_directions_that_are_rounding_among_the_objects():
+def test_two_steps_keep_directions_that_only_new_objects_have():
     a, Z = np.array([[0.0], [1e-8]]), np.array([[0.0], [1.0]])
     kernel, new = kernels.Gaussian(1.0), np.array([[1.0]])
     K = lambda U, V: np.exp(-((np.longdouble(U) - np.longdouble(V).T) ** 2))
@@ -169,12 +169,12 @@ def test_a_model_of_single_items_can_be_pickled():
     ],
     ids=["rankrls", "views", "transductive", "pursuit"],
 )
-def test_cv_that_means_nothing_is_refused_even_where_it_is_not_used(model, y):
+def test_invalid_cv_is_refused_even_if_unused(model, y):
     with pytest.raises(ValueError, match="cv must be"):
         model.set_params(cv="nonsense").fit(X, y, qid=QID)
 
 
-def test_transduction_refuses_no_folds():
+def test_transduction_refuses_folds_that_hold_out_everything():
     with pytest.raises(ValueError, match="cv must be"):
         TransductiveRankRLS(cv=[]).fit(X, PARTLY, qid=QID)
 
@@ -188,7 +188,7 @@ def test_a_metric_that_returns_nan_chooses_nothing():
 
 
 @pytest.mark.parametrize("gamma", [None, np.nan, -1.0, "wide", True])
-def test_gamma_that_is_no_width(gamma):
+def test_invalid_gamma_is_refused(gamma):
     with pytest.raises(ValueError, match="gamma must be"):
         RankRLS(1.0, kernel=kernels.Gaussian(gamma)).fit(X, Y, QID)
 

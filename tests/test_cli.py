@@ -65,7 +65,7 @@ def rankrls_process(*words, **options):
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=str)
-def test_help_says_what_there_is(command, capsys):
+def test_help_lists_all_commands(command, capsys):
     assert main([*command, "--help"]) == 0
     assert f"usage: rankrls {' '.join(command)}".strip() in capsys.readouterr().out
 
@@ -82,7 +82,7 @@ def test_help_imports_nothing_heavy():
     assert time.perf_counter() - start < 5  # a tenth of a second where nothing else runs
 
 
-def test_names_of_the_package_come_when_asked_for():
+def test_names_of_the_package_are_imported_on_first_use():
     program = (
         "import sys, rankrls; assert 'numpy' not in sys.modules; assert 'RankRLS' in dir(rankrls); "
         "from rankrls import RankRLS, kernels; assert rankrls.kernels is kernels is sys.modules['rankrls.kernels']; "
@@ -187,13 +187,13 @@ def test_debug_shows_where_an_error_comes_from(folder):
         main(["train", "nowhere.txt", "-o", "m", "--debug"])
 
 
-def test_what_should_not_happen_is_one_line_too(folder, monkeypatch, capsys):
+def test_unexpected_errors_are_one_line_too(folder, monkeypatch, capsys):
     monkeypatch.setattr("rankrls.cli.learning.make", lambda *_: {}["x"])
     assert main(["train", "train.txt", "-o", "m"]) == 2
     assert "KeyError: 'x'; this should not happen, --debug shows where it did" in capsys.readouterr().err
 
 
-def test_an_interruption_is_quiet_and_leaves_nothing(folder, monkeypatch, capsys):
+def test_an_interrupt_is_quiet_and_leaves_no_file(folder, monkeypatch, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt
 
@@ -264,7 +264,7 @@ def test_options_are_the_parameters(words, make, run):
     assert_allclose(rankrls.load("m.rankrls").predict(data.X), make().fit(data.X, data.y, qid=data.qid).predict(data.X))
 
 
-def test_a_method_that_is_not_there_says_so(run, monkeypatch):
+def test_a_missing_method_is_reported(run, monkeypatch):
     monkeypatch.setattr(estimators, "__all__", [name for name in estimators.__all__ if name != "RankingPursuit"])
     message = run("train", "train.txt", "-o", "m", "--method", "pursuit", code=2)
     assert "--method pursuit needs RankingPursuit, which this version of rankrls does not have" in message
@@ -419,7 +419,7 @@ def test_models_of_tables_find_their_columns(run):
     assert run("evaluate", "a.tsv", "scores", *words, "--json")["queries"] == 30
 
 
-def test_a_model_meets_other_data(run):
+def test_a_model_on_data_with_other_columns(run):
     run("train", "train.txt", "-o", "m.rankrls")
     Path("wide.txt").write_text("0 qid:1 1:1 13:1\n")
     assert "wide.txt, line 1: feature 13" in run("predict", "m.rankrls", "wide.txt", code=2)
@@ -694,7 +694,7 @@ def test_pipes_exit_codes_and_models_on_standard_output(folder):
     ]
 
 
-def test_a_reader_that_has_enough_is_no_error(folder):
+def test_a_closed_pipe_is_no_error(folder):
     rankrls.save(RankRLS(1.0).fit(np.eye(3), [0, 1, 2]), "m.rankrls")
     Path("many.txt").write_text("0 qid:1 1:1 2:2 3:3\n" * 60_000)
     words = shlex.join([sys.executable, "-m", "rankrls"])
@@ -725,7 +725,7 @@ def test_ctrl_c_leaves_no_file(folder):
     assert not [name for name in os.listdir(folder) if "scores" in name]
 
 
-def test_progress_of_what_takes_long(folder, capsys, limit):
+def test_progress_of_long_commands(folder, capsys, limit):
     now = iter(range(100_000))
     limit(clock=lambda: 2.0 * next(now))
     rankrls.save(RankRLS(1.0).fit(np.eye(12), np.arange(12)), "m.rankrls")
@@ -748,7 +748,7 @@ def test_a_device_is_written_and_not_replaced(folder):
 # ---------------------------------------------------------------- the page
 
 
-def test_the_page_shows_what_happens(tmp_path, monkeypatch, capsys):
+def test_the_command_line_page_shows_real_output(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "cli.md").read_text()
     checker, shell = doctest.OutputChecker(), shlex.join([sys.executable, "-m", "rankrls"])

@@ -145,7 +145,7 @@ def test_pairs_that_must_hold_and_pairs_alone(files, capsys):
         ([], "pairs.csv has no pairs"),
     ],
 )
-def test_pairs_that_cannot_be(files, capsys, rows, message):
+def test_invalid_pairs_are_refused(files, capsys, rows, message):
     write("pairs.csv", ["query", "better", "worse", "margin"], rows)
     assert run("train", "labelled.csv", "--pairs", "pairs.csv", "-o", "m.rankrls") == 2
     assert message in capsys.readouterr().err
@@ -186,7 +186,7 @@ def test_clicks_on_tables_with_text(files, capsys):
     assert 0.5 < found.score(frame[["source", *NAMES]], DATA.y, frame["qid"]) <= 1
 
 
-def test_logs_that_tell_nothing(files, capsys):
+def test_uninformative_logs_are_refused(files, capsys):
     write("blind.csv", ["query", "document", "clicked"], [["q0000", "d0", 1]])
     assert run("train", "rows.csv", "--clicks", "blind.csv", "-o", "m") == 2
     assert "no column 'position', so it does not say where documents were shown" in capsys.readouterr().err
@@ -239,7 +239,7 @@ def test_several_labels_are_mixed(files, capsys):
 
 
 @pytest.mark.parametrize("data", ["labelled.csv", "text.csv"])
-def test_how_sure_scores_are(files, capsys, data):
+def test_standard_deviations_and_rank_intervals(files, capsys, data):
     model = trained(data, "--qrels", "judged.csv")
     assert run("predict", "m.rankrls", data, "--std", "--interval", 0.8, "-o", "sure.csv") == 0
     with open("sure.csv", newline="") as file:

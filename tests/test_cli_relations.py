@@ -99,7 +99,7 @@ def test_games_are_learned_from_a_table_of_names(run, games):
 
 
 def test_results_say_who_won(run):
-    """Raw results of football: nothing is learned from them as if the home team had won every game."""
+    """Raw football results: an error, rather than a model in which the home team won every game."""
     rng = np.random.default_rng(3)
     strength = np.linspace(-1, 1, 8)
     a, b = np.array([rng.choice(8, size=2, replace=False) for _ in range(400)]).T
@@ -130,7 +130,7 @@ def test_results_say_who_won(run):
 
 
 def test_a_relation_remembers_its_tables(run, drugs):
-    """Similarities, names of bare matrices, transformations and directions are those of training."""
+    """Similarities, names of bare matrices, transformations and directions are remembered from training."""
     Y, _, _ = drugs
     np.savetxt("bare.txt", np.exp(-Y.to_numpy()).T)
     np.savetxt("small.txt", np.ones((11, 9)))
@@ -228,7 +228,7 @@ def test_reports_of_relations_show_settings_and_names(run, games, drugs):
         (["evaluate", "games.csv"], "rankrls evaluate DATA SCORES"),
     ],
 )
-def test_what_is_wrong_is_named(words, message, run, games):
+def test_errors_name_what_is_wrong(words, message, run, games):
     assert message in run(*words, code=2)
 
 

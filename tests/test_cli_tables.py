@@ -108,7 +108,7 @@ def test_parquet_in_blocks_is_encoded(shop, tmp_path, capsys):
     assert "columns that must be encoded" in capsys.readouterr().err
 
 
-def test_blocks_have_the_columns_that_rows_in_memory_have(tmp_path, capsys):
+def test_blocks_have_the_same_columns_as_rows_in_memory(tmp_path, capsys):
     """A number that names the document is not a feature; gaps are encoded; --columns and --exclude choose."""
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow", reason="needs rankrls[arrow]")
@@ -146,7 +146,7 @@ def test_numbers_stay_as_they_are(shop, tmp_path, capsys):
     assert "--encode yes is for tables" in capsys.readouterr().err
 
 
-def test_a_column_that_is_something_else_when_scoring(shop, tmp_path, capsys):
+def test_a_column_that_changes_its_kind_when_scoring(shop, tmp_path, capsys):
     assert run("train", shop, "-o", tmp_path / "m") == 0
     text = shop.read_text().replace("2026-01-11", "yesterday")
     (tmp_path / "new.csv").write_text(text)
@@ -155,7 +155,7 @@ def test_a_column_that_is_something_else_when_scoring(shop, tmp_path, capsys):
     assert not (tmp_path / "s").exists()
 
 
-def test_cells_as_they_are_written():
+def test_cells_are_read_as_they_are_written():
     cells = {"a": ["1", " 2.5", "NA"], "b": ["True", "", "false"], "c": ["01", "2", "x"], "d": ["", "", ""]}
     table = PlainTable.of(cells, written=True).read()
     assert table["a"].tolist() == [1.0, 2.5, None]
@@ -166,7 +166,7 @@ def test_cells_as_they_are_written():
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_query_ids_that_nothing_uses_are_pointed_out(stream, tmp_path, capsys):
+def test_unused_query_ids_are_pointed_out(stream, tmp_path, capsys):
     """Choosing columns must not turn many queries into one."""
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")

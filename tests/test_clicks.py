@@ -1,4 +1,4 @@
-"""Clicks: logs, propensities, judgments, and rankers that see through positions."""
+"""Clicks: logs, propensities, judgments, and rankers that correct for positions."""
 
 import warnings
 
@@ -69,7 +69,7 @@ def test_positions_drop_out_exactly():
 
 
 def test_positions_are_free_and_signs_are_those_of_features():
-    """Position effects solve a regression in which nothing holds them back, also where weights have signs."""
+    """Position effects solve an unconstrained regression, even if the weights of features have signs."""
     log = log_of()
     rows, weights = log.document.astype(int), np.sqrt(log.impressions / log.impressions.mean())
     model = clicks.ClickRanker(RankRLS(1e-6)).fit(data.X, log, qid=data.qid)
@@ -86,7 +86,7 @@ def test_positions_are_free_and_signs_are_those_of_features():
     assert signed.position_effects_[9] < -0.1
 
 
-def test_targets_of_the_other_methods():
+def test_targets_of_each_method():
     log, theta = log_of(swaps=0.3), 1 / np.arange(1.0, 11)
     for method in ("propensities", "expected", "naive"):
         model = clicks.ClickRanker(RankRLS(1.0), method=method, propensities=theta).fit(data.X, log, qid=data.qid)
@@ -102,7 +102,7 @@ def test_targets_of_the_other_methods():
 
 
 def test_the_grid_of_alphas_is_that_of_the_features():
-    """Columns of positions are large, so that they are free: a grid fitted to them would start too high."""
+    """Columns of positions are scaled up so that they are free; a grid fitted to them would start too high."""
     log = log_of()
     with warnings.catch_warnings(action="error"):
         model = clicks.ClickRanker().fit(data.X, log, qid=data.qid)
@@ -148,7 +148,7 @@ def test_frames_ids_and_files(tmp_path):
 
 
 @pytest.mark.parametrize("method", ["naive", "propensities", "expected"])
-def test_judgments_from_clicks_are_learning_input(method):
+def test_rankers_learn_from_judgments_made_from_clicks(method):
     """A ranker fitted to joined judgments is the one of ClickRanker: ratings are its labels over their mean."""
     log = log_of(swaps=0.5, sessions=30)
     joined = clicks.from_clicks(log, method=method).join(data.qid, np.arange(len(data.y)))

@@ -116,7 +116,7 @@ def test_two_domains_equal_the_explicit_kernel_of_edges(loss, complete, kernel, 
 @pytest.mark.parametrize("few", [0, 10**9], ids=["sparse", "dense"])
 @pytest.mark.parametrize("factored", [(True, True), (True, False), (False, True), (False, False)])
 @pytest.mark.parametrize("parity", [0, 1, -1])
-def test_products_agree_whichever_way_they_are_taken(parity, factored, few):
+def test_kernel_products_agree_in_every_order_of_multiplication(parity, factored, few):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(9, 4))
     Z = X if parity else rng.normal(size=(7, 5))
@@ -284,7 +284,7 @@ def test_symmetry_and_reciprocity_hold_exactly(kind, loss, complete):
     assert_allclose(scores, PARITY[kind] * scores.T, rtol=1e-13, atol=1e-13 * np.abs(scores).max())
 
 
-def test_regression_of_a_mirrored_relation_is_regression_of_that_part_of_the_labels():
+def test_regression_of_a_mirrored_relation_fits_that_part_of_the_labels():
     X = objects()
     Y = relation(X, parity=1)
     mirrored = ConditionalRankRLS(ALPHA, loss="regression", relation="symmetric").fit(X, Y)
@@ -303,7 +303,7 @@ def test_small_alpha_of_symmetric_ranking_stays_accurate():
     assert np.isfinite(path.coef(1e-30).toarray()).all()
 
 
-def test_repeated_edges_are_observations_of_their_own():
+def test_repeated_edges_are_separate_observations():
     X, new = objects(6, 3), objects(4, 3, 9)
     Y = thinned(relation(X), 0.8)
     known = np.argwhere(~np.isnan(Y))
@@ -401,7 +401,7 @@ def test_conditioning_on_the_target_ranks_the_sources():
 
 @pytest.mark.parametrize("setting", [1, 2, 3, 4])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "edges"])
-def test_settings_hold_out_what_they_say(setting, kind):
+def test_settings_hold_out_what_they_promise(setting, kind):
     Y = thinned(np.arange(1.0, 71).reshape(10, 7), 0.8)
     known = np.argwhere(~np.isnan(Y))
     splitter = RelationKFold(setting, 3)
@@ -487,7 +487,7 @@ def test_preconditioning_by_the_complete_graph_saves_iterations():
     assert_allclose(models["pcg"].predict(X), models["cg"].predict(X), atol=1e-3)
 
 
-def test_stopping_early_is_told():
+def test_stopping_early_gives_a_warning():
     X = objects(12, 6)
     Y = thinned(relation(X), 0.5)
     with pytest.warns(ConvergenceWarning, match="stopped after 3 iterations"):
@@ -581,7 +581,7 @@ def test_relations_that_contradict_the_data_are_refused():
     ConditionalRankRLS(1.0, relation="symmetric").fit(X, Y + Y.T + 0.5 * Y)  # noise is what projection is for
 
 
-def test_similarities_that_are_no_kernels():
+def test_similarities_that_are_not_positive_semidefinite():
     rng = np.random.default_rng(0)
     X = objects(12, 4, twins=False)
     K = Gaussian(0.2)(X, X)
@@ -608,7 +608,7 @@ def test_similarities_that_are_no_kernels():
         ConditionalRankRLS(kernel="precomputed").fit(crooked, Y)
 
 
-def test_too_large_for_memory_is_told_before_anything_is_computed(limit):
+def test_too_large_for_memory_is_refused_before_computing(limit):
     limit(free_memory=1e4)
     X = objects(30, 3)
     with pytest.raises(MemoryError, match="complete relation between 30 and 30 objects"):
@@ -617,7 +617,7 @@ def test_too_large_for_memory_is_told_before_anything_is_computed(limit):
         ConditionalRankRLS(kernel="rbf").fit(X, relation(X))
 
 
-def test_sklearn_manners():
+def test_scikit_learn_conventions_of_relations():
     X = objects(10, 3)
     Y = relation(X)
     model = ConditionalRankRLS(kernel=Gaussian(0.1), relation=None)
@@ -656,7 +656,7 @@ def test_objects_that_are_all_alike_are_all_ranked_alike(kind, complete):
         assert_allclose(up_to_constants(scores), 0, atol=1e-10)
 
 
-def test_long_work_tells_how_far_it_is(capsys, limit):
+def test_long_fits_report_progress(capsys, limit):
 
     seconds = iter(range(10**6))
     limit(clock=lambda: next(seconds))

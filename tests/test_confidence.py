@@ -47,7 +47,7 @@ def test_variances_are_those_of_the_posterior(params):
     assert model.next_pairs(new, np.repeat([0, 1], 50), n=3).shape == (3, 2)
 
 
-def test_rows_far_from_all_that_was_learned():
+def test_rows_far_from_the_training_rows_keep_the_prior_variance():
     """A kernel of all rows knows nothing there, and says so."""
     model = RankRLS(kernel="rbf").fit(X, y, qid=qid)
     std = model.predict(np.vstack([X[:1], X[:1] + 1e3]), return_std=True)[1]
@@ -143,7 +143,7 @@ def test_files_and_errors(tmp_path):
 
 
 @pytest.mark.parametrize("params", [{}, {"cv": 4}, {"positive": True}, {"gain": "exponential"}], ids=str)
-def test_rows_in_blocks_tell_the_noise(params):
+def test_rows_in_blocks_give_the_noise(params):
     data = datasets.make_search(40, random_state=0)
     blocks = lambda: (
         (data.X[part], data.y[part], data.qid[part]) for part in np.array_split(np.arange(len(data.y)), 5)
@@ -160,7 +160,7 @@ def test_rows_in_blocks_tell_the_noise(params):
     assert_allclose(p, held_out.probability_above(data.X[:20], data.X[20:40]), atol=0.03)
 
 
-def test_pairs_alone_tell_the_noise():
+def test_pairs_alone_give_the_noise():
     """Each pair is left out by a refit; probabilities fit best at tau."""
     rng = np.random.default_rng(0)
     Z, w = rng.normal(size=(60, 4)), np.array([2.0, 1.0, 0.0, -1.0])

@@ -50,7 +50,7 @@ def objective(Phi, penalties, y, qid, alpha, nu, coefs, *, u=None, tied=False, w
 
 
 def minimiser(Phi, penalties, y, qid, alpha, nu, **loss):
-    """The minimum of that quadratic from its values alone: exact differences, one dense solve."""
+    """The minimum of that quadratic, found from its values alone: exact differences, one dense solve."""
     widths = [P.shape[1] for P in Phi]
     cuts, n = np.cumsum(widths)[:-1], sum(widths)
     J = lambda a: objective(Phi, penalties, y, qid, alpha, nu, np.split(a, cuts), **loss)
@@ -62,7 +62,7 @@ def minimiser(Phi, penalties, y, qid, alpha, nu, **loss):
 
 
 def centred(scores, qid):
-    """Scores with the mean of every query taken off."""
+    """Scores minus the mean of their query."""
     codes = np.unique(qid, return_inverse=True)[1]
     return scores - (np.bincount(codes, weights=scores) / np.bincount(codes))[codes]
 
@@ -212,7 +212,7 @@ def test_the_gram_in_batches_is_the_dense_gram(sizes, sparse_rows):
 
 
 def refits(X, y, qid, folds, **params):
-    """Held-out scores by a fit for every fold with the scores of the fold, not its rows' absence, taken away."""
+    """Held-out scores by a fit for every fold, in which the fold's rows stay but their scores are removed."""
     scores = np.full(len(y), np.nan)
     for fold in folds:
         rest = np.setdiff1d(np.arange(len(y)), fold)
@@ -384,7 +384,7 @@ def test_without_unscored_pairs_views_learn_alone_and_a_warning_says_so():
     assert_allclose(model.predict_views(X)[:, 0], alone.predict(X[:, :3]), atol=1e-8)
 
 
-def test_agreement_recovers_what_few_scores_cannot_tell():
+def test_agreement_recovers_what_few_scores_miss():
     """Two descriptions of one signal, each with its own nuisance columns: they can only agree on the signal."""
     rng = np.random.default_rng(0)
     qid = np.repeat(np.arange(400), 8)

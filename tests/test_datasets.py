@@ -1,4 +1,4 @@
-"""Generators give what they promise."""
+"""Generators return what they promise."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_same_seed_same_data():
     assert not np.array_equal(a.X[:10], make_search(20, random_state=4).X[:10])
 
 
-def test_ranking_beats_regression_on_it():
+def test_ranking_beats_regression_on_the_search_log():
     data = make_search(200, random_state=0)
     scaled = (data.X - data.X.mean(0)) / data.X.std(0)
     ranking, regression = (RankRLS(regression=beta).fit(scaled, data.y, qid=data.qid) for beta in (0.0, 1.0))
@@ -41,7 +41,7 @@ def test_bad_arguments():
 # ---------------------------------------------------------------- make_ranking
 
 
-def test_a_plain_ranking_problem_is_what_was_asked_for():
+def test_make_ranking_returns_what_was_requested():
     data = make_ranking(300, mean_items=12, n_features=8, n_informative=3, n_levels=4, random_state=0)
     assert data.X.shape == (len(data.y), 8)
     _, sizes = np.unique(data.qid, return_counts=True)
@@ -153,7 +153,7 @@ def test_relations_of_two_domains():
     assert_array_equal(data.Y, again.Y)
 
 
-def test_objects_alike_are_related_alike():
+def test_similar_objects_have_similar_relations():
     data = make_relation(300, n_features=2, noise=0.0, random_state=0)
     far = np.linalg.norm(data.X[:, None] - data.X[None], axis=2)
     near = (far < 0.1) & (far > 0)

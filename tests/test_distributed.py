@@ -91,7 +91,7 @@ def client():
 
 @pytest.fixture
 def doomed():
-    """Workers of their own for a test that kills one, which may not come back."""
+    """Separate workers for a test that kills one, which may not come back."""
     with two_workers() as client:
         yield client
 
@@ -289,7 +289,7 @@ def test_dask_scores(client):
         predict(pipeline, frame)
 
 
-def test_what_is_not_fitted_on_a_cluster(client):
+def test_estimators_that_cannot_be_fitted_on_a_cluster(client):
     ddf = dask_frame(rows())
     with pytest.raises(TypeError, match="RankingPursuit cannot be fitted on a cluster. RankRLS"):
         dask_fit(RankingPursuit(), ddf)
@@ -443,7 +443,7 @@ def test_spark_errors_name_the_partition(session, tmp_path):
 
 
 class Shifting(Partitions):
-    """Partitions that are others in every pass."""
+    """Partitions that change from pass to pass."""
 
     def __init__(self, block, cuts):
         super().__init__(Reader(), block.X.shape[1], np.float64, None, 1)
@@ -459,7 +459,7 @@ class Shifting(Partitions):
         return added(values)
 
 
-def test_parts_that_change_between_passes_are_counted_anew():
+def test_partitions_that_change_between_passes_are_counted_again():
     frame = rows(scattered=False)
     block = Block(frame[FEATURES].to_numpy(), frame[["y"]].to_numpy(), frame["qid"].to_numpy(object))
     ends = np.flatnonzero(frame["qid"].to_numpy()[1:] != frame["qid"].to_numpy()[:-1]) + 1

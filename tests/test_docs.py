@@ -109,6 +109,6 @@ def test_demo_shows_the_comparison_and_a_ranking(capsys, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["search", "genindex", "py-modindex"])
-def test_no_page_has_the_name_of_one_that_sphinx_writes(name):
-    """It would be overwritten without a word."""
+def test_no_page_has_the_name_of_a_page_that_sphinx_writes(name):
+    """Sphinx would overwrite it silently."""
     assert not list((ROOT / "docs").glob(f"{name}.*"))

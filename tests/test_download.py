@@ -1,4 +1,4 @@
-"""Downloads over a network that fails in every way, and what is done with the files. The server is a thread of ours."""
+"""Downloads over a network that fails in every way, and handling of the files. The server is a thread of the test."""
 
 import hashlib
 import io
@@ -36,7 +36,7 @@ CONTENT = np.random.default_rng(0).bytes(300_000)
 
 
 class Server:
-    """Serves one file; `faults` are done one after the other, a request each, before all goes well."""
+    """Serves one file; the `faults` happen one after the other, one per request, before all goes well."""
 
     def __init__(self, content=CONTENT, faults=()):
         self.content, self.faults, self.requests = content, list(faults), []
@@ -113,7 +113,7 @@ class Server:
 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch):
-    """Waits are noted, not waited."""
+    """Records waiting times instead of waiting."""
     waited = []
     monkeypatch.setattr(downloads, "_sleep", waited.append)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
@@ -143,19 +143,19 @@ def test_a_server_that_knows_no_ranges_starts_anew(tmp_path):
     assert len(server.requests) == 2
 
 
-def test_a_range_other_than_asked_for_is_not_glued_on(tmp_path):
+def test_a_wrong_range_is_not_appended(tmp_path):
     with Server(faults=["drop", "wrong range"]) as server:
         assert fetched(server.remote(), tmp_path).read_bytes() == CONTENT
 
 
-def test_all_bytes_there_but_the_name_missing(tmp_path):
+def test_a_complete_partial_file_is_renamed(tmp_path):
     (tmp_path / "file.bin.part").write_bytes(CONTENT)  # stopped right before the rename
     with Server() as server:
         assert fetched(server.remote(), tmp_path).read_bytes() == CONTENT
     assert server.requests == ["bytes=300000-"]
 
 
-def test_errors_of_the_server_pass(tmp_path, pauses):
+def test_server_errors_are_retried(tmp_path, pauses):
     with Server(faults=[500, 503, 429]) as server:
         assert fetched(server.remote(), tmp_path).read_bytes() == CONTENT
     assert len(pauses) == 3
@@ -177,7 +177,7 @@ def test_a_file_that_stays_corrupt_is_never_kept(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_no_such_file_is_said_at_once_with_what_to_do(tmp_path, pauses):
+def test_a_missing_file_is_reported_at_once_with_a_remedy(tmp_path, pauses):
     with Server(faults=[404] * 9) as server, pytest.raises(DownloadError) as caught:
         fetched(server.remote(), tmp_path)
     message = str(caught.value)
@@ -187,7 +187,7 @@ def test_no_such_file_is_said_at_once_with_what_to_do(tmp_path, pauses):
     assert len(server.requests) == 1 and not pauses
 
 
-def test_offline_is_said(tmp_path):
+def test_being_offline_is_reported(tmp_path):
     with Server() as server:
         remote = server.remote()
     with pytest.raises(DownloadError, match=r"could not be downloaded in 5 tries \(.*refused.*\): are you offline\?"):
@@ -248,7 +248,7 @@ def test_a_file_that_may_be_cut_short_is_refused(tmp_path, fault):
         assert fetched(server.remote(), tmp_path).read_bytes() == CONTENT
 
 
-def test_a_server_that_drips_is_given_up(tmp_path, limit):
+def test_slow_servers_are_given_up(tmp_path, limit):
     limit(stalled_seconds=0.2)
     with Server(faults=["drip"] * 20) as server:
         start = time.monotonic()
@@ -259,7 +259,7 @@ def test_a_server_that_drips_is_given_up(tmp_path, limit):
         assert fetched(server.remote(), tmp_path).read_bytes() == CONTENT
 
 
-def test_a_server_that_drips_headers_is_given_up(tmp_path, limit):
+def test_slow_headers_are_given_up(tmp_path, limit):
     limit(stalled_seconds=0.1)
     with Server(faults=["drip headers"] * 20) as server:
         start = time.monotonic()
@@ -270,7 +270,7 @@ def test_a_server_that_drips_headers_is_given_up(tmp_path, limit):
         assert fetched(server.remote(), tmp_path).read_bytes() == CONTENT
 
 
-def test_progress_is_told_only_when_it_takes_long(tmp_path, capsys, limit):
+def test_only_long_downloads_report_progress(tmp_path, capsys, limit):
     with Server() as server:
         limit(clock=lambda: 0.0)
         fetched(server.remote(), tmp_path / "a")
@@ -349,7 +349,7 @@ def test_unpacking_happens_once(tmp_path):
 # ---------------------------------------------------------------- the folder of data
 
 
-def test_where_data_live(tmp_path, monkeypatch):
+def test_the_data_folder(tmp_path, monkeypatch):
     monkeypatch.delenv("RANKRLS_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("LOCALAPPDATA", "C:/local")
@@ -475,7 +475,7 @@ def test_letor_is_found_where_the_user_put_it(tmp_path):
     assert fetch_letor("letor4-mq2008", 2, folder=tmp_path).train.X.shape == (3, 2)
 
 
-def test_letor_that_is_not_there_says_where_to_get_and_to_put_it(tmp_path):
+def test_missing_letor_files_say_where_to_get_and_put_them(tmp_path):
     with pytest.raises(DownloadError) as caught:
         fetch_letor("mslr-web10k", folder=tmp_path)
     message = str(caught.value)

@@ -1,4 +1,4 @@
-"""Edges from files, lazy tables, iterators and clusters: the model is that of all edges in memory."""
+"""Edges from files, lazy tables, iterators and clusters give the same model as edges in memory."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_stream_gives_the_model_of_memory(name, data, tmp_path):
+def test_every_stream_gives_the_same_model_as_memory(name, data, tmp_path):
     users, items, edges = data
     make = lambda: ConditionalRankRLS(0.7, tol=1e-13, **MODELS[name])
     expected = make().fit_edges(users, edges, "value", items, **COLUMNS).predict()
@@ -73,7 +73,7 @@ def test_every_stream_gives_the_model_of_memory(name, data, tmp_path):
 
 
 def _centred(model):
-    """A ranking leaves the level of each row open."""
+    """Scores without the level of each row, which a ranking leaves open."""
     axis = 1 if model.condition == "source" else 0
     return lambda S: S - S.mean(axis=axis, keepdims=True)
 
@@ -176,7 +176,7 @@ def test_implicit_feedback_in_blocks_is_that_of_memory(kind, data, tmp_path):
     assert auto.alpha_ == auto.alphas_[np.argmax(auto.cv_scores_)]
 
 
-def test_what_needs_all_edges_is_refused(data, tmp_path):
+def test_options_that_need_all_edges_are_refused(data, tmp_path):
     users, items, edges = data
     fit = lambda model=None, X=users, stream=None, **options: (model or ConditionalRankRLS(1.0)).fit_edges(
         X, iter([edges]) if stream is None else stream, "value", items, **{**COLUMNS, **options}

@@ -56,7 +56,7 @@ def explicit_pairs(*, alpha=0.7, kernel=None, rows=np.asarray, positive=False):
 
 
 def blocks(*, forget=False, **params):
-    """Learned in three parts, and, with `forget`, one more that is taken back."""
+    """Learned in three parts and, with `forget`, one more that is removed again."""
 
     def scores(X, y, qid):
         model = RankRLS(0.7, **{"tied_pairs": True, **params})
@@ -163,7 +163,7 @@ def partly(y, qid):
 
 
 def scored_only(side):
-    """A side that sees the rows of the first queries only, and scores all."""
+    """A side that sees only the rows of the first queries, and scores all."""
 
     def scores(X, y, qid):
         keep = qid < 4
@@ -347,7 +347,7 @@ CASES = {
 
 
 def up_to_query_constants(scores, qid):
-    """Scores with the mean of every query taken off."""
+    """Scores minus the mean of their query."""
     means = np.bincount(qid, weights=scores) / np.bincount(qid)
     return scores - means[qid]
 
@@ -457,7 +457,7 @@ def zeros(stored):
 
 
 def labels(X, Y, Z):
-    """Columns known by name only: as many models as there are labels."""
+    """Columns known by name only: one model per label."""
     return ConditionalRankRLS(0.7, loss="regression").fit(X, Y, np.eye(9)).predict(X, np.eye(9))
 
 

@@ -14,7 +14,7 @@ KERNELS = [Linear(), Gaussian(0.3), Polynomial(2, 0.5), Laplacian(0.2), Cosine()
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: type(k).__name__)
 @pytest.mark.parametrize("targets", [(), (3,)])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_blocks_are_the_whole(kernel, targets, dtype):
+def test_scores_in_blocks_equal_the_whole(kernel, targets, dtype):
     rng = np.random.default_rng(0)
     X, points = rng.normal(size=(203, 4)).astype(dtype), rng.normal(size=(7, 4)).astype(dtype)
     coef = rng.normal(size=(7, *targets))

@@ -1,4 +1,4 @@
-"""Reasons for an order: shares of features in the difference of two scores, of kernel models too."""
+"""Explanations: shares of features in the difference of two scores, also for kernel models."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_shares_are_the_integral_of_the_gradient(kernel, scale):
 
 @pytest.mark.parametrize("kernel", [Gaussian(1e-4), Gaussian(30.0), Laplacian(20.0), "poly"], ids=str)
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e3])
-def test_they_add_up_for_near_and_far_items(kernel, size):
+def test_shares_add_up_for_near_and_far_items(kernel, size):
     model = RankRLS(0.1, kernel=kernel, scale=None).fit(X, y, qid=qid)
     a, b = X[0], X[0] + size * (X[17] - X[0])
     f_a, f_b = model.predict(np.array([a, b]))
@@ -47,7 +47,7 @@ def test_a_feature_that_is_equal_has_no_share():
     assert model.explain(X[0], other)[2] == 0
 
 
-def test_what_has_no_gradient_is_named():
+def test_kernels_without_a_gradient_are_named():
     own = RankRLS(1.0, kernel=lambda A, B: A @ B.T).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="gradient of Function kernels is not implemented"):
         own.explain(X[0], X[1])

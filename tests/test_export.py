@@ -1,4 +1,4 @@
-"""Exported models: read back by a reader written here from the format's documentation, they rank as the model does."""
+"""Exported models, read back by a reader written here from the format's documentation, rank as the model does."""
 
 import json
 import re
@@ -147,7 +147,7 @@ def test_names_are_those_of_the_frame():
     assert export.linear(RankRLS(1.0).fit(X, y, qid=qid)).names[:2] == ["f1", "f2"]
 
 
-def test_features_without_weight_are_left_to_others():
+def test_features_without_weight_are_left_out():
     Z = X.copy()
     Z[:, 2] = 1.0
     model = RankRLS(1.0).fit(Z, y, qid=qid)
@@ -174,7 +174,7 @@ def test_features_without_weight_are_left_to_others():
         (lambda: RankRLS(1.0), "not fitted"),
     ],
 )
-def test_what_has_no_weights_is_refused(make, message):
+def test_models_without_weights_are_refused(make, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         export.to_json(make())
 

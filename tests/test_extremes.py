@@ -1,4 +1,4 @@
-"""Values and weights at the edges of floating point: right, or refused; each case was once wrong without an error."""
+"""Values and weights at the limits of floating point: right, or refused; each case was once silently wrong."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def test_the_gaussian_kernel_of_sparse_rows_far_from_zero(offset):
 
 @pytest.mark.parametrize("kernel", [None, "rbf"])
 @pytest.mark.parametrize("regression", [0.0, 0.5])
-def test_where_nothing_is_left_to_learn_held_out_scores_tie(kernel, regression):
+def test_held_out_scores_tie_if_nothing_remains_to_learn_from(kernel, regression):
     y = np.where(QID == BIG, Y, 7.0)  # all labels of other queries are equal
     model = RankRLS(alphas=[0.1, 10.0], kernel=kernel, regression=regression, **RAW).fit(X, y, qid=QID)
     assert_array_equal(model.cv_predictions_[QID == BIG], 7.0 if regression else 0.0)
@@ -128,7 +128,7 @@ def test_points_that_hardly_differ(alpha, cv):
         assert_allclose(model.cv_predictions_[~rest], left, atol=1e-5 * np.ptp(scores))
 
 
-def test_forgetting_everything_and_what_outweighs_the_rest():
+def test_forgetting_everything_and_rows_that_outweigh_the_rest():
     half = QID < 5
     heavy = np.where(half, 1e13, 1.0)
     model = RankRLS(1e12, regression=0.5, **RAW).partial_fit(X, Y, qid=QID, sample_weight=heavy)
@@ -169,7 +169,7 @@ def refits(X, y, qid, u, alpha, **loss):
 
 
 def test_held_out_scores_where_most_of_the_residual_is_of_equal_rows():
-    """The first step of the solver sees next to nothing of the direction that the scores depend on."""
+    """The first step of the solver hardly sees the direction on which the scores depend."""
     x = np.array([-1.4, 3.1, 3.1, 1.6, 5.1, 0.2, 0.4])[:, None]
     y, qid = np.array([-0.2, -0.1, 0.2, 0.1, 0.2, 0.0, 1.0]), np.array([1, 0, 0, 1, 0, 2, 2])
     u = np.array([5e11, 4.6e5, 8e3, 1.5e-9, 4.6e-3, 1.0, 1.0])
@@ -210,7 +210,7 @@ def test_a_column_that_varies_in_a_row_of_little_weight_counts():
     assert_allclose(model.scale_, deviation.astype(float), rtol=1e-9)
 
 
-def test_columns_whose_squares_vanish_have_no_spread_that_could_be_used():
+def test_columns_whose_squares_underflow_have_no_usable_spread():
     u = np.full(len(Y), 1e-164)
     with pytest.raises(ValueError, match=r"squares of feature 0 vanish .* Multiply"):
         RankRLS(1e-160, weighting="pairs").fit(X, Y, qid=QID, sample_weight=u)
@@ -258,7 +258,7 @@ def test_a_relation_under_a_nearly_constant_kernel():
 
 @pytest.mark.parametrize("size", [(1e100, 1e-150), (1e150, 1e-20)])
 def test_more_columns_than_rows_whose_dual_solutions_vanish(size):
-    """Labels over alpha are too small for numbers, but times the rows they are not."""
+    """Labels divided by alpha underflow, but times the rows they do not."""
     rng = np.random.default_rng(0)
     rows, y, qid = size[0] * rng.normal(size=(8, 30)), size[1] * rng.normal(size=8), np.arange(8) % 2
     alpha = float(np.mean(rows**2))

@@ -1,4 +1,4 @@
-"""Labels and preferences together: pairs added to and taken from fitted models, exactly."""
+"""Labels and preferences together: pairs are added to fitted models and removed from them, exactly."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_a_pair_that_is_right_is_not_pulled_back():
     assert model.pairs_.margin[1] == 1
 
 
-def test_queries_come_and_go_after_pairs():
+def test_queries_are_added_and_forgotten_after_pairs():
     early = qid < 4
     model = RankRLS(0.7).fit(X[early], y[early], qid=qid[early]).add_pairs(X, PAIRS, MARGINS, WEIGHTS)
     model.partial_fit(X[~early], y[~early], qid=qid[~early])
@@ -84,7 +84,7 @@ def test_queries_after_fit_pairs(params):
     assert_allclose(differences(model), differences(alone), atol=1e-7)
 
 
-def test_what_hold_out_says_of_pairs_comes_back(tmp_path):
+def test_held_out_scores_of_pairs_come_back(tmp_path):
     """The curve of fit_pairs, that of the queries learned since, and that of the pairs again."""
     early = qid < 4
     pairs = [(i, j) for i in np.flatnonzero(early) for j in np.flatnonzero(early) if qid[i] == qid[j] and y[i] > y[j]]
@@ -130,7 +130,7 @@ def test_frames_are_known_by_their_columns():
 
 
 @pytest.mark.parametrize("library", ["numpy", "list", "sparse", "pandas", "polars", "pyarrow"])
-def test_only_the_rows_of_pairs_are_looked_at(library):
+def test_only_the_rows_of_pairs_are_read(library):
     """A pair costs the same however many rows there are, whatever holds them."""
     expected = RankRLS(0.7).fit(X, y, qid=qid).add_pairs(X, PAIRS).predict(X)
     names = [f"f{j}" for j in range(X.shape[1])]
@@ -152,7 +152,7 @@ def test_only_the_rows_of_pairs_are_looked_at(library):
 
 
 @pytest.mark.parametrize("n_pairs", [3, 40])
-def test_equal_pairs_are_taken_back_last_first(n_pairs):
+def test_equal_pairs_are_removed_last_first(n_pairs):
     """Few pairs are compared with all others, many by keys: both find the same."""
     model = RankRLS(0.7).fit(X, y, qid=qid)
     many = np.column_stack([np.arange(n_pairs), np.arange(n_pairs) + 10])

@@ -17,7 +17,7 @@ NAMES = [f"feature_{i}" for i in range(6)]
 
 
 class Stream:
-    """Nothing but an Arrow stream."""
+    """A table that has nothing but an Arrow stream."""
 
     def __init__(self, table):
         self.table = table

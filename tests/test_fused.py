@@ -1,4 +1,4 @@
-"""Compiled passes over rows give the sums and the held-out scores of NumPy's path."""
+"""Compiled passes over rows give the same sums and held-out scores as NumPy."""
 
 import itertools
 
@@ -81,7 +81,7 @@ def test_columns_of_a_frame_need_not_be_adjacent(shuffle):
 
 
 def held_out(compiled, X, y, qid, u=None, *, tied=False, weighting="items", scaled=1.0):
-    """Scores of every alpha, and the share of the queries that compiled code vouches for."""
+    """Scores at every alpha, and the share of queries for which compiled code is exact."""
     targets = y.reshape(len(y), -1)
     F = QueryPreferences(Queries.of(qid), None if tied else targets[:, 0], weighting=weighting, weights=u)
     rows = Primal(F, Identity(X.shape[1]), X, targets, X.dtype, scaled=scaled)

@@ -229,7 +229,7 @@ def fit_faded(edges, alpha="auto", **options):
     return model.fit_edges(None, edges, "margin", source="a", target="b", date="date", half_life=2.0)
 
 
-def test_results_that_have_faded_do_not_choose_alpha():
+def test_results_with_hardly_any_weight_do_not_choose_alpha():
     recent, games = faded_league()
     other = games.assign(margin=np.where(games["date"] < 2000, -(games["margin"] ** 3), games["margin"]))
     found, expected = fit_faded(games), fit_faded(other)
@@ -241,14 +241,14 @@ def test_results_that_have_faded_do_not_choose_alpha():
     assert stops[0].n_iter_ == stops[1].n_iter_
 
 
-def test_objects_whose_games_have_faded_do_not_make_the_others_uncertain():
+def test_objects_with_old_games_do_not_make_the_others_uncertain():
     recent, games = faded_league()
     alone, found = (fit_faded(edges, 1e-3).rating(return_std=True)["std"] for edges in (recent, games))
     assert_allclose(found[alone.index], alone, rtol=1e-2)
     assert found.drop(alone.index).min() > 10 * alone.max()
 
 
-def test_edges_judge_unless_they_have_next_to_no_weight():
+def test_edges_with_hardly_any_weight_do_not_judge():
     def judge(weights):
         n = len(weights)
         return EdgeSet((n, n), None, np.arange(n), np.arange(n), np.ones(n), np.array(weights)).judge.tolist()
@@ -436,7 +436,7 @@ def test_alpha_is_chosen_by_what_came_next():
         model.fit_edges(teams, games.drop(columns="date"), **ends)
 
 
-def test_margins_of_winners_over_losers_are_games_without_being_told():
+def test_margins_of_winners_over_losers_count_as_games():
     teams, games = league(q=60)
     games["margin"] = games["margin"].abs()
     ends = {"source": "winner", "target": "loser"}

@@ -1,4 +1,4 @@
-"""What a public project promises about itself: versions, packaging, and files that agree with one another."""
+"""What a public project promises: versions, packaging, and files that agree with one another."""
 
 import ast
 import re
@@ -20,7 +20,7 @@ def name_of(requirement):
 
 
 def imported():
-    """Every module that the library imports, anywhere, from outside itself and the standard library."""
+    """Every external module that the library imports anywhere."""
     found = set()
     for path in Path(rankrls.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -1,4 +1,4 @@
-"""The held-out curve follows when queries and pairs come and go: it is that of the queries learned so far."""
+"""The held-out curve follows as queries and pairs are added and removed: it is that of the queries learned so far."""
 
 import copy
 import pickle
@@ -44,7 +44,7 @@ def assert_same_curve(model, other, rows=slice(None), rtol=1e-6):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_queries_that_come_and_go(name):
+def test_queries_that_are_added_and_forgotten(name):
     params = MODELS[name]
     model, _ = grown(params)
     if name != "basis":  # whose kernel has the width of the first rows
@@ -131,7 +131,7 @@ def test_nothing_is_computed_before_it_is_asked_for_and_files_hold_no_rows(tmp_p
         assert not hasattr(other, "alphas_")
 
 
-def test_what_ends_a_history():
+def test_changes_that_end_a_history():
     model, _ = grown({})
     assert hasattr(model.fit(X, y, qid=qid), "cv_scores_")
     changed = X[late] + 1e-9

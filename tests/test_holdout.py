@@ -242,7 +242,7 @@ def test_standard_errors_of_several_targets_and_of_items():
     assert items.cv_errors_.shape == (2,) and np.isfinite(items.cv_errors_).all()
 
 
-def test_there_is_no_telling_the_standard_error_of_any_function_or_of_pairs():
+def test_functions_and_pairs_have_no_standard_errors():
     X, y, qid = problem()
     own = RankRLS(scoring=lambda y, s, q: float(np.corrcoef(y, s)[0, 1])).fit(X, y, qid=qid)
     pairs = RankRLS().fit_pairs(X, [[0, 1], [2, 3], [4, 5]])
@@ -336,7 +336,7 @@ def test_a_grid_whose_best_alpha_is_at_its_end_is_extended_and_says_so(peak, end
     assert np.all(np.diff(found.alphas) > 0) and found.predictions[0, 0] == found.scores.max()
 
 
-def test_a_grid_of_the_callers_stays_as_it_is():
+def test_the_callers_grid_is_not_extended():
     X, y, qid = problem()
     assert_allclose(RankRLS(alphas=[1.0, 10.0]).fit(X, y, qid=qid).alphas_, [1.0, 10.0])
     data = make_search(30, random_state=0)
@@ -412,7 +412,7 @@ def test_equal_rows_have_equal_held_out_scores(kind):
 
 @pytest.mark.filterwarnings("ignore:nothing was learned", "ignore:the best alpha")
 @pytest.mark.parametrize("kind", ["linear", "kernel"])
-def test_a_fold_that_leaves_nothing_to_learn_from_has_no_opinion(kind):
+def test_a_fold_that_leaves_nothing_to_learn_from_scores_a_constant(kind):
     rng = np.random.default_rng(4)
     X, y, qid = rng.normal(size=(20, 3)), rng.normal(size=20), np.repeat([0, 1], 10)
     X[qid == 1] = 0.7  # rows without variation: the model without query 0 knows nothing

@@ -1,4 +1,4 @@
-"""Kernel values with a few points alone, m x r: as good as the whole matrix, everywhere."""
+"""Kernel values with a few points only, m x r: as good as the whole matrix, everywhere."""
 
 import numpy as np
 import pytest

@@ -119,7 +119,7 @@ def slow_equal(rows, y):
         ({"positive": True}, "cannot be combined with positive="),
     ],
 )
-def test_what_pairs_cannot_judge_is_refused(options, message):
+def test_what_leave_pair_out_cannot_judge_is_refused(options, message):
     fit = {name: options.pop(name) for name in ("qid", "sample_weight") if name in options}
     with pytest.raises(ValueError, match=message):
         RankRLS(cv="leave-pair-out", **options).fit(X, LABELS["two grades"], **fit)
@@ -169,7 +169,7 @@ def test_what_the_rows_do_not_determine_needs_a_penalty(rows, options, message):
         RankRLS(0, **options).fit(rows, LABELS["no ties"])
 
 
-def test_what_the_rest_does_not_determine_cannot_be_held_out():
+def test_queries_that_alone_determine_a_weight_cannot_be_held_out():
     rows, qid = np.zeros((8, 2)), np.repeat([0, 1, 2, 3], 2)
     rows[::2, 0], rows[0, 1] = [1.0, 2.0, 3.0, 4.0], 1.0  # the second column varies in the first query only
     y = np.tile([1.0, 0.0], 4)

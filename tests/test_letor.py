@@ -1,4 +1,4 @@
-"""LETOR text: every number as float() reads it, whatever the way it was read; what is wrong is said precisely."""
+"""LETOR text: every number as float() reads it, whichever way it was parsed; errors are precise."""
 
 import bz2
 import gzip
@@ -102,7 +102,7 @@ ODD = ["", "-", ".", "-.", "1.2.3", "1..2", "1-2", "+5", "NULL", "1e5", "0x1", "
 
 
 @pytest.mark.parametrize("token", [token.encode() for token in ODD])
-def test_what_is_no_plain_decimal_is_left_to_the_caller(token):
+def test_unusual_decimals_are_left_to_the_caller(token):
     assert in_bulk([b"1.5", token, b"2"])[1].tolist() == [False, True, False]
 
 
@@ -116,7 +116,7 @@ names = st.text(
 
 @st.composite
 def texts(draw):
-    """LETOR text that is right but may be odd: blanks, tabs, CRLF, comments with anything in them, empty lines."""
+    """Valid LETOR text that may be odd: blanks, tabs, CRLF, comments with anything in them, empty lines."""
     with_qid, odd, alike = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
     same = draw(st.sets(st.integers(0, 30), min_size=1, max_size=6))
     blank = st.sampled_from([" ", "  ", "\t"] if odd else [" "])
@@ -155,7 +155,7 @@ def test_rows_are_those_of_the_oracle(text):
 
 
 def outcome(text, errors):
-    """What was read, or the message why not."""
+    """What was read, or the error message."""
     try:
         return read(text, errors=errors, sparse=True), ""
     except (ValueError, OSError) as error:
@@ -181,7 +181,7 @@ def test_garbage_never_crashes(garbage):
         assert data is not None or "the input" in message
 
 
-def test_the_fast_way_takes_regular_text_and_only_that():
+def test_the_fast_parser_takes_only_regular_text():
     regular = MQ2008.replace(b"q:17", b"q17")
     assert lines.parse_regular(regular, 1) is not None
     for odd in (b"\t3:", b" 9:", b" x 3:", b" 3: "):
@@ -292,7 +292,7 @@ def test_wrong_arguments(options, message):
         ("1 qid:1 1:" + "9" * 60 + "z", "9999...' is neither"),
     ],
 )
-def test_a_malformed_line_is_named_with_what_is_wrong_in_it(tmp_path, line, message):
+def test_malformed_lines_are_named_with_the_reason(tmp_path, line, message):
     path = tmp_path / "train.txt"
     path.write_text(f"0 qid:1 1:5\n\n{line}\n0 qid:1 1:6\n")
     with pytest.raises(ValueError) as caught:
@@ -385,7 +385,7 @@ def test_blocks_are_whole_queries_and_together_everything(limit, block_bytes, ro
     assert len({q for block in blocks for q in set(block.qid)}) == sum(len(set(block.qid)) for block in blocks)
 
 
-def test_blocks_learn_what_the_whole_file_teaches():
+def test_blocks_give_the_same_model_as_the_whole_file():
     rng = np.random.default_rng(0)
     qid = np.repeat(np.arange(30), 8)
     text = dumped(RankingData(rng.normal(size=(240, 5)), rng.integers(0, 3, 240).astype(float), qid))
@@ -428,7 +428,7 @@ def test_blocks_are_read_as_they_are_needed(limit):
     assert sum(map(len, blocks)) == 19_900
 
 
-def test_an_iteration_given_up_leaves_nothing_open(tmp_path, limit):
+def test_an_abandoned_iteration_leaves_no_file_open(tmp_path, limit):
     limit(text_bytes=64)
     path = tmp_path / "data.txt"
     path.write_text("".join(f"1 qid:{i} 1:{i}\n" for i in range(500)))
@@ -575,7 +575,7 @@ def test_lines_without_features_are_judgments(sparse_rows, tmp_path):
             RankRLS(1.0).fit(*arguments)
 
 
-def test_long_query_ids_take_the_room_they_need(tmp_path):
+def test_long_query_ids_do_not_widen_the_others(tmp_path):
     lengthy = lambda n: b"".join(
         b"%d qid:%b 1:%d\n" % (i % 2, b"q" * n if i < 2 else b"%d" % (i // 4), i) for i in range(400)
     )

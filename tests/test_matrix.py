@@ -48,7 +48,7 @@ def views(kernel=None, basis=None):
 
 
 class Case:
-    """A ranker with numbers for what is chosen, and how its parameters are spelt."""
+    """A ranker with numbers for everything that could be chosen, and how its parameters are spelt."""
 
     def __init__(self, cls, *numbers, y, **fixed):
         self.cls, self.numbers, self.y, self.fixed = cls, numbers, y, fixed

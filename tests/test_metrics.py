@@ -112,7 +112,7 @@ tables = st.lists(st.tuples(labels, few_scores, st.integers(0, 3)), min_size=1, 
 
 
 def value(name, y, scores, qid=None):
-    """The metric, or NaN where no query defines it."""
+    """The metric, or NaN if it is undefined for every query."""
     metric = get_metric(name)
     if np.isnan(metric.per_query(y, scores, qid)).all():
         with pytest.raises(ValueError, match="is not defined in any"):
@@ -369,7 +369,7 @@ def test_metrics_survive_pickling(name):
     assert pickle.loads(pickle.dumps(get_metric(name)))(y, s, qid) == get_metric(name)(y, s, qid)
 
 
-def test_a_function_of_yours_is_called_for_each_column():
+def test_a_custom_function_is_called_for_each_column():
     def first_gap(y, scores, qid):
         assert scores.ndim == 1
         assert qid is None or len(qid) == len(y)
@@ -397,7 +397,7 @@ def test_a_function_of_yours_is_called_for_each_column():
         ("pairwise_accuracy@5", "has no option 'k'; its options are: none"),
     ],
 )
-def test_wrong_names_say_what_is_right(name, message):
+def test_wrong_names_list_the_valid_ones(name, message):
     with pytest.raises(ValueError, match=message):
         get_metric(name)
     with pytest.raises(TypeError, match="a name or a function"):
@@ -417,7 +417,7 @@ def test_wrong_names_say_what_is_right(name, message):
         ({"relevant": 2}, "ndcg has no option 'relevant'; its options are: k, gain"),
     ],
 )
-def test_wrong_options_say_what_is_right(options, message):
+def test_wrong_options_list_the_valid_ones(options, message):
     with pytest.raises(ValueError, match=message):
         per_query("ndcg", [1, 0], [1, 2], **options)
     with pytest.raises(ValueError, match="need a metric of this library"):
@@ -438,7 +438,7 @@ def test_wrong_options_say_what_is_right(options, message):
     ],
 )
 @pytest.mark.parametrize("name", ["pairwise_accuracy", "ndcg"])
-def test_wrong_data_say_what_is_right(name, y, scores, qid, message):
+def test_wrong_data_say_what_to_do(name, y, scores, qid, message):
     with pytest.raises(ValueError, match=message):
         get_metric(name)(y, scores, qid)
 

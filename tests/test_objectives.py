@@ -37,7 +37,7 @@ def test_a_mix_is_the_fit_to_mixed_targets(name):
     assert both.predict(X).shape == Y.shape  # the model itself is as it was
 
 
-def test_a_mix_lives_on(tmp_path):
+def test_a_mix_can_be_saved_and_updated(tmp_path):
     first = np.isin(qid, np.unique(qid)[:30])
     both = RankRLS(2.0, tied_pairs=True).fit(X[first], Y[first], qid=qid[first])
     mixed = both.mix(W).partial_fit(X[~first], Y[~first] @ W, qid=qid[~first])
@@ -67,7 +67,7 @@ def test_errors_of_mixes():
 
 
 @pytest.mark.parametrize("params", [{}, {"tied_pairs": True}, {"kernel": "rbf", "basis": [1, 50, 99, 120]}])
-def test_a_gain_recodes_labels_and_the_metric_does_not_see_it(params):
+def test_a_gain_recodes_labels_for_the_loss_but_not_for_the_metric(params):
     gained = RankRLS(gain="exponential", scoring="ndcg@10", **params).fit(X, y, qid=qid)
     by_hand = RankRLS(alphas=gained.alphas_, scoring="ndcg@10", **params).fit(X, np.exp2(y) - 1, qid=qid)
     at = RankRLS(gained.alpha_, **params).fit(X, np.exp2(y) - 1, qid=qid)
@@ -128,7 +128,7 @@ def test_out_of_core(gain, tmp_path):
                 assert_allclose(there.cv_scores_, here.cv_scores_, rtol=1e-9)
 
 
-def test_labels_that_have_no_gain():
+def test_labels_without_a_valid_gain_are_refused():
     with pytest.raises(ValueError, match=r"makes inf of the label 5000"):
         RankRLS(1.0, gain="exponential").fit(X, np.where(y > 1, 5000.0, y), qid=qid)
     with pytest.raises(ValueError, match="gain gave an array of shape"):

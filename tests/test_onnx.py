@@ -146,7 +146,7 @@ def test_features_far_from_zero_keep_their_distances_in_single_precision(steps):
     assert np.abs(scores - model.predict(far)).max() < 1e-5
 
 
-def test_files_tell_what_they_hold(tmp_path):
+def test_files_have_metadata(tmp_path):
     graph = export.to_onnx(MODELS["standard"](), [f"feature {j}" for j in range(6)], name="mine")
     onnx.save(graph, tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
@@ -187,7 +187,7 @@ def precomputed(estimator):
     ],
 )
 @pytest.mark.filterwarnings("ignore:Skipping features")
-def test_what_no_graph_can_express_is_refused(make, message):
+def test_models_without_an_onnx_form_are_refused(make, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         export.to_onnx(make())
 

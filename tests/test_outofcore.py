@@ -1,4 +1,4 @@
-"""Rows that are read in blocks give the model of the rows in memory."""
+"""Rows read in blocks give the same model as rows in memory."""
 
 import json
 import os
@@ -260,7 +260,7 @@ def test_folds_by_query_in_one_pass(tmp_path):
 
 
 @pytest.mark.parametrize("regression", [0.0, 0.5])
-def test_what_is_read_once_is_judged_by_its_held_out_loss(regression):
+def test_streams_are_judged_by_their_held_out_loss(regression):
     X, y, qid, _ = rows(scattered=False)
     alphas = [0.1, 10.0, 1000.0]
     with pytest.warns(UserWarning, match="held-out loss"):
@@ -284,7 +284,7 @@ def test_leave_query_out_needs_a_second_pass():
         RankRLS().fit(iter([(X, y, qid)]))
 
 
-def test_rows_of_cut_queries_may_wait_on_disk(tmp_path, monkeypatch, limit):
+def test_rows_of_split_queries_may_wait_on_disk(tmp_path, monkeypatch, limit):
     X, y, qid, weights = rows()
     path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid, weights)))
     limit(waiting_bytes=2000)
@@ -315,7 +315,7 @@ def test_files_are_added_and_forgotten(tmp_path):
     assert_same(model, RankRLS(1.0).fit(X, y, qid=qid))
 
 
-def test_what_was_never_learned_is_not_forgotten(tmp_path):
+def test_rows_that_were_never_learned_cannot_be_forgotten(tmp_path):
     X, y, qid, _ = rows(scattered=False)
     model = RankRLS(1.0).fit(X[:300], y[:300], qid=qid[:300])
     before = model.coef_.copy()
@@ -418,7 +418,7 @@ print([model.coef_.tolist(), model.cv_scores_.tolist()])
 
 
 @pytest.mark.parametrize("params", ["{}", "{'cv': 3}"])
-def test_a_killed_fit_goes_on_where_it_was(params, tmp_path):
+def test_a_killed_fit_resumes(params, tmp_path):
     X, y, qid, _ = rows(scattered=False)
     path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid)))
     state = tmp_path / "state"
@@ -442,7 +442,7 @@ def test_a_killed_fit_goes_on_where_it_was(params, tmp_path):
     assert not state.exists()
 
 
-def test_a_resumed_pass_does_not_begin_anew(tmp_path, monkeypatch, limit):
+def test_a_resumed_pass_does_not_start_again(tmp_path, monkeypatch, limit):
     X, y, qid, _ = rows(scattered=False)
     path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid)))
     limit(checkpoint_seconds=0, checkpoint_pause=0)
@@ -471,7 +471,7 @@ def test_damaged_checkpoints_are_refused(tmp_path):
     assert (tmp_path / "state").exists()
 
 
-def test_progress_is_told(tmp_path, limit, capsys):
+def test_progress_is_reported_block_by_block(tmp_path, limit, capsys):
 
     X, y, qid, _ = rows(scattered=False)
     path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid)))
@@ -513,7 +513,7 @@ def test_command_line(tmp_path, capsys):
 
 @pytest.mark.parametrize("params", [{}, {"alpha": 5.0}, {"cv": 3, "alpha": 5.0}, {"scoring": "disagreement_error"}])
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_chosen_besides_alpha_is_what_memory_chooses(params, seed, tmp_path):
+def test_blocks_choose_the_same_settings_as_memory(params, seed, tmp_path):
     X, y, qid, _ = rows(m=200, n_queries=12, seed=seed)
     path = parquet_file(tmp_path, pa.Table.from_pandas(frame(X, y, qid)))
     folds = fold_of(qid, 3)
@@ -648,7 +648,7 @@ def _stop(y, scores, qid):
     raise RuntimeError("stop")
 
 
-def test_what_can_be_read_only_once_is_not_resumed(tmp_path):
+def test_streams_cannot_be_resumed(tmp_path):
     X, y, qid, _ = rows(100, scattered=False)
     with pytest.raises(ValueError, match="can be read only once"):
         RankRLS(1.0).fit(iter([(X, y, qid)]), checkpoint=tmp_path / "state")

@@ -38,11 +38,11 @@ def test_results_say_which_command_makes_them_and_the_index_links_to_them(path):
     assert f"(reproductions/results/{path.name})" in index
 
 
-def test_the_file_of_times_is_no_table():
+def test_the_file_of_times_is_not_taken_for_a_table():
     assert "times" not in papers.TABLES
 
 
-def test_what_there_is_can_be_listed():
+def test_tables_can_be_listed():
     command = [sys.executable, "-m", "benchmarks.papers", "--data", "nowhere", "--list"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert said.splitlines() == [f"{name}: {table.what}" for name, table in papers.TABLES.items()]
@@ -65,7 +65,7 @@ def test_candidates_are_scored_by_the_words_they_link():
     assert candidates.f1([], gold) == 0.0
 
 
-def test_data_that_are_not_there_are_left_out(tmp_path):
+def test_missing_data_are_left_out(tmp_path):
     command = [
         sys.executable,
         "-m",

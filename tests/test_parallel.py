@@ -70,7 +70,7 @@ def test_fits_that_overlap_in_time_leave_the_limits_as_they_were(limit):
         assert_allclose(model.coef_, models[0].coef_)
 
 
-def test_an_error_in_a_thread_reaches_the_caller(limit):
+def test_errors_in_threads_reach_the_caller(limit):
     limit(worth_threads=0)
     before = parallel.n_threads()
     with pytest.raises(ZeroDivisionError):
@@ -154,7 +154,7 @@ def test_a_terminal_shows_one_line_that_ends_as_it_should(monkeypatch, limit):
     assert _told(monkeypatch, limit, _Terminal(), done=9).rstrip().endswith("done in 10 s\x1b[K")
 
 
-def test_what_cannot_be_counted_says_how_long_it_takes(monkeypatch, limit):
+def test_uncountable_work_reports_the_elapsed_time(monkeypatch, limit):
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
     limit(silent_seconds=0.01)

@@ -94,7 +94,7 @@ def test_saved_models_keep_their_paths(form, tmp_path):
     )
 
 
-def test_what_has_no_path_says_so(limit):
+def test_models_without_a_path_say_so(limit):
     saved = pickle.loads(pickle.dumps(RankRLS(1.0).fit(WIDE, Y, qid=QID)))
     with pytest.raises(ValueError, match="Fit it with store_path=True"):
         saved.predict_path(WIDE)

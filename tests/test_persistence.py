@@ -1,4 +1,4 @@
-"""Model files: everything that can be fitted comes back the same; anything else is a clear error."""
+"""Model files: every fitted model comes back the same; anything else is a clear error."""
 
 import hashlib
 import json
@@ -135,7 +135,7 @@ def test_models_come_back_the_same(name, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["again.rankrls", "model.rankrls"]
 
 
-def test_learning_goes_on_after_loading(tmp_path):
+def test_loaded_models_can_be_updated(tmp_path):
     first, rest = qid < 3, qid >= 3
     model = RankRLS(1.0).partial_fit(X[first], y[first], qid=qid[first])
     save(model, tmp_path / "m")
@@ -364,7 +364,7 @@ def test_thousands_of_damaged_and_forged_files():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a device of Linux")
-def test_what_is_no_model_is_not_read_to_its_end():
+def test_files_that_are_no_models_are_not_read_to_the_end():
     with pytest.raises(ModelFileError, match="not a model file"):
         load("/dev/zero")
 
@@ -373,7 +373,7 @@ def test_what_is_no_model_is_not_read_to_its_end():
     ("part", "place", "value"), [("indptr", -1, -8), ("indptr", 3, 10**6), ("indices", 0, -1), ("indices", 5, 6)]
 )
 def test_sparse_rows_that_lead_outside_are_refused(part, place, value, tmp_path):
-    """Products of such rows read wherever the numbers lead."""
+    """Products with such rows would read arbitrary memory."""
     model = RankRLS(1.0, kernel="rbf", basis=9).fit(sparse.csr_array(X), y, qid=qid)
     getattr(model.X_fit_, part)[place] = value
     save(model, tmp_path / "m")
@@ -382,7 +382,7 @@ def test_sparse_rows_that_lead_outside_are_refused(part, place, value, tmp_path)
 
 
 def test_arrays_do_not_overlap(written, tmp_path):
-    """Else a small file could ask for as many copies of itself as it names."""
+    """Otherwise a small file could ask for as many copies of itself as it names."""
     path = tmp_path / "m"
 
     def many(header):
@@ -408,7 +408,7 @@ def test_files_of_earlier_versions_keep_loading(path):
     np.testing.assert_allclose(model.predict(np.array(expected["X"])), expected["scores"], rtol=1e-12)
 
 
-def test_there_are_kept_files():
+def test_old_model_files_exist():
     assert len(list(KEPT.glob("*.rankrls"))) >= 3
 
 
@@ -432,7 +432,7 @@ def test_a_file_keeps_its_permissions_and_a_read_only_one_is_not_replaced(tmp_pa
 
 
 @pytest.mark.skipif(os.name == "nt", reason="locks of POSIX")
-def test_what_a_killed_write_leaves_is_removed_by_the_next_one(tmp_path):
+def test_leftovers_of_a_killed_write_are_removed_by_the_next(tmp_path):
     path = tmp_path / "model.rankrls"
     code = (
         "import os, signal, sys\nfrom pathlib import Path\nfrom rankrls.system.files import replacing\n"

@@ -1,4 +1,4 @@
-"""Displays: what is drawn is what the estimators say."""
+"""Displays draw what the estimators say."""
 
 import sys
 
@@ -271,7 +271,7 @@ def test_effects_of_columns_and_pairs():
         plotting.PairEffectsDisplay.from_estimator(RankRLS(1.0).fit(X, y), ax=axes())
 
 
-def test_a_new_figure_only_where_none_is_given(ranker):
+def test_a_new_figure_is_made_only_if_none_is_given(ranker):
     display = plotting.HoldOutDisplay.from_estimator(ranker)
     assert pyplot.get_fignums() == [display.figure_.number]
     again = display.plot(ax=axes())

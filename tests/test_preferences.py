@@ -1,4 +1,4 @@
-"""F against the Laplacian a loop over pairs gives."""
+"""F compared with the Laplacian that a loop over pairs gives."""
 
 import itertools
 

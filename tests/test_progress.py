@@ -61,7 +61,7 @@ def printed(name, stream, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", FITS)
-def test_every_fit_tells_how_far_it_is(name, monkeypatch):
+def test_every_fit_reports_progress(name, monkeypatch):
     text = printed(name, io.StringIO(), monkeypatch)
     assert " %" in text and "\r" not in text and "\x1b" not in text
     assert all(":" in line for line in text.splitlines())
@@ -80,7 +80,7 @@ def test_terminals_and_notebooks_rewrite_one_line(stream, monkeypatch):
     assert "\r" in printed("linear", stream(), monkeypatch)
 
 
-def test_short_fits_and_quiet_ones_say_nothing(capsys):
+def test_short_and_quiet_fits_print_nothing(capsys):
     RankRLS(verbose=True).fit(DATA.X, DATA.y, qid=DATA.qid)
     with limited(silent_seconds=-1.0):
         RankRLS().fit(DATA.X, DATA.y, qid=DATA.qid)
@@ -89,7 +89,7 @@ def test_short_fits_and_quiet_ones_say_nothing(capsys):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_nested_work_is_one_count(monkeypatch):
-    """Iterations in folds in folds in settings: one share that grows, however often the inner counts start anew."""
+    """Iterations in folds in folds in settings: a single share that grows, however often the inner counts restart."""
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     with limited(silent_seconds=-1.0, redraw_seconds=-1.0):

@@ -164,7 +164,7 @@ def test_long_queries_and_threads_change_nothing():
     assert_allclose(model.coef_[:5], small.coef_, atol=1e-8)
 
 
-def test_an_atom_that_comes_again_is_one_point():
+def test_a_repeated_atom_is_one_point():
     X, y, qid = noisy()
     model = RankingPursuit(30, kernel=RBF, backfit=False).fit(X, y, qid=qid)
     assert len(model.path_) == 30 > len(model.basis_indices_) == len(set(model.path_.indices.tolist()))
@@ -255,7 +255,7 @@ def refits(X, y, qid, folds, n, **params):
 @pytest.mark.parametrize(
     "params", [{"kernel": RBF}, {"kernel": None, "regression": 0.4}, {"kernel": RBF, "backfit": False}]
 )
-def test_sizes_are_judged_on_queries_that_never_were_seen(params):
+def test_sizes_are_judged_on_held_out_queries(params):
     X, y, qid = noisy(m=80)
     n = 5
     folds = [test for _, test in GroupKFold(3).split(X, groups=qid)]
@@ -305,7 +305,7 @@ def test_the_width_is_chosen_with_the_size():
     assert fixed.kernel_ == each[int(np.argmax(at_four))].kernel_
 
 
-def test_queries_that_say_nothing_change_nothing():
+def test_uninformative_queries_change_nothing():
     X, y, qid = noisy()
     rng = np.random.default_rng(1)
     extra, lone, tied = rng.normal(size=(5, 6)), [90], [91] * 4

@@ -48,7 +48,7 @@ def test_a_pipeline_is_fitted_and_ranks():
 
 
 def _mean(name, scores, **options):
-    """Over all queries, those without a relevant document counting nothing, as PyTerrier has it."""
+    """The mean over all queries, where those without a relevant document count as 0, as in PyTerrier."""
     return np.nan_to_num(metrics.per_query(name, data.y, scores, data.qid, **options)).mean()
 
 
@@ -113,7 +113,7 @@ def test_documents_without_judgement():
         ),
     ],
 )
-def test_what_is_wrong_is_said(act, error, message):
+def test_errors_of_the_stage(act, error, message):
     with pytest.raises(error, match=re.escape(message)):
         act()
 

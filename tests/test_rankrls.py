@@ -1,4 +1,4 @@
-"""RankRLS as its users meet it: what it returns, what it counts, and what it says when something is wrong."""
+"""RankRLS as its users meet it: what it returns, what it counts, and its error messages."""
 
 import numpy as np
 import pytest
@@ -163,7 +163,7 @@ def test_one_query_at_a_time():
         assert_allclose(model.predict(X), whole.predict(X), atol=1e-9)
 
 
-def test_forgetting_what_was_never_learned_is_refused():
+def test_forgetting_unknown_queries_is_refused():
     model = RankRLS(0.5).fit(X[:20], Y[:20], qid=QID[:20])
     before = model.coef_.copy()
     with pytest.raises(ValueError, match="never learned.*unchanged"):
@@ -274,7 +274,7 @@ def test_laplacian_of_sparse_rows_is_refused():
         RankRLS(kernel="laplacian").fit(sparse.csr_array(X), Y, qid=QID)
 
 
-def test_a_failed_fit_leaves_the_fitted_model_usable():
+def test_a_failed_fit_leaves_the_old_model_usable():
     model = RankRLS(1.0).fit(X, Y, qid=QID)
     before = model.predict(X)
     with pytest.raises(ValueError, match="no comparable pair"):

@@ -25,7 +25,7 @@ def shop(n=14, m=11, seed=0):
 @pytest.mark.parametrize("loss", ["ranking", "regression"])
 @pytest.mark.parametrize("kernel", [None, Gaussian(0.2)])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_what_is_not_stored_is_zero_without_a_dense_relation(loss, kernel, weighted):
+def test_entries_that_are_not_stored_are_zero_without_a_dense_relation(loss, kernel, weighted):
     users, Y, items = shop()
     weights = np.random.default_rng(1).random(14) + 0.1 if weighted else None
     model = ConditionalRankRLS(ALPHA, kernel=kernel, loss=loss, missing="zero").fit(
@@ -194,7 +194,7 @@ def test_single_precision_stays_single():
     assert_allclose(model.coef_, double.coef_, rtol=1e-4, atol=1e-6)
 
 
-def test_what_is_excluded_may_be_the_whole_table_of_edges():
+def test_the_whole_table_of_edges_may_be_excluded():
     pd = pytest.importorskip("pandas")
     users, Y, items = shop()
     people = pd.DataFrame(users, index=[f"u{i}" for i in range(14)], columns=list("abcd"))

@@ -1,4 +1,4 @@
-"""What a caller hands in is read as meant, or refused by name; a refusal changes nothing."""
+"""What a caller passes is read as intended or refused by name; an error changes nothing."""
 
 import numpy as np
 import pandas as pd
@@ -98,7 +98,7 @@ def test_a_row_of_a_frame_is_explained_by_its_names():
         model.explain(frame.iloc[0].drop("f"), frame.iloc[1])
 
 
-def test_choices_that_cannot_be_made():
+def test_impossible_choices_are_refused():
     with pytest.raises(ValueError, match="cv must be a number of parts"):
         TransductiveRankRLS(1.0, cv="nonsense").fit(X, PARTLY, qid=QID)
     with pytest.raises(ValueError, match="cv gives no fold with a row to hold out"):
@@ -110,7 +110,7 @@ def test_choices_that_cannot_be_made():
         model.score(X, tied, QID, sample_weight=(QID == 1).astype(float))
 
 
-def test_weights_where_nothing_is_unscored():
+def test_weights_without_unscored_rows():
     u = np.linspace(1, 3, len(Y))
     model = CoRankRLS(1.0, 0.1, views=[View(None)], weighting="queries").fit(X, Y, qid=QID, sample_weight=u)
     alone = RankRLS(1.0, weighting="queries").fit(X, Y, qid=QID, sample_weight=u)
@@ -173,7 +173,7 @@ def test_missing_values_and_text_are_named_with_their_columns(name, call):
 @pytest.mark.parametrize("call", ["fit", "predict"])
 @pytest.mark.parametrize("name", RANKERS)
 def test_dates_are_not_taken_for_numbers(name, call):
-    """NumPy would count them in nanoseconds, microseconds or days, as the library of the frame has it."""
+    """NumPy would count them in nanoseconds, microseconds or days, depending on the frame's library."""
     model, y = RANKERS[name]
     frame = pd.DataFrame(X, columns=NAMES)
     model.fit(frame, y, qid=QID)

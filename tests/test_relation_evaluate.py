@@ -1,4 +1,4 @@
-"""evaluate: every setting, of one kind of objects and two, complete or not."""
+"""evaluate: every setting, for one kind of objects and for two, complete or not."""
 
 import numpy as np
 import pytest

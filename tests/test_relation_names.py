@@ -50,7 +50,7 @@ def test_ids_of_any_type_are_looked_up_in_edges(ids):
     assert_allclose(by_id.predict_edges(None, games[["from", "to"]])["score"], scores)
 
 
-def test_ids_that_are_not_there_are_refused():
+def test_unknown_ids_are_refused():
     frame = pd.DataFrame(np.eye(3), index=[1, 2, 3])
     frame.columns = list("abc")
     with pytest.raises(ValueError, match="target of edge 1 is 0, which is not the id of any of the 3 objects"):

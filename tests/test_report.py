@@ -1,4 +1,4 @@
-"""The report: one page, right figures, nothing from outside, and what the data say stays text."""
+"""The report: one page, correct figures, nothing loaded from outside, and text from the data stays text."""
 
 import base64
 import json
@@ -201,7 +201,7 @@ def evil(folder):
     return folder / "evil.html"
 
 
-def test_what_the_data_say_stays_text(evil):
+def test_text_from_the_data_stays_text(evil):
     found = Page(evil.read_text())
     assert set(found.tags) <= {
         *("html", "head", "meta", "title", "style", "body", "main", "header", "h1", "h2", "h3", "nav", "a", "section"),

@@ -117,7 +117,7 @@ def test_one_query_and_its_sums(weighting):
     assert_allclose(model.coef_path([1.0])[1][0], model.coef_, rtol=1e-6)
 
 
-def test_sums_added_and_taken_away_have_the_scale_of_what_is_there():
+def test_updated_sums_have_the_scale_of_the_remaining_rows():
     X, y, qid = rows()
     late = qid > "q0007"
     whole, early = (
@@ -181,6 +181,6 @@ def test_float32_and_a_column_that_is_constant_within_queries_far_from_zero():
         assert np.abs(model.predict(X.astype(dtype))).max() < 1e3
 
 
-def test_anything_else_is_refused():
+def test_other_values_of_scale_are_refused():
     with pytest.raises(ValueError, match="scale must be one of 'auto', None"):
         RankRLS(scale="standard").fit([[1.0], [2.0]], [0, 1])

@@ -1,4 +1,4 @@
-"""Serving: `scorer()` and the short way through `predict` give what `predict` gives, and refuse what it refuses."""
+"""Serving: `scorer()` and the fast path of `predict` return what `predict` returns, and refuse what it refuses."""
 
 import numpy as np
 import pandas as pd
@@ -51,7 +51,7 @@ def test_checks_stay(rows, message):
         model.predict(rows)
 
 
-def test_names_are_still_compared():
+def test_column_names_are_still_checked():
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(X.shape[1])])
     model = RankRLS(1.0).fit(frame, Y, qid=QID)
     with pytest.warns(UserWarning, match="feature names"):

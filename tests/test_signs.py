@@ -1,4 +1,4 @@
-"""Weights of given signs: against SciPy's solvers, and held out against refits."""
+"""Sign constraints: weights compared with SciPy's solvers, and held-out scores with refits."""
 
 import warnings
 
@@ -28,7 +28,7 @@ def expected(X, y, qid, signs, alpha, u=None, **loss):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_pivoting_finds_the_least(seed):
+def test_pivoting_finds_the_minimum(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 30))
     A = rng.normal(size=(n + 2, n)) @ rng.normal(size=(n, n))
@@ -100,7 +100,7 @@ def test_zeros_that_change_without_a_query(weighting, weights, length):
     assert n_queries < moved <= 3 * n_queries
 
 
-def test_signs_that_hold_anyway_change_nothing():
+def test_constraints_that_hold_anyway_change_nothing():
     free = RankRLS(1.0).fit(X, y, qid=qid)
     signs = {j: int(np.sign(w)) for j, w in enumerate(free.coef_)}
     assert_allclose(RankRLS(1.0, positive=signs).fit(X, y, qid=qid).coef_, free.coef_, atol=1e-10)
@@ -191,7 +191,7 @@ def test_errors_say_what_to_do(positive, message):
         RankRLS(positive=positive).fit(X, y, qid=qid)
 
 
-def test_what_signs_do_not_go_with():
+def test_options_that_cannot_be_combined_with_signs():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=list("abcdef"))
     with pytest.raises(ValueError, match="requires both signs for column"):
@@ -278,7 +278,7 @@ def test_pursuit_with_signs(positive):
     assert np.isfinite(auto.cv_predictions_).all()
 
 
-def test_signs_of_a_pursuit_that_hold_anyway_change_nothing():
+def test_constraints_of_a_pursuit_that_hold_anyway_change_nothing():
     plain = RankingPursuit(3, kernel=None).fit(X, y, qid=qid)
     signs = {int(j): int(np.sign(w)) for w, j in zip(plain.path_.coefs[2], plain.path_.indices, strict=True)}
     stays = all(

@@ -36,7 +36,7 @@ def test_scaling_by_query():
         assert_array_equal(same.predict(X, qid=qid), model.predict(X, qid=qid))
 
 
-def test_functions_of_yours_are_not_trusted():
+def test_custom_functions_are_not_trusted():
     data = skops.dumps(RankRLS(1.0, kernel=product).fit(X, y, qid=qid))
     with pytest.raises(Exception, match="Untrusted types"):
         skops.loads(data, trusted=rankrls.SKOPS_TRUSTED_TYPES)

@@ -1,4 +1,4 @@
-"""Early stopping: conjugate residuals, iterations chosen by hold-out, callbacks and their picture."""
+"""Early stopping: conjugate residuals, iterations chosen by hold-out, callbacks and the display."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_at_the_end_conjugate_residuals_are_conjugate_gradients(data):
     assert_allclose(models[0].predict(data.X), models[1].predict(data.X), atol=1e-9)
 
 
-def test_what_lies_where_the_kernel_vanishes_ends_the_iterations():
+def test_residuals_in_the_null_space_end_the_iterations():
     M = np.diag([2.0, 1.0, 0.0])
     found = list(conjugate_residuals(lambda v: M @ v, np.ones(3)))
     assert len(found) <= 3

@@ -1,4 +1,4 @@
-"""TableEncoder: tables as they come, the same in every library, in pipelines, model files and ONNX graphs."""
+"""TableEncoder on tables of every library: the same results in pipelines, model files and ONNX graphs."""
 
 import datetime
 import warnings
@@ -149,8 +149,8 @@ def test_target_statistics_come_from_other_queries():
     assert_allclose(ratio, ratio[0])  # but for the scale, own labels do not enter
 
 
-def test_queries_that_do_not_reach_the_encoder_are_missed():
-    """Without routing, a pipeline hands qid to its last step alone."""
+def test_missing_queries_are_reported_by_the_encoder():
+    """Without routing, a pipeline passes qid only to its last step."""
     frame = pd.DataFrame({"brand": [f"b{i % 50}" for i in range(1200)]})
     y, qid = np.arange(1200) % 3, np.arange(1200) // 10
     model = make_pipeline(TableEncoder(), RankRLS(1.0))
@@ -218,7 +218,7 @@ def test_a_column_of_query_ids_is_handed_on():
     ],
     ids=lambda ranker: type(ranker).__name__,
 )
-def test_before_every_estimator_and_in_model_files(ranker, tmp_path):
+def test_the_encoder_before_every_estimator_and_in_model_files(ranker, tmp_path):
     y = np.where(QID < 20, Y, np.nan) if isinstance(ranker, CoRankRLS | TransductiveRankRLS) else Y
     with sklearn.config_context(enable_metadata_routing=True):
         model = make_pipeline(TableEncoder(), ranker).fit(FRAME, y, qid=QID)
@@ -228,7 +228,7 @@ def test_before_every_estimator_and_in_model_files(ranker, tmp_path):
 
 
 @pytest.mark.parametrize("model", [ConditionalRankRLS(1.0), TwoStepRLS()], ids=lambda model: type(model).__name__)
-def test_before_models_of_relations(model, tmp_path):
+def test_the_encoder_in_models_of_relations(model, tmp_path):
     objects = FRAME[["price", "colour", "day", "shop"]][:30]
     pipe = make_pipeline(TableEncoder(), model).fit(objects, np.random.default_rng(0).normal(size=(30, 30)))
     save(pipe, tmp_path / "model.rankrls")
@@ -508,12 +508,12 @@ def test_levels_that_do_not_fit_into_memory_are_named(monkeypatch):
     assert TableEncoder(max_categories=10).fit_transform(frame, Y, QID).shape == (400, 2)
 
 
-def test_text_has_no_place_in_its_query():
+def test_text_cannot_be_relative_to_the_query():
     with pytest.raises(ValueError, match="relative names 'brand', a column of text, and only numbers have a rank"):
         TableEncoder(relative={"price": "rank", "brand": "rank"}).fit(FRAME, Y, QID)
 
 
-def test_a_pipeline_says_how_sure_it_is():
+def test_a_pipeline_returns_standard_deviations():
     with sklearn.config_context(enable_metadata_routing=True):
         model = make_pipeline(TableEncoder(), RankRLS()).fit(FRAME, Y, qid=QID)
         scores, std = model.predict(FRAME, return_std=True)

@@ -1,4 +1,4 @@
-"""Tables in files, in blocks and on clusters are encoded and learned from as they are in memory."""
+"""Tables in files, in blocks and on clusters are encoded and learned from as in memory."""
 
 import numpy as np
 import pytest

@@ -324,7 +324,7 @@ def test_clone_pickle_and_refit_leave_parameters_and_data_alone():
 # ---------------------------------------------------------------- bad input
 
 
-def test_nothing_to_transduce_is_said():
+def test_nothing_to_transduce_gives_a_warning():
     X, y, qid = problem()
     for fidelity in (1.0, "auto"):
         with pytest.warns(UserWarning, match="nothing to transduce"):

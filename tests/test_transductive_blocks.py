@@ -120,7 +120,7 @@ def test_the_width_is_chosen_and_points_are_drawn_from_blocks(tmp_path):
         ({"kernel": "rbf"}, "needs a basis"),
     ],
 )
-def test_what_needs_rows_in_memory(params, message):
+def test_options_that_need_rows_in_memory_are_refused(params, message):
     order = np.argsort(QID, kind="stable")
     with pytest.raises(ValueError, match=message):
         TransductiveRankRLS(1.0, **params).fit(iter([(X[order], Y[order], QID[order])]))
@@ -208,7 +208,7 @@ def test_objects_and_sparse_rows_come_later_too():
         assert_allclose(model.transduction_, whole.transduction_)
 
 
-def test_updates_that_cannot_be():
+def test_invalid_updates_are_refused():
     def fitted(rows=X, **params):
         return TransductiveRankRLS(1.0, **params).fit(rows, Y, qid=QID)
 

@@ -1,4 +1,4 @@
-"""Mistakes of a first hour: each is refused, or said in one line, from Python and on the command line."""
+"""Mistakes of a first hour: each is refused, or pointed out in one line, from Python and on the command line."""
 
 import os
 import pickle
@@ -169,7 +169,7 @@ def test_scaling_within_queries_without_queries(data):
 # ---------------------------------------------------------------- other columns
 
 
-def test_text_with_fewer_or_more_features_than_the_model(cli, data):
+def test_letor_text_with_fewer_or_more_features_than_the_model(cli, data):
     cli("train", "train.txt", "-o", "m", "--quiet")
     dump_letor(rankrls.datasets.RankingData(data.X[:, :9], data.y, data.qid), "narrow.txt")
     message = (
@@ -385,7 +385,7 @@ def test_a_relation_of_noise():
         (["train", "x", "-o", "m", "--scale", "minmx"], "minmax"),
     ],
 )
-def test_what_was_probably_meant(words, meant, capsys):
+def test_likely_intentions_are_suggested(words, meant, capsys):
     assert main(words) == 2
     assert f"did you mean {meant}?" in capsys.readouterr().err
 
@@ -440,11 +440,11 @@ def test_a_relation_is_drawn_with_names_and_one_scale():
         RelationDisplay.from_predictions(games, ids=["a", "b"])
 
 
-def test_a_file_that_does_not_exist_but_nearly(cli):
+def test_a_misspelt_file_name_is_corrected(cli):
     assert "trian.txt: No such file or directory; did you mean train.txt?" in cli("inspect", "trian.txt", code=2)
 
 
-def test_objects_that_nobody_else_met_are_named(cli):
+def test_isolated_objects_are_named(cli):
     Path("games.csv").write_text("winner,loser\n" + "a,b\nb,c\nc,a\na,c\n" * 5 + "island 1,island 2\n" * 3)
     errors = cli("train", "--edges", "games.csv", "-o", "m", "--alpha", 1)
     assert "2 objects of 5 (island 1, island 2) never met the others" in errors

@@ -34,7 +34,7 @@ def test_text_is_read_back_as_it_was(ir_measures):
 
 
 def test_measures_are_the_same(ir_measures):
-    """Ties and scores equal in single precision apart, which trec_eval breaks by the names of documents."""
+    """Leaves out scores that tie in single precision, which trec_eval orders by document name."""
     ir = ir_measures
     qrels, run = both(ir)
     of = lambda name, **options: metrics.per_query(name, data.y, scores, data.qid, **options)
@@ -65,7 +65,7 @@ def test_single_precision_is_written_shortly():
     assert to_trec_run(np.array([0.1], dtype=np.float32)) == "1 Q0 1 1 0.1 rankrls\n"
 
 
-def test_frames_go_in():
+def test_frames_are_accepted():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"qid": ["b", "a"], "docno": ["x", "y"], "score": [1.0, 2.0], "label": [0, 1]})
     assert to_trec_run(frame.score, frame.qid, frame.docno, tag="t") == "b Q0 x 1 1.0 t\na Q0 y 1 2.0 t\n"
@@ -88,6 +88,6 @@ def test_frames_go_in():
         (lambda: to_qrels([np.inf], ["a"]), "whole numbers, got y = inf"),
     ],
 )
-def test_what_the_text_cannot_hold_is_refused(make, message):
+def test_text_that_trec_files_cannot_hold_is_refused(make, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         make()

@@ -1,4 +1,4 @@
-"""The public API is typed as a user sees it: the README passes `mypy --strict`, and little is typed `Any`."""
+"""The public API is typed as a user sees it: the README passes `mypy --strict`, and few parameters are `Any`."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""alpha = 0: the answer where the problem determines one, the documented error where it does not."""
+"""alpha = 0: the answer if the problem determines one, else the documented error."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_complete_relation_is_projected_on_the_features():
         assert_allclose(ConditionalRankRLS(0.0, **options).fit(objects[:15], some).predict(objects), small, atol=1e-7)
 
 
-def test_what_is_not_determined_is_refused():
+def test_undetermined_problems_are_refused():
     alone = np.column_stack([X, np.where(QID == 2, Y, 0.0)])  # a column that only query 2 has
     with pytest.raises(ValueError, match="they determine 3 of 4"):
         CoRankRLS(0.0, 0.1, views=SAME).fit(TWICE, PARTLY, qid=QID)

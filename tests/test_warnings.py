@@ -1,4 +1,4 @@
-"""Warnings blame the line that called the library, however deep they come from."""
+"""Warnings point to the line that called the library, however deep they come from."""
 
 import warnings
 

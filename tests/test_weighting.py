@@ -40,7 +40,7 @@ def relative(found, expected):
 @pytest.mark.parametrize("kind", WEIGHTINGS)
 @pytest.mark.parametrize("beta", [0.0, 0.3])
 @pytest.mark.parametrize("name", WEIGHTS)
-def test_no_digit_is_lost_to_uneven_weights(kind, beta, name):
+def test_uneven_weights_lose_no_digits(kind, beta, name):
     u = WEIGHTS[name]
     levels = np.bincount(Y, weights=u)
     before = np.array([1e30])  # another query with other weights changes nothing
@@ -63,14 +63,14 @@ def test_preferences_of_uneven_weights(kind, name):
 
 
 @pytest.mark.parametrize("kind", WEIGHTINGS)
-def test_factor_of_the_items_that_stay(kind):
+def test_factor_of_the_remaining_items(kind):
     u, y = np.array([1e9, 1e-9, 1e-9, 1.0]), np.arange(4.0)
     F = QueryPreferences(Queries.single(4), y, weighting=kind, weights=u)
     between2, _, _ = exact(u[:3], y[:3], kind, 0.0)
     assert relative(item_factor(F, np.array([3])), [between2]) < 1e-14
 
 
-def test_all_weights_tiny_is_all_weights_one():
+def test_tiny_equal_weights_equal_weights_of_one():
     """With every query counting once, a common factor of all weights changes nothing."""
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(40, 3)), rng.integers(0, 3, 40), np.repeat(np.arange(8), 5)

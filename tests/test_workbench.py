@@ -1,4 +1,4 @@
-"""The workbench without a browser: sessions, their exactness, the journal, the answers, and who gets them."""
+"""The workbench without a browser: sessions, their exactness, the journal, the answers, and access to them."""
 
 import json
 import os
@@ -417,7 +417,7 @@ def test_read_only_refuses_every_change():
 # ---------------------------------------------------------------- data
 
 
-def test_without_labels_there_is_a_session_to_judge_in():
+def test_a_session_without_labels_can_be_judged():
     session = open_session(replace(DATA, y=np.full(len(DATA.y), np.nan)))
     assert_array_equal(weights(session), 0)
     session.do({"do": "prefer", "above": 3, "below": 1})
@@ -431,7 +431,7 @@ def test_without_labels_there_is_a_session_to_judge_in():
 
 
 @pytest.mark.parametrize("shape", [(1, 30, 4), (2000, 2, 3), (4, 6, 300), (3, 40, 1)])
-def test_shapes(shape):
+def test_shapes_of_data(shape):
     n_queries, length, n = shape
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_queries * length, n))
@@ -572,7 +572,7 @@ def test_parquet_keeps_single_precision_and_reads_folders(tmp_path):
     session.close()
 
 
-def test_grades_are_a_map_with_a_past():
+def test_grades_keep_their_history():
     rng, made, kept = np.random.default_rng(0), Grades(), {}
     history = []
     for _ in range(300):
@@ -804,7 +804,7 @@ def test_judgments_go_out_and_come_back():
     session.close()
 
 
-def test_the_tutorial_tells_what_one_will_see():
+def test_the_tutorial_matches_the_page():
     text = (Path(__file__).parents[1] / "docs" / "workbench-tutorial.md").read_text()
     session = open_session(demo())
     first = lambda of: (float(found[0]) for found in of)
@@ -876,7 +876,7 @@ def client(session, tmp_path, monkeypatch):
 TOKEN = {"X-Token": "secret-token"}
 
 
-def test_only_the_token_opens(client):
+def test_only_the_token_gives_access(client):
     for path in ("state", "queries", "query?query=0", "export?what=journal", "events", "nowhere"):
         assert client.get(f"/api/{path}").status_code == 401
         assert client.get(f"/api/{path}", headers={"X-Token": "secret-tokem"}).status_code == 401

@@ -80,7 +80,7 @@ def worked(page, box="document"):
 
 
 def test_the_contract_of_anywidget(browser):
-    """What JupyterLab, marimo, VS Code and Colab have in common; two views of one widget, one of which is closed."""
+    """What JupyterLab, marimo, VS Code and Colab have in common: two views of one widget, one of which is closed."""
     session = open_session(demo())
     with hosted(widget(session)) as address:
         page = Page(browser, address, 1440, ready=READY)

@@ -179,7 +179,7 @@ def test_digits_that_come_faster_than_answers_grade_one_document_each(page):
     page.clean()
 
 
-def test_a_hundred_queries_are_unlearned_and_their_worth_is_told(page):
+def test_unlearning_a_hundred_queries_shows_their_effect(page):
     page.mouse("mousePressed", *page.centre("[data-query='2']"), clickCount=1, modifiers=2)
     page.mouse("mouseReleased", *page.centre("[data-query='2']"), clickCount=1, modifiers=2)
     page.ask("document.querySelector('.wb-query-box').scrollTo(0, 54 * 97)")
@@ -222,7 +222,7 @@ def test_queries_are_selected_without_a_mouse_and_without_ctrl(page):
 
 
 def test_the_mark_stays_with_its_document(page):
-    """However the list turns, a digit grades the document that the mark and the focus are on."""
+    """Whatever happens to the list, a digit grades the document that the mark and the focus are on."""
     page.ask(f"{APP}.documents.go(3)")
     row = page.rows()[3]
     shuffle = "document.querySelector('[data-view=shuffled]').click()"
@@ -306,7 +306,7 @@ def test_a_page_without_its_token_says_so(page, browser):
     browser.console()  # requests that were refused
 
 
-def test_odd_names_are_text(browser, tmp_path, monkeypatch):
+def test_odd_names_stay_text(browser, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     rng = np.random.default_rng(0)
     qid = np.repeat(np.array(ODD, dtype=object), 6)
@@ -406,7 +406,7 @@ def test_one_query_or_five_thousand_features(browser, tmp_path, monkeypatch, sha
         page.clean()
 
 
-def test_judging_from_nothing(browser, tmp_path, monkeypatch):
+def test_judging_without_labels(browser, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with served(random_rows(40, 4, 4, labels=False)) as server:
         page = Page(browser, server.url)
@@ -511,7 +511,7 @@ def test_text_has_contrast_and_controls_have_names(page, browser, scheme):
 
 
 def test_the_keyboard_alone_is_enough(page):
-    """From the list to a snapshot without a pointer; focus is always to be seen."""
+    """From the list to a snapshot without a pointer; the focus is always visible."""
     page.ask("document.querySelector('.wb').workbench.documents.go(0)")
     page.press("ArrowDown")
     page.press("2")
@@ -593,7 +593,7 @@ def test_the_page_finds_its_server_again_after_a_kill(browser, tmp_path):
         process.stdout.close()
 
 
-def test_what_is_exported_opens_again(page, tmp_path, browser):
+def test_exported_files_can_be_opened_again(page, tmp_path, browser):
     page.press("4")
     page.until("document.querySelector('.wb').workbench.state.undo === 'graded 4'")
     page.press("e")

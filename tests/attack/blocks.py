@@ -1,4 +1,4 @@
-"""Rows that arrive in blocks, from iterators, functions, files, LazyFrames, DuckDB or Arrow, make the same model."""
+"""Rows in blocks (iterators, functions, files, LazyFrames, DuckDB, Arrow) give the same model as rows in memory."""
 
 import tempfile
 from pathlib import Path
@@ -41,7 +41,7 @@ def table(rows, qid, *, order=None, weights="w"):
 
 
 def cuts(t, m):
-    """Where blocks end."""
+    """The indices at which blocks end."""
     inner = np.sort(t.rng.permutation(np.arange(1, m))[: t.number(0, min(3, m - 1))]) if m > 1 else np.empty(0, int)
     return np.split(np.arange(m), inner)
 
@@ -87,7 +87,7 @@ def source(t, kind, rows, qid, folder):
 
 
 def blocks(t):
-    """A fit from blocks, and perhaps more of them learned and forgotten from another source."""
+    """Fit from blocks, and possibly learn and forget more of them from another source."""
     kind = t.pick(*KINDS)
     rows = problems.rows(t, m=(4, 20), n=(1, 6), offsets=t.chance(0.3), extreme=t.chance(0.5))
     whole = kind in ("tuples", "function", "frames", "letor", "gzip", "reader")  # rows of a query stand together
@@ -115,7 +115,7 @@ def blocks(t):
 
 
 def more_blocks(t):
-    """A model of named columns learns more from tables whose columns come in another order, and forgets them again."""
+    """A model of named columns learns more from tables with columns in another order, and forgets them again."""
     rows = problems.rows(t, m=(8, 20), n=(2, 5), offsets=False, extreme=False)
     ours, theirs = loss(t)
     ours["weighting"] = theirs["weighting"] = t.pick("pairs", "items")

@@ -1,4 +1,4 @@
-"""The command line: train on a file, predict another one, against the oracle of the numbers in the files."""
+"""The command line: train on one file, predict another, and compare with the oracle on the numbers in the files."""
 
 import contextlib
 import io

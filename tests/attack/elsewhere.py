@@ -1,4 +1,4 @@
-"""CoRankRLS and TransductiveRankRLS of rows in files and blocks, against the same rows in memory."""
+"""CoRankRLS and TransductiveRankRLS from files and blocks, compared with the same rows in memory."""
 
 import tempfile
 import warnings
@@ -17,7 +17,7 @@ FILES = ("parquet", "folder", "lazy", "duckdb", "dataset", "function")
 
 
 def views_of_files(t):
-    """Co-regularised linear views of rows that are read in blocks, against the least-squares problem of all of them."""
+    """Co-regularised linear views of rows in blocks, compared with the least-squares problem of all of them."""
     rows = problems.rows(t, m=(6, 18), n=(2, 5), extreme=False, queries=4, offsets=False, weights=False)
     order = np.argsort(rows.qid, kind="stable")
     new, rows = rows.new, rows.take(order)
@@ -50,7 +50,7 @@ def views_of_files(t):
 
 
 def transduction_of_files(t):
-    """Transduction of rows that are read in blocks, against the same rows in memory."""
+    """Transduction of rows in blocks, compared with the same rows in memory."""
     rows = problems.rows(t, m=(6, 16), n=(1, 4), extreme=False, queries=5, offsets=False, weights=False)
     order = np.argsort(rows.qid, kind="stable")
     new, rows = rows.new, rows.take(order)

@@ -15,7 +15,7 @@ from .variants import Signed
 
 
 def gains(t):
-    """`gain=`: the loss learns what a label is worth, ties and order are those of the labels."""
+    """`gain=`: the loss learns what a label is worth; ties and order are those of the labels."""
     rows = problems.rows(t, m=(4, 16), n=(1, 6), extreme=False, offsets=t.chance(0.3))
     rows.y = t.rng.integers(0, 5, len(rows.y)).astype(float)
     ours, theirs = loss(t)
@@ -42,7 +42,7 @@ def _cut(y):
 
 
 def click_log(t):
-    """Clicks corrected for positions, against sums over the log by (query, document)."""
+    """Clicks corrected for positions, compared with sums over the log by (query, document)."""
     n, top = t.number(1, 40), t.number(1, 6)
     table = {
         "query": [f"q{i}" for i in t.rng.integers(0, 3, n)],
@@ -78,7 +78,7 @@ def click_log(t):
 
 
 def fused(t):
-    """Weights of retrievers, against non-negative least squares of their normalised scores."""
+    """Weights of retrievers, compared with non-negative least squares on their normalised scores."""
     names = ["bm25", "dense", "title"][: t.number(1, 3)]
     queries, documents = t.number(2, 5), t.number(3, 6)
     runs, scores = {name: [] for name in names}, {}
@@ -125,7 +125,7 @@ def normal(scores, q, d, name, documents, how):
 
 
 def automatic(t):
-    """AutoRanker: what is said twice in other words gives the same scores, to the last bit."""
+    """AutoRanker: the same problem stated differently gives the same scores, bit by bit."""
     rows = problems.rows(t, m=(16, 30), n=(1, 4), extreme=False, offsets=False, weights=False)
     rows.qid, rows.dtype = np.arange(len(rows.y)) // 4, np.float64
     rows.y = t.rng.integers(0, 3, len(rows.y)).astype(float)

@@ -1,4 +1,4 @@
-"""Damaged model files and data files: refused with an error that names the file, or read as what they say."""
+"""Damaged model and data files: either an error that names the file, or exactly what the bytes say."""
 
 import bz2
 import contextlib
@@ -33,7 +33,7 @@ KINDS = (
 
 @cache
 def originals():
-    """The bytes of some models, and one pass over what has to be imported to read them."""
+    """The bytes of some models; also imports everything needed to read them."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for make in fuzz_models.MODELS:
@@ -45,7 +45,7 @@ def originals():
 
 @contextlib.contextmanager
 def bounded(size):
-    """No more memory than a file of that size explains."""
+    """Raise an error if more memory was used than a file of that size explains."""
     tracemalloc.start()
     try:
         yield
@@ -57,7 +57,7 @@ def bounded(size):
 
 
 def model_file(t):
-    """A model file with bytes changed, or forged with a checksum that fits."""
+    """A model file with bytes changed, or forged with a matching checksum."""
     pick = random.Random(t.number(0, 2**40))
     whole = pick.choice(originals())
     kind = pick.choice(KINDS)
@@ -87,7 +87,7 @@ PACK = {
 
 
 def letor_text(t):
-    """Some lines of LETOR, regular or not."""
+    """Lines of LETOR, regular or not."""
     rows = problems.rows(t, m=(2, 12), n=(1, 5), weights=False, extreme=t.chance(0.3))
     qid = np.sort(rows.qid)
     names = [f"q{q}" if t.chance(0.3) else str(q) for q in range(int(qid.max()) + 1)]
@@ -101,7 +101,7 @@ def letor_text(t):
 
 
 def mutated(t, data):
-    """Bytes changed, in ways that text suffers and in ways that any file does."""
+    """Change bytes in ways that happen to text, and in ways that happen to any file."""
     pick = random.Random(t.number(0, 2**40))
     if t.chance(0.4):
         return fuzz_models.damaged(data, pick)
@@ -115,7 +115,7 @@ def mutated(t, data):
 
 
 def letor_file(t):
-    """A LETOR file, damaged or not: what is read is what a reader of plain words finds in it."""
+    """A LETOR file, damaged or not: the reader must find what a plain-Python reader finds."""
     packing, text = t.pick("plain", "plain", *PACK), letor_text(t)
     if t.chance(0.8):
         if packing == "plain" or t.chance(0.5):
@@ -140,7 +140,7 @@ def letor_file(t):
 
 
 def read(t, path, reader):
-    """What a reader gives; its refusals name the file."""
+    """What a reader returns; its errors must name the file."""
     try:
         with bounded(path.stat().st_size):
             return reader()
@@ -178,7 +178,7 @@ def compare(t, found, text):
 
 
 def parquet_file(t):
-    """A Parquet file with bytes changed: a fit of it, or an error that names it."""
+    """A Parquet file with bytes changed: either a fit or an error that names the file."""
     import polars as pl
 
     rows = problems.rows(t, m=(6, 20), n=(1, 4), weights=False, extreme=False)

@@ -1,4 +1,4 @@
-"""Hold-out of kernel models and of single queries, and what a fit leaves as it was."""
+"""Hold-out of kernel models and of single queries, and that fits leave their input alone."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from .rankers import UNSCALED, fitted, given, kernel_size, loss, some_alpha, som
 
 
 def kernels_held_out(t):
-    """cv_predictions_ of a kernel model without each query, against refits."""
+    """cv_predictions_ of a kernel model without each query, compared with refits."""
     rows = problems.rows(t, m=(4, 12), n=(1, 3), queries=4, extreme=False, offsets=t.chance(0.2))
     ours, theirs = loss(t)
     own, name, options = some_kernel(t, rows.X)
@@ -38,7 +38,7 @@ def kernels_held_out(t):
 
 
 def one_query(t):
-    """A single query is cut into folds of its items, given as splits: each is scored by the model of the others."""
+    """A single query cut into folds of its items, given as splits: each is scored by the model of the others."""
     rows = problems.rows(t, m=(5, 14), n=t.pick((1, 4), (6, 16)), queries=1, offsets=t.chance(0.3))
     ours, theirs = loss(t)
     kept, alive = rows.take(given(rows)), given(rows)
@@ -80,7 +80,7 @@ def one_query(t):
 
 
 def untouched(t):
-    """A fit changes nothing of what it is given, and what is changed afterwards does not change the model."""
+    """A fit does not change its input, and later changes of the input do not change the model."""
     rows = problems.rows(t, m=(6, 14), n=(1, 4), extreme=False, offsets=False)
     ours, _ = loss(t)
     kernel = t.pick(None, "rbf", "linear")
@@ -102,7 +102,7 @@ def untouched(t):
 
 
 def mixed_losses(t):
-    """Sums of one loss are not added to sums of another."""
+    """Sums of different losses are not added."""
     rows = problems.rows(t, m=(8, 14), n=(1, 4), extreme=False, offsets=False, weights=False)
     rows.qid = np.arange(len(rows.y)) % 2
     rows.y = t.rng.normal(size=len(rows.y))

@@ -1,4 +1,4 @@
-"""Metrics, against scikit-learn, SciPy, trec_eval (pytrec_eval, ir_measures) and all orders of tied scores."""
+"""Metrics, compared with scikit-learn, SciPy, trec_eval (pytrec_eval, ir_measures) and all orders of tied scores."""
 
 import itertools
 import math
@@ -31,7 +31,7 @@ def judged(t, *, most=8, binary=False, ties=True):
 
 
 def appearing(qid):
-    """Queries in the order of their first rows, as `per_query` gives them."""
+    """The queries in the order of their first rows, as `per_query` returns them."""
     return list(dict.fromkeys(qid.tolist()))
 
 
@@ -47,7 +47,7 @@ def mean(values):
 
 
 def compare(t, name, y, scores, qid, values, **options):
-    """One of our metrics against its values per query; NaN where a query does not define it."""
+    """Compare one of our metrics with its values per query; NaN for queries where it is undefined."""
     values = list(values)
     ids = problems.labelled(t, np.asarray(qid), types=("int", "str", "float", "object", "list", "series"))
     t.do(f"metrics.{name}(y, scores, qid, **{options!r})  # expected {mean(values)!r}")
@@ -62,7 +62,7 @@ def compare(t, name, y, scores, qid, values, **options):
 
 
 def by_pairs(t):
-    """Pairwise accuracy and its like: a loop over pairs, the area under the ROC curve, Kendall's tau of SciPy."""
+    """Pairwise accuracy and the like: a loop over pairs, the area under the ROC curve, SciPy's Kendall tau."""
     binary = t.chance(0.4)
     y, scores, qid = judged(t, binary=binary)
     if t.chance(0.3):

@@ -1,34 +1,34 @@
-"""Slow, obvious answers in extended precision, and how far rounding may move them. Imports nothing of the library.
+"""Slow, obvious answers in extended precision, with bounds on rounding. Imports nothing of the library.
 
 Everything is computed in `np.longdouble` (64 bits of mantissa and exponents up to 1e4932 on x86), so that neither
 values of 1e150 nor weights of 1e-160 overflow here, and the error of an oracle is a thousandth of what it allows.
 
 A loss is a matrix of differences D: one row sqrt(w) (e_i - e_j) for each pair that counts and, with a regression part,
-one row sqrt(beta u_i) (e_i - mean) for each item, the mean being what the free intercept takes up. Then every model is
+one row sqrt(beta u_i) (e_i - mean) for each item, where the free intercept takes up the mean. Then every model is
 
     min || D (y - f) ||^2 + alpha || f ||^2
 
 Error bounds
 ------------
-Input is read with a relative error eps (of the precision the library computes in), so A = D X is known up to
-e_A = eps || |D| |X| ||, and z = D y up to e_z = eps || |D| |y| ||; normal equations are formed with an error of
-eps ||A||^2, which e_A ||A|| covers. With G = A'A + alpha I, to first order in eps ::
+Input is read with a relative error eps (of the library's precision), so A = D X is known up to e_A = eps || |D| |X| ||
+and z = D y up to e_z = eps || |D| |y| ||; normal equations are formed with an error of eps ||A||^2, which e_A ||A||
+covers. With G = A'A + alpha I, to first order in eps ::
 
     |dw| <= ||G^-1|| (e_A ||z - A w|| + 2 ||A|| e_A ||w|| + ||A|| e_z)
 
-which is eps times the condition number of the problem. The dual and Nystroem forms below are the same with the error of
-the kernel matrix in the place of e_A.
+which is eps times the condition number of the problem. For the dual and Nystroem forms below, the error of the kernel
+matrix takes the place of e_A.
 
-That is for one rounding in every number. Sums of m products carry m of them, a Cholesky factor or an eigendecomposition
+That is for one rounding of every number. Sums of m products carry m roundings, a Cholesky factor or eigendecomposition
 of size n and two triangular solves 3 n [Higham, Accuracy and Stability of Numerical Algorithms, chapters 3 and 10], and
 weights, means and square roots some ten more: `roundings(m, n)` = m + 3 n + 10 multiplies every bound.
 
-Near the least numbers there are, rounding is absolute: a product is off by up to `LEAST`, the smallest double [Higham,
-chapter 2]. So A'z is, which G^-1 magnifies, and so are weights and scores themselves.
+Near the smallest numbers, rounding is absolute: a product is off by up to `LEAST`, the smallest double [Higham,
+chapter 2]. This affects A'z, which G^-1 magnifies, and the weights and scores themselves.
 
-Held-out scores have three errors more, which the library states: their equations are solved to a relative residual of
-`RESIDUAL`, scores of a query are taken about the mean of its rows, and they are rounded to `BITS` bits of the largest
-of them, so that equal rows tie.
+Held-out scores have three further errors, which the library documents: their equations are solved to a relative
+residual of `RESIDUAL`, scores of a query are taken about the mean of its rows, and they are rounded to `BITS` bits of
+the largest of them, so that equal rows tie.
 """
 
 import math
@@ -44,11 +44,11 @@ LEAST = LD(2) ** -1074
 
 
 class OutOfReachError(ZeroDivisionError):
-    """A problem so ill-conditioned that extended precision has no digit of the answer."""
+    """The problem is so ill-conditioned that extended precision has no digit of the answer."""
 
 
 def roundings(m, n):
-    """How many roundings the sums over m rows and the solution of n equations carry."""
+    """The number of roundings in sums over m rows and the solution of n equations."""
     return LD(m + 3 * n + 10)
 
 
@@ -109,7 +109,7 @@ def spectral(V):
 
 
 def least_eigenvalue(S):
-    """The least eigenvalue of a symmetric matrix, from double precision after scaling: not below rounding."""
+    """The smallest eigenvalue of a symmetric matrix, from double precision after scaling: not below rounding."""
     S = ld(S)
     top = np.abs(S).max(initial=0)
     if top == 0:
@@ -167,12 +167,12 @@ def item_means(V, u=None):
 
 @dataclass(frozen=True)
 class Spent:
-    """All rows that were ever part of sums from which some were taken out again.
+    """All rows that were ever in sums from which some were subtracted.
 
-    Sums are kept about a mean, which is rounded. So the mean that the regression part subtracts is not exact for rows
+    Sums are stored about a mean, which is rounded, so the mean that the regression part subtracts is not exact for rows
     that are nearly the mean themselves: |D| counts a row and the mean by their full size. And the weight W of what
-    stays is off by eps times the weight that ever was in, W_0, so that means are off by eps W_0 / W of themselves, and
-    beta W mean mean', which centring takes off, by as much.
+    remains is off by eps times the weight W_0 of all rows that ever were in the sums, so that means have a relative
+    error of eps W_0 / W, and beta W mean mean', which centring subtracts, has the same.
     """
 
     X: np.ndarray
@@ -194,7 +194,7 @@ class Spent:
 
 
 class Linear:
-    """min ||D (y - X w)||^2 + alpha ||w||^2: weights, and the bound of their error."""
+    """min ||D (y - X w)||^2 + alpha ||w||^2: weights, and a bound of their error."""
 
     def __init__(self, X, y, D, alpha, eps, *, u=None, intercept=False, z=None, spent=None):
         """`spent`: see `Spent`."""
@@ -233,13 +233,13 @@ class Linear:
         return ld(X) @ self.w + self.b
 
     def bounds(self, X):
-        """(k, 1) how far the scores of rows may be off."""
+        """(k, 1) the bound of the errors of scores of rows."""
         X = np.abs(ld(X))
         rounding = self.roundings * (self.eps * (X @ np.abs(self.w) + np.abs(self.b)).max(axis=1) + LEAST)
         return (np.sqrt(np.sum(X * X, axis=1)) * self.dw + self.db + rounding)[:, None]
 
     def held_out_bounds(self, X, y, D):
-        """(k,) how far scores of rows may be off that were left out of a larger fit; D is the loss among them.
+        """(k,) the bound of the errors of scores of rows left out of a larger fit; D is the loss among them.
 
         The held-out equations (I - H) t = r are solved to a residual of rho = RESIDUAL ||r||, or, where the leverage
         h = ||H|| is small, of rho / h. That moves the weights by at most ||A_q|| ||G^-1|| rho, or by rho
@@ -282,7 +282,7 @@ class Kernel:
             self.db = self._bound(K).max() + self.roundings * eps * np.abs(y).max()
 
     def _bound(self, K):
-        """Of kernel rows (k, m)."""
+        """The scores and their bounds, from kernel rows (k, m)."""
         K = ld(K)
         deviation = np.sqrt(np.sum((K @ self.D.T) ** 2, axis=1))
         rest = self.roundings * (self.eK + self.eps * np.abs(K).max(axis=1)) * np.abs(self.a).sum(axis=0).max()
@@ -295,25 +295,25 @@ class Kernel:
         return (self._bound(K) + self.db + self.roundings * self.eps * np.abs(self.b).max())[:, None]
 
     def held_out_bounds(self, K, level=0):
-        """(k,) of rows that were left out of a larger fit, whose equations are solved directly.
+        """(k,) the bound for rows left out of a larger fit, whose equations are solved directly.
 
-        With an intercept functions are kept about their mean over all rows, `level`: bits are those of the difference.
+        With an intercept functions are stored about their mean over all rows, `level`; bits are of the difference.
         """
         precision = "single" if self.eps > 1e-10 else "double"
         return self.bounds(K)[:, 0] + last_bits(np.abs(self.scores(K) - self.b)[:, 0] + np.abs(level), precision)
 
 
 def last_bits(scores, precision):
-    """What rounding to some bits of the largest score of a query changes."""
+    """The change from rounding to some bits of the largest score of a query."""
     return 2 * np.abs(scores).max(initial=0) * LD(2) ** -BITS[precision]
 
 
 class Subset:
     """min ||D (y - K_mr c)||^2 + alpha c'K_rr c: the kernel model expanded in r points.
 
-    It is solved in r coordinates w of features Phi = K_mr R^-1, K_rr = R'R, in which the penalty is alpha ||w||^2. So
-    its error is that of a kernel model whose values are off by eK, and besides that of a linear model of Phi: normal
-    equations round in every direction, also in those that no difference of rows reaches.
+    Solved in r coordinates w of features Phi = K_mr R^-1, K_rr = R'R, in which the penalty is alpha ||w||^2. So
+    its error is that of a kernel model whose values are off by eK, plus that of a linear model of Phi: normal
+    equations round in every direction, even in those that no difference of rows reaches.
     """
 
     def __init__(self, K_mr, K_rr, y, D, alpha, eps, eK, **more):
@@ -341,7 +341,7 @@ class Subset:
 
 
 def kernel(name, X, Z, *, gamma=1.0, degree=3, coef0=1.0):
-    """The kernel matrix entry by entry, in the formulas' own words."""
+    """The kernel matrix, entry by entry, as the formulas are written."""
     X, Z, gamma = ld(X), ld(Z), LD(gamma)
     if name == "rbf":
         return np.exp(-gamma * np.sum((X[:, None] - Z[None]) ** 2, axis=2))
@@ -356,7 +356,7 @@ def kernel(name, X, Z, *, gamma=1.0, degree=3, coef0=1.0):
 
 
 def kernel_error(name, X, eps, *, gamma=1.0, degree=3, coef0=1.0):
-    """How far rounding may move an entry of the kernel matrix of rows X."""
+    """A bound on the rounding of an entry of the kernel matrix of rows X."""
     X, gamma = ld(X), LD(gamma)
     if name == "rbf":  # the exponent is gamma times a squared distance, at best from differences of rows about a centre
         C = X - X.mean(axis=0)
@@ -375,8 +375,8 @@ def kernel_error(name, X, eps, *, gamma=1.0, degree=3, coef0=1.0):
 def pairwise_accuracy(y, scores, qid, slack, X, learned):
     """(value, doubtful): the mean over queries of correctly ordered pairs; doubtful counts pairs within `slack`.
 
-    Equal rows must tie, and so must rows of which nothing is `learned`. Others whose exact scores happen to be equal
-    may come in any order: no rounding is small enough to keep a tie.
+    Equal rows must tie, and so must rows about which nothing is `learned`. Other rows whose exact scores happen to be
+    equal may come in any order: no rounding is small enough to preserve a tie.
     """
     shares, doubtful = [], 0
     slack = np.broadcast_to(np.asarray(slack, dtype=LD).ravel(), (len(y),))

@@ -1,6 +1,6 @@
-"""Random ranking problems: everything that goes wrong in practice, and some things that do not.
+"""Random ranking problems, with everything that goes wrong in practice.
 
-The values a problem holds are exactly those the library is given (rounded to float32 where it gets float32), so the
+The values of a problem are exactly those the library is given (rounded to float32 where it gets float32), so that the
 oracles start from the same numbers.
 """
 
@@ -121,7 +121,7 @@ FORMATS = ("array", "array", "array", "fortran", "strided", "list", "csr", "csc"
 
 
 def dressed(t, X, dtype=np.float64, *, formats=FORMATS):
-    """X in one of the forms users have it in; the name of the form goes to the script."""
+    """X in one of the forms users have; the form's name goes into the script."""
     kind = t.pick(*formats)
     X = X.astype(dtype)
     if kind == "fortran":
@@ -141,7 +141,7 @@ def dressed(t, X, dtype=np.float64, *, formats=FORMATS):
 
 
 def framed(t, columns, kind):
-    """A table of the kind, of named columns."""
+    """A table of this kind, with named columns."""
     if kind == "pandas":
         import pandas as pd
 
@@ -180,7 +180,7 @@ QID_TYPES = (
 
 
 def labelled(t, qid, *, types=QID_TYPES):
-    """Query ids of some type, equal where the numbers are, in an order of their own."""
+    """Query ids of some type, equal where the numbers are, in any order."""
     names = t.rng.permutation(100)[: int(qid.max()) + 1] if len(qid) else np.empty(0, int)
     ids, kind = names[qid] if len(qid) else qid, t.pick(*types)
     words = np.array([f"q{i}" for i in ids])

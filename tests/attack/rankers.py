@@ -1,4 +1,4 @@
-"""RankRLS: linear and kernel models, hold-out, explicit pairs, sums that grow and shrink, rows in blocks and files."""
+"""RankRLS: linear and kernel models, hold-out, explicit pairs, updates of sums, rows in blocks and files."""
 
 import inspect
 import pickle
@@ -36,7 +36,7 @@ def in_range(size):
 
 
 def given(rows):
-    """The rows that count: one of weight zero is a row not given."""
+    """The rows that count: a row of weight zero is as if not given."""
     return np.arange(len(rows.y)) if rows.u is None else np.flatnonzero(rows.u > 0)
 
 
@@ -46,13 +46,13 @@ def weight_of(rows):
 
 
 def kernel_size(D, K):
-    """The mean eigenvalue of D K D', or what rounding leaves of it where it is zero."""
+    """The mean eigenvalue of D K D', or what rounding leaves if it is zero."""
     mean = np.sum(D * (D @ K)) / len(K)
     return in_range(max(mean, np.abs(K).max() * np.sum(D * D) * 1e-9))
 
 
 def some_alpha(t, size, least=-5):
-    """A regularisation from weak to strong for a problem of some size."""
+    """A regularisation from weak to strong, for a problem of some scale."""
     return float(np.clip(size * t.power(least, 3), 1e-300, 1e300))
 
 
@@ -61,7 +61,7 @@ def labels_of(y, several):
 
 
 def fitted(t, model, X, y, qid, u, kept, line):
-    """Fit, where refusing is right only if there is nothing to learn."""
+    """Fit; an error is acceptable only if there is nothing to learn."""
     t.do(line)
     try:
         with t.may_refuse():
@@ -76,7 +76,7 @@ def fitted(t, model, X, y, qid, u, kept, line):
 
 
 def linear(t):
-    """A linear model of rows in any format, against the normal equations of the differences."""
+    """A linear model of rows in any format, compared with the normal equations of the differences."""
     several = t.chance(0.15)
     rows = problems.rows(t, several=several, n=t.pick((1, 8), (1, 8), (9, 30)))
     ours, theirs = loss(t, several=several)
@@ -94,7 +94,7 @@ def linear(t):
 
 
 def check_scores(t, model, truth, rows, several=False, kernel=None):
-    """Scores of the training rows and of new ones; a kernel oracle is asked by kernel values."""
+    """Scores of the training rows and of new ones; a kernel oracle gets kernel values."""
     for name, X in (("training rows", rows.X), ("new rows", rows.new)):
         found = model.predict(asked(model, X.astype(rows.dtype)))
         seen = X if kernel is None else kernel(X)
@@ -103,7 +103,7 @@ def check_scores(t, model, truth, rows, several=False, kernel=None):
 
 
 def asked(model, X):
-    """Rows to predict, with the names the model knows."""
+    """Rows to predict, with the names that the model knows."""
     if not hasattr(model, "feature_names_in_"):
         return X
     import pandas as pd
@@ -112,7 +112,7 @@ def asked(model, X):
 
 
 def check_copies(t, model, rows):
-    """A model that was saved, pickled or copied gives the same scores to the last bit."""
+    """A model that was saved, pickled or copied gives the same scores, bit by bit."""
     X = asked(model, rows.new.astype(rows.dtype))
     before = model.predict(X)
     t.same("scores of a pickled model", pickle.loads(pickle.dumps(model)).predict(X), before)
@@ -127,7 +127,7 @@ NAMES = {"rbf": kernels.Gaussian, "laplacian": kernels.Laplacian, "poly": kernel
 
 
 def some_kernel(t, X):
-    """A kernel of the library and the same of the oracle: name and parameters."""
+    """A kernel of the library and the same for the oracle: name and parameters."""
     name = t.pick("rbf", "rbf", "laplacian", "poly", "linear", "cosine")
     if name in ("linear", "cosine"):
         return name, name, {}
@@ -183,7 +183,7 @@ def kernel_model(t):
 
 
 def some_basis(t, rows, kept):
-    """`basis=` and the points it means, None where the library draws them."""
+    """`basis=` and the points it means; None if the library draws them."""
     m, kind = len(rows.y), t.pick("none", "none", "number", "random", "rows", "unsorted rows", "points")
     if kind == "none":
         return None, None
@@ -246,7 +246,7 @@ def precomputed(t):
 
 
 def held_out(t):
-    """cv_predictions_ and cv_scores_ of every alpha, against a refit for every fold."""
+    """cv_predictions_ and cv_scores_ at every alpha, compared with a refit for every fold."""
     rows = problems.rows(t, m=(4, 14), n=t.pick((1, 5), (1, 5), (6, 20)), queries=5, offsets=t.chance(0.3))
     ours, theirs = loss(t)
     rows.qid = np.unique(rows.qid, return_inverse=True)[1]
@@ -285,7 +285,7 @@ def held_out(t):
 
 
 def refits(rows, D, folds, alpha, theirs, eps):
-    """Scores of each fold by a model of the other rows, bounds, and whether that model has any weights."""
+    """Scores of each fold by a model of the other rows, their bounds, and whether that model has any weights."""
     learned = np.ones(len(rows.y), bool)
     scores, bound = np.full(len(rows.y), np.nan, oracles.LD), np.zeros(len(rows.y), oracles.LD)
     for fold in folds:
@@ -333,7 +333,7 @@ def pairs(t):
 
 
 def updates(t):
-    """partial_fit and forget of whole queries in any order, against one fit of the queries that remain."""
+    """partial_fit and forget of whole queries in any order, compared with one fit of the queries that remain."""
     rows = problems.rows(t, m=(8, 24), n=(1, 6), offsets=t.chance(0.3))
     ours, theirs = loss(t)
     every = differences(rows.y, rows.qid, u=np.ones(len(rows.y)) if rows.u is None else rows.u, **theirs)
@@ -388,10 +388,10 @@ def updates(t):
 
 
 def outweighed(rows, ever, left, theirs, alpha):
-    """Whether what was in the sums is 10^4 times what stays, or more, in some column, in y or in weight.
+    """True if what was in the sums is 10^4 times what remains, or more, in some column, in y or in weight.
 
-    A forgotten row is subtracted, so that rounding of the largest sums stays; the library refuses at 10^9, and in
-    single precision sums have 7 digits. Sums are those of differences, and the penalty stays with what is left of a
+    A forgotten row is subtracted, so the rounding of the largest sums remains; the library refuses at 10^9, and in
+    single precision sums have 7 digits. Sums are those of differences, and the penalty goes with what remains of a
     column.
     """
 

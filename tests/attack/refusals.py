@@ -1,7 +1,7 @@
-"""Errors and advice that users are promised: a refusal counts as one only if it is among these.
+"""The errors and advice that users are promised: only these count as an acceptable answer.
 
 Each entry is a pattern of the message and why it may come up in a random problem. An error that is not listed is a
-deviation, also where it says something sensible: either the library should have answered, or the list lacks a line.
+deviation, however sensible: either the library should have answered, or the list lacks a line.
 """
 
 import re
@@ -40,7 +40,7 @@ DOCUMENTED = {
     r"needs dense rows": "a kernel of differences given sparse rows",
 }
 
-# Advice that comes as a warning beside an answer, which is compared all the same. Any other warning is a deviation.
+# Advice that comes as a warning with an answer, which is compared all the same. Any other warning is a deviation.
 ADVICE = {
     r"the best alpha was at the end of the grid": "random grids end anywhere",
     r"columns differ in scale by a factor of": "random columns do, and the method has no scale of its own",
@@ -50,7 +50,7 @@ ADVICE = {
 
 
 def is_documented(error):
-    """Whether the message is one that the list above explains."""
+    """True if the list above explains the message."""
     if type(error).__name__ not in ("ValueError", "TypeError", "ModelFileError", "OverflowError", "AttributeError"):
         return False
     return any(re.search(pattern, str(error)) for pattern in DOCUMENTED)

@@ -26,7 +26,7 @@ def objects(t, count):
 
 
 def relation(t):
-    """Scores of all edges, those of training and new ones, against the kernel model of the list of edges."""
+    """Scores of all edges, in training and new, compared with the kernel model of the list of edges."""
     parity = t.pick(None, None, "symmetric", "reciprocal")
     condition = t.pick("source", "target")
     p = t.number(2, 6)
@@ -93,7 +93,7 @@ def edge_kernel(G, K, rows, columns, others, their, parity):
 
 
 def fit(t, model, form, X, Z, Y, known, rows, columns, y):
-    """In the form the relation is given in; frames bring labels, in an order of their own."""
+    """The relation in one of its forms; frames bring labels in an order of their own."""
     with t.may_refuse(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*stopped after.*")
         if form == "edges":
@@ -109,7 +109,7 @@ def fit(t, model, form, X, Z, Y, known, rows, columns, y):
 
 
 def with_labels(t, X, Z, edges):
-    """The same edges by the index labels of shuffled frames."""
+    """The same edges, named by the index labels of shuffled frames."""
     import pandas as pd
 
     def frame(A, start):
@@ -125,7 +125,7 @@ def with_labels(t, X, Z, edges):
 
 
 def settings(t):
-    """Held-out scores of a complete relation without each conditioning object, against refits."""
+    """Held-out scores of a complete relation without each conditioning object, compared with refits."""
     p, r = t.number(3, 6), t.number(2, 6)
     X, Z = objects(t, p), objects(t, r)
     own, name, options = some_kernel(t, X)

@@ -1,4 +1,4 @@
-"""Which cases there are, and running many of them."""
+"""The list of cases, and running many of them."""
 
 import importlib
 import sys
@@ -41,7 +41,7 @@ CHUNK = 100
 
 
 def categories():
-    """Name -> function, in a fixed order."""
+    """The function of each category, in a fixed order."""
     found = {}
     for name in MODULES:
         found.update(importlib.import_module(f".{name}", __package__).CATEGORIES)
@@ -49,7 +49,7 @@ def categories():
 
 
 def category_of(case, names):
-    """Categories take turns, some of them several times in a round: the category of a case is in its number."""
+    """Categories take turns, some of them several times per round, so a case's number determines its category."""
     turns = [name for name in names for _ in range(WEIGHTS.get(name, 1))]
     return turns[case % len(turns)]
 
@@ -62,14 +62,14 @@ def run_case(seed, case, only=None):
 
 
 def _limit():
-    """A worker that asks for memory without end gets an error, not the machine."""
+    """Limit memory, so that a worker that asks for too much gets an error instead of stalling the machine."""
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, used + ROOM))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _work(seed, only, todo, done):
-    """Chunks of cases; says which case is next, so that a crash has a name."""
+    """Run chunks of cases; reports which case is next, so that a crash has a name."""
     categories()
     if sys.platform == "linux":
         _limit()
@@ -81,7 +81,7 @@ def _work(seed, only, todo, done):
 
 
 class Tally:
-    """What was tried by category, and what deviated."""
+    """What was tried, by category, and what deviated."""
 
     def __init__(self):
         self.counts = defaultdict(Counter)
@@ -111,7 +111,7 @@ class Tally:
 
 
 def run(cases, seed=0, jobs=2, only=None, progress=None):
-    """Run cases in processes of their own; a process that dies is a deviation of the case it was at."""
+    """Run cases in separate processes; if one dies, that is a deviation of its current case."""
     tally, context = Tally(), multiprocessing.get_context("spawn" if jobs > 1 else "fork")
     todo, cases, last = context.Queue(), list(cases), time.monotonic()
     for i in range(0, len(cases), CHUNK):
@@ -146,7 +146,7 @@ def _start(context, seed, only, todo):
 
 
 def _drain(done, state, tally):
-    """Take what a worker has reported; False when it is finished."""
+    """Take a report of a worker; False when it has finished."""
     deadline = time.monotonic() + 0.05
     while time.monotonic() < deadline:
         if done.empty():

@@ -20,7 +20,7 @@ def unscaled(cls):
 
 
 def partly(t, rows, *, whole=False):
-    """Labels with NaN: of some rows, or of whole queries."""
+    """Labels with NaN: for some rows, or for whole queries."""
     hidden = t.rng.random(len(rows.y)) < 0.5
     if whole:
         hidden = np.isin(rows.qid, np.flatnonzero(t.rng.random(int(rows.qid.max()) + 1) < 0.5))
@@ -95,8 +95,8 @@ def some_view(t, rows):
 
 
 def stacked(Phi, y, scored, among, D, E, nu):
-    """Rows, targets and differences of the one problem: a copy of the scored rows for each view, and for each two
-    views the rows to agree on, whose differences between the views are to be none."""
+    """Rows, targets and differences of the joint problem: a copy of the scored rows for each view, and for each two
+    views the rows to agree on, where the views should not differ."""
     place = np.cumsum([0, *(P.shape[1] for P in Phi)])
     rows, targets, blocks = [], [], []
     for v, P in enumerate(Phi):
@@ -198,7 +198,7 @@ def completed(rows, y, folds, D, weighting, alpha, fidelity):
 
 
 def pursuit(t):
-    """Every step takes the best function there is, and fits what the mathematics says."""
+    """Check that every step takes the best function there is, and fits what the mathematics says."""
     rows = problems.rows(t, m=(5, 14), n=(2, 6), extreme=False, offsets=t.chance(0.3))
     weighting, tied = t.pick("pairs", "queries", "items"), t.chance(0.5)
     beta, backfit = t.pick(0.0, 0.0, 0.3, 1.0), t.chance(0.6)
@@ -238,7 +238,7 @@ def pursuit(t):
 
 
 class Retraced:
-    """A pursuit step by step: each takes the best atom there is to rounding, and fits as least squares does.
+    """A pursuit step by step: each takes the best atom up to rounding, and fits as least squares does.
 
     With B = A - P (P'P)^-1 P'A what is new of the atoms and r the residual, an atom gains (B'r)^2 / B'B. If atoms are
     off by e, B is off by e_B = e + |P^+ A|'e. Gram matrices are off by nu ||A||^2, nu being the rounding of sums. So

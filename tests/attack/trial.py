@@ -24,16 +24,16 @@ class DeviationError(AssertionError):
 
 
 class Refused(Exception):  # noqa: N818
-    """The library would not answer, and said why in documented words."""
+    """The library refused to answer, with a documented message."""
 
 
 class TooLong(BaseException):  # no `except Exception` of the library swallows it
-    """The case took longer than it may."""
+    """The case took longer than allowed."""
 
 
 @dataclass
 class Trial:
-    """A random generator, the script of what is done with it, and comparisons."""
+    """A random generator, a script of what is done with it, and comparisons."""
 
     category: str
     rng: np.random.Generator
@@ -61,12 +61,12 @@ class Trial:
     # ------------------------------------------------------------ the script
 
     def let(self, **values):
-        """Name values for the script; returns the last of them."""
+        """Record named values in the script; returns the last of them."""
         self.names.update(values)
         return value_of(values)
 
     def do(self, line, value=None):
-        """A line of the script, and what it gives."""
+        """Record a line of the script; returns its value."""
         self.lines.append(line)
         return value
 
@@ -77,9 +77,9 @@ class Trial:
     # ------------------------------------------------------------ comparing
 
     def close(self, what, found, expected, bound, *, size=0.0):
-        """`found` is within `bound` of `expected`, everywhere; where the bound says nothing, that is counted.
+        """Check that `found` is within `bound` of `expected` everywhere; counts cases where the bound is too wide.
 
-        It says nothing if it is not small against the largest value expected, or against `size`.
+        A bound is too wide if it is not small compared with the largest expected value, or with `size`.
         """
         found, expected = np.asarray(found, dtype=LD), np.asarray(expected, dtype=LD)
         if found.shape != expected.shape:
@@ -108,7 +108,7 @@ class Trial:
             )
 
     def same(self, what, found, expected):
-        """Exactly equal."""
+        """Check exact equality."""
         self.compared += 1
         if not np.array_equal(np.asarray(found), np.asarray(expected)):
             raise DeviationError(f"{what}: {found!r} instead of {expected!r}")
@@ -120,7 +120,7 @@ class Trial:
 
     @contextlib.contextmanager
     def may_refuse(self):
-        """What is done with the library: its documented refusals end the case, its other errors are deviations."""
+        """Run a call of the library: documented refusals end the case, other errors are deviations."""
         try:
             yield
         except (DeviationError, Refused):
@@ -132,7 +132,7 @@ class Trial:
 
     @contextlib.contextmanager
     def must_refuse(self, what):
-        """What has no answer: the library has to say so."""
+        """Run a call that has no answer: the library must raise a documented error."""
         try:
             yield
         except (DeviationError, Refused):
@@ -162,7 +162,7 @@ def value_of(values):
 
 
 def literal(value):
-    """Python source of a value."""
+    """Python source for a value."""
     if isinstance(value, np.ndarray):
         plain = value.tolist()
         return f"np.array({plain!r}, dtype={value.dtype.str!r})".replace("nan", "np.nan").replace("inf", "np.inf")
@@ -170,7 +170,7 @@ def literal(value):
 
 
 def run_trial(run, category, case, seed):
-    """Outcome of a case: its own random numbers, its own limit of time; drawn again if there is nothing to compare."""
+    """The outcome of a case, with its own random numbers and time limit; drawn again if there is nothing to compare."""
     for attempt in range(DRAWS):
         found = _run_once(run, category, case, [seed, case, attempt] if attempt else [seed, case])
         if found is not None:
@@ -179,7 +179,7 @@ def run_trial(run, category, case, seed):
 
 
 def _run_once(run, category, case, numbers):
-    """Outcome of one draw; None where the problem had nothing to compare, such as one query to hold out."""
+    """The outcome of one draw; None if the problem had nothing to compare, such as one query to hold out."""
     trial = Trial(category, np.random.default_rng(numbers))
 
     def stop(*_):

@@ -12,10 +12,10 @@ from .relations import objects, unscaled
 
 
 def two_step(t):
-    """f = K_x (K_x + a I)^-1 Y (K_z + b I)^-1 K_z, of training objects and new ones.
+    """f = K_x (K_x + a I)^-1 Y (K_z + b I)^-1 K_z, for training objects and new ones.
 
-    A smoother H = K (K + a I)^-1 has norm 1; with an error e of K it moves by e / a, and by rounding of the condition
-    (||K|| + a) / a. A score k' (K + a I)^-1 y moves by ||k|| / a of that relative error, and by e ||y|| / a.
+    A smoother H = K (K + a I)^-1 has norm 1; an error e of K changes it by e / a, and rounding by the condition number
+    (||K|| + a) / a. A score k' (K + a I)^-1 y changes by ||k|| / a times that relative error, and by e ||y|| / a.
     """
     p, r = t.number(2, 7), t.number(2, 7)
     X, Z = objects(t, p + 2), objects(t, r + 2)
@@ -39,7 +39,7 @@ def two_step(t):
 
 
 def smoothed(K, n, alpha, error):
-    """Rows of K (K_n + alpha I)^-1, and how far each may be off."""
+    """Rows of K (K_n + alpha I)^-1, and a bound of their error."""
     inner = K[:n, :n]
     rows = solve(inner + LD(alpha) * np.eye(n, dtype=LD), K[:, :n].T).T
     many, condition = roundings(n, n), (spectral(inner) + LD(alpha)) / LD(alpha)
@@ -49,7 +49,7 @@ def smoothed(K, n, alpha, error):
 
 
 def recommended(t):
-    """The best few of all scores, in order, without those to exclude."""
+    """The best few of all scores, in order, without those excluded."""
     p, r = t.number(2, 8), t.number(2, 9)
     X, Z = objects(t, p), objects(t, r)
     Y = t.rng.normal(size=(p, r))

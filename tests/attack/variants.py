@@ -1,4 +1,4 @@
-"""Columns in units of their spread, weights of given signs, labels with pairs, encoded tables, and ways to predict."""
+"""Columns in units of their spread, sign constraints, labels with pairs, encoded tables, and ways to predict."""
 
 import itertools
 
@@ -13,7 +13,7 @@ from .rankers import asked, check_scores, fitted, given, loss, some_alpha, typic
 
 
 def scaled(t):
-    """`scale="auto"`: the penalty is on weights per spread of their column, and what does not vary has no weight."""
+    """`scale="auto"`: the penalty is on weights per spread of their column; columns that do not vary have no weight."""
     rows = problems.rows(t, n=t.pick((1, 8), (9, 30)), extreme=t.chance(0.5))
     ours, theirs = loss(t)
     kept = rows.take(given(rows))
@@ -38,9 +38,9 @@ def scaled(t):
 
 
 class Signed(Linear):
-    """Weights of given signs: the best of the least-squares solutions in which some of them are zero.
+    """Sign-constrained weights: the best of the least-squares solutions in which some weights are zero.
 
-    The solution moves by no more than that without signs: with g the error of the gradient, ||dw|| <= ||G^-1|| g for
+    The solution moves no more than the unconstrained one: with g the error of the gradient, ||dw|| <= ||G^-1|| g for
     any convex set of weights.
     """
 
@@ -72,7 +72,7 @@ class Signed(Linear):
 
 
 def signed(t):
-    """`positive=`: for all columns, some of them, or a sign for each."""
+    """`positive=`: for all columns, for some, or with a sign for each."""
     rows = problems.rows(t, m=(4, 16), n=(1, 4), extreme=False, offsets=False)
     ours, theirs = loss(t)
     kept, n = rows.take(given(rows)), rows.X.shape[1]
@@ -92,7 +92,7 @@ def signed(t):
 
 
 def labels_and_pairs(t):
-    """Preferences besides labels, given to `fit` or added afterwards; and taken away again."""
+    """Preferences in addition to labels, given to `fit` or added later; and removed again."""
     rows = problems.rows(t, m=(4, 14), n=(1, 6), extreme=False, offsets=t.chance(0.2))
     ours, theirs = loss(t)
     ours["regression"] = theirs["beta"] = 0.0
@@ -132,7 +132,7 @@ def labels_and_pairs(t):
 
 
 def encoded(t):
-    """TableEncoder of numbers and categories with gaps, against its definition; frames of two libraries agree."""
+    """TableEncoder on numbers and categories with gaps, compared with its definition; frames of two libraries agree."""
     import pandas as pd
     import polars as pl
 
@@ -177,7 +177,7 @@ def encoded(t):
 
 
 def numbers_of(values, new):
-    """Standardised, 0 where missing; a column that says where, if some were."""
+    """Standardised, 0 where missing; also a column that marks missing values, if there were any."""
     x = np.array([np.nan if v is None else v for v in values], LD)
     z = np.array([np.nan if v is None else v for v in new], LD)
     there, blocks, sizes = x[~np.isnan(x)], [], []
@@ -194,7 +194,7 @@ def numbers_of(values, new):
 
 
 def levels_of(values, new):
-    """A column of 0 and 1 for each level, in the order of words, missing last; none if there is one level only."""
+    """A 0/1 column for each level, in alphabetical order, missing last; none if there is only one level."""
     values, new = ([None if v == "" else v for v in column] for column in (values, new))  # no text is no value
     levels = sorted({v for v in values if v is not None})
     if any(v is None for v in values):

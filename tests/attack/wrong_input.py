@@ -1,4 +1,4 @@
-"""Input that has no answer: refused in words, and a model that was fitted before stays what it was."""
+"""Input that has no answer: a clear error, and a model that was fitted before stays as it was."""
 
 import re
 
@@ -20,7 +20,7 @@ INTERNAL = re.compile(
 
 
 def spoil(name):
-    """Register a way to spoil (X, y, qid, u, parameters) of a good problem."""
+    """Register a way to spoil a valid problem (X, y, qid, u, parameters)."""
 
     def register(function):
         WAYS[name] = function
@@ -181,7 +181,7 @@ OF = {
 
 
 def wrong(t):
-    """A good model is fitted, then asked to fit what is wrong."""
+    """Fit a valid model, then ask it to fit invalid input."""
     cls = t.pick(RankRLS, RankRLS, CoRankRLS, TransductiveRankRLS, RankingPursuit)
     rows = problems.rows(t, m=(8, 16), n=(2, 4), weights=False, extreme=False, offsets=False)
     rows.qid = np.arange(len(rows.y)) % 3

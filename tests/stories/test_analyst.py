@@ -1,7 +1,7 @@
-"""An analyst has game results, and wants ratings and the chances of the next game, better than ten lines of Elo.
+"""An analyst has game results, and wants ratings and the odds of the next game, better than ten lines of Elo.
 
-Raw file: results as the internet has them (date, home team, away team, goals, neutral ground), with a few teams that
-play among themselves only.
+Raw file: results as found on the internet (date, home team, away team, goals, neutral ground), with a few teams that
+only play among themselves.
 """
 
 import numpy as np

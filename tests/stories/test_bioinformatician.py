@@ -40,7 +40,7 @@ def test_from_three_tables_to_the_targets_to_test(files):
     targets = pd.read_csv(folder / "targets.csv", index_col="target")
     measured = pd.read_csv(folder / "affinities.csv")
 
-    # a name that is in one file only is an error that says which
+    # a name that is in only one of the files is an error that tells which
     odd = measured.replace({"target": {"P00003": "P00003.1"}})
     with pytest.raises(ValueError, match=r"'P00003\.1'.*of 2,550 like this"):
         ConditionalRankRLS(1.0).fit_edges(drugs, odd, "pKd", targets, source="drug", target="target")

@@ -1,6 +1,6 @@
 """A search engineer has a judged log as the warehouse exports it, and wants to know whether to ship learned weights.
 
-Raw file: CSV with a byte order mark and Windows line ends, names of its own, a column of text, gaps, and columns whose
+Raw file: CSV with a byte order mark, Windows line ends, its own column names, a column of text, gaps, and columns whose
 scales differ by a factor of a million. The score in production is one of its columns.
 """
 
