@@ -81,6 +81,7 @@ def _few_columns(m: int) -> Iterator[Fit]:
 
 
 def _one_query(X: np.ndarray, y: np.ndarray, gram: Callable[[], object]) -> Iterator[Fit]:
-    one, auto = (lambda: RankRLS(1.0).fit(X, y)), (lambda: RankRLS().fit(X, y))
+    qid = np.zeros(len(X), dtype=int)
+    one, auto = (lambda: RankRLS(1.0).fit(X, y, qid=qid)), (lambda: RankRLS().fit(X, y, qid=qid))
     yield Fit(f"RankRLS(alpha=1), one query of {len(X):,}", one, gram, GRAM, None, 3)
     yield Fit(f'RankRLS(alpha="auto"), one query of {len(X):,}', auto, one, "its fit with one alpha", 4.0, 3)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 
-from ..system.types import Matrix
 from .pairs import PairPreferences
 from .preferences import QueryPreferences
 from .ridge import VISIBLE, RidgePath
@@ -85,15 +84,20 @@ def dual_system(F: QueryPreferences | PairPreferences, K: np.ndarray, y: np.ndar
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def linear_dual_system(F: QueryPreferences, X: Matrix, y: np.ndarray) -> DualSystem:
-    """The dual of K = X X', accumulated over columns of X so that per-query shifts of X never enter F K F'."""
+def linear_dual_system(
+    F: QueryPreferences, columns: Iterable[tuple[np.ndarray, np.ndarray]], y: np.ndarray
+) -> DualSystem:
+    """The dual of K = X X', accumulated over columns of X so that per-query shifts of X never enter F K F'.
+
+    `columns` gives some columns of X at a time, and F times them.
+    """
     v, m = _free_direction(F), F.shape[0]
     KF, FKF, k = np.zeros((m, m)), np.zeros((m, m)), np.zeros(m)
-    for columns in column_blocks(X):
-        A = _project(F @ columns, v)
-        KF += columns @ A.T
+    for part, F_part in columns:
+        A = _project(F_part, v)
+        KF += part @ A.T
         FKF += A @ A.T
-        k += np.einsum("ij,ij->i", columns, columns)
+        k += np.einsum("ij,ij->i", part, part)
     system = DualSystem.of(F, k, KF, FKF, _project(F @ y, v), v)
     return replace(system, rounding=0.0)  # products of differences, so nothing cancels
 

@@ -10,7 +10,7 @@ if it has a fair share of the weight, so its values are not rounded at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,7 @@ UNEVEN = 1e4  # ratio of the largest to the smallest weight above which rows are
 FAIR = 1e-3  # sums are taken about the heaviest row if it has at least this share of the weight
 Rows = slice | np.ndarray
 Read = Callable[[Rows], np.ndarray]  # rows -> a fresh (k, n) float array that may be overwritten
+FEW = 1000  # rows
 SMALL = 1 << 12  # cells of a matrix that is dense rather than sparse
 
 
@@ -59,6 +60,7 @@ class Ties:
     level: np.ndarray  # (m,) the tie of each item, -1 if it has none
     start: np.ndarray  # (q + 1,) ties of query i are start[i] to start[i + 1]
     weight: np.ndarray  # (ties,) S_j
+    _averages: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # of few rows: asked for often
 
     @classmethod
     def of(cls, levels: Levels, n_queries: int) -> Ties | None:
@@ -83,6 +85,17 @@ class Ties:
 
         The matrix is dense where it is small: a sparse one takes longer to set up than to multiply with.
         """
+        if len(self.level) > FEW:
+            return self._average(batch, u, dtype)
+        first = batch.rows.start if isinstance(batch.rows, slice) else batch.rows[0]
+        key = batch.queries.tobytes(), int(first), batch.length, np.dtype(dtype).char, u is None
+        if key not in self._averages:
+            self._averages[key] = self._average(batch, u, dtype)
+        return self._averages[key]
+
+    def _average(
+        self, batch: Batch, u: np.ndarray | None, dtype: DTypeLike
+    ) -> tuple[np.ndarray, sparse.csc_array | np.ndarray]:
         n = self.start[batch.queries + 1] - self.start[batch.queries]
         offset = np.cumsum(n) - n - self.start[batch.queries]
         level = batch.take(self.level)

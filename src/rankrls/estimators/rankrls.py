@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Self
 
+import numpy as np
+
 from .. import checks
 from ..bases import BasisLike
 from ..blocks.sources import source_of
@@ -232,14 +234,15 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
             for kept in PRIVATE:
                 self.__dict__.pop(kept, None)
             source = None if in_memory(X) else source_of(X, y, qid, sample_weight)
-            if (source is not None or isinstance(X, BlockedRows)) and pairs is not None:
+            blocked = X if not isinstance(X, np.ndarray) and isinstance(X, BlockedRows) else None  # the first is fast
+            if (source is not None or blocked is not None) and pairs is not None:
                 raise ValueError(
                     "pairs refer to rows in memory, but these are read in blocks: fit, then call add_pairs"
                 )
             if source is not None:
                 return self._store(seen(source), *fit_source(self, source, checkpoint))
-            if isinstance(X, BlockedRows):  # rows on a cluster are already in blocks
-                return self._store(seen(X), *fit_rows(self, X))
+            if blocked is not None:  # rows on a cluster are already in blocks
+                return self._store(seen(blocked), *fit_rows(self, blocked))
             if checkpoint is not None:
                 raise ValueError(
                     "checkpoint is for rows that are read in blocks, but these are in memory: leave it out"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,8 @@ from .base import (
     unsolved,
     without_rounding,
 )
+
+FEW_CELLS = 100_000  # of X: F X is kept
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Dual:
         if self._stays_sparse:
             X = self.K.astype(np.float64)  # squares may underflow in single precision
             return dual_system(self.F, (X @ X.T).toarray(), y)
-        return linear_dual_system(self.F, self.K, y)
+        return linear_dual_system(self.F, self._centred, y)
 
     @cached_property
     def unit(self) -> float:
@@ -92,7 +94,18 @@ class Dual:
         """(n, t) X'F'b; rows are centred first unless they are sparse and near zero."""
         if self._stays_sparse:
             return self.K.T @ (self.F.T @ b)
-        return np.concatenate([(self.F @ columns).T @ b for columns in column_blocks(self.K)])
+        return np.concatenate([A.T @ b for _, A in self._centred])
+
+    @property
+    def _centred(self) -> Iterable[tuple[np.ndarray, np.ndarray]]:
+        """Some columns of X at a time, and F times them, which is kept if they are few."""
+        if self.K.size <= FEW_CELLS:
+            return self._centred_once
+        return ((columns, self.F @ columns) for columns in column_blocks(self.K))
+
+    @cached_property
+    def _centred_once(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        return [(columns, self.F @ columns) for columns in column_blocks(self.K)]
 
     def _mean(self, V: np.ndarray) -> np.ndarray:
         """The weighted mean over all rows; weights are normalised first, so that large values do not overflow."""

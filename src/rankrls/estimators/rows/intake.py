@@ -49,8 +49,8 @@ def training_rows(
         warn_about_columns(X, qid)
     if fresh and _plain(X, y):
         model.n_features_in_ = X.shape[1]
-        vars(model).pop("feature_names_in_", None)
-        return _training(model, X, y, qid, sample_weight, fresh=True)
+        model.__dict__.pop("feature_names_in_", None)
+        return _training(model, np.asarray(X), np.asarray(y), qid, sample_weight, fresh=True)
     try:
         rows, targets = validate_data(
             model,

@@ -307,6 +307,8 @@ def rounded(values: np.ndarray, dtype: DTypeLike) -> np.ndarray:
 
 def holds(dtype: DTypeLike, values: np.ndarray) -> bool:
     """True if the largest of the values does not overflow in this precision."""
+    if dtype == np.float64:
+        return True
     top = np.nanmax(np.abs(values), initial=0.0)
     return bool(np.finfo(dtype).bits == 64 or top == 0 or 1e-30 < top < 1e30)
 
