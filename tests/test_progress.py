@@ -94,7 +94,7 @@ def test_nested_work_is_one_count(monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream)
     with limited(silent_seconds=-1.0, redraw_seconds=-1.0):
         ConditionalRankRLS(kernel="rbf", verbose=True).evaluate(A, SOME, settings=[1, 2], n_splits=2)
-    lines = [line for line in stream.getvalue().split("\r") if line.startswith("setting 1, fold 2 of 2, fold ")]
+    lines = [line for line in stream.getvalue().split("\r") if line.startswith("setting 1, fold 2 of 2, inner fold ")]
     assert len(lines) > 3
     shares = [int(re.search(r"(\d+) %", line)[1]) for line in lines]
     assert shares == sorted(shares) and 20 <= shares[0] <= shares[-1] <= 50

@@ -2,6 +2,10 @@
 
 import os
 import pickle
+import shutil
+import signal
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -225,8 +229,65 @@ def test_a_full_disk_names_the_file_and_what_is_kept(cli, monkeypatch):
     cli("train", "train.txt", "-o", "m", "--quiet")
     before = Path("m").read_bytes()
     monkeypatch.setattr("os.fsync", full)
-    assert "No space left on device; m is unchanged" in cli("train", "train.txt", "-o", "m", code=2)
-    assert "No space left on device; new was not written" in cli("train", "train.txt", "-o", "new", code=2)
+    assert "m: No space left on device; it is unchanged" in cli("train", "train.txt", "-o", "m", code=2)
+    assert "new: No space left on device; it was not written" in cli("train", "train.txt", "-o", "new", code=2)
+    other = cli("evaluate", "train.txt", "m", "--per-query", "queries.csv", code=2)
+    assert "error: queries.csv: No space left on device" in other
+    assert Path("m").read_bytes() == before and not Path("new").exists()
+    assert not [name for name in os.listdir() if name.endswith(".part")]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A folder on a disk of 64 kB that is nearly full."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(words, capture_output=True).returncode:
+        pytest.skip("no permission to mount a small disk")
+    (folder / "full").write_bytes(bytes(60_000))
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("words", [["train"], ["convert"], ["cv", "--json"], ["predict", "m"], ["report"]])
+def test_a_disk_that_is_really_full(words, cli, small_disk):
+    cli("train", "train.txt", "-o", "m", "--quiet", "--kernel", "rbf", "--basis", "100")
+    path = small_disk / {"convert": "x.csv", "report": "x.html", "cv": "x.png"}.get(words[0], "x.parquet")
+    given = {
+        "convert": [path],
+        "train": ["-o", path, "--kernel", "rbf", "--basis", "100"],
+        "cv": ["--plot", path],
+        "predict": ["-o", path],
+        "report": ["m", "-o", path],
+    }[words[0]]
+    told = cli(*words, "train.txt", *given, code=2)
+    assert f"error: {path}: No space left on device; it was not written" in told or words[0] == "cv"
+    assert "No space left on device" in told and os.listdir(small_disk) == ["full"]
+
+
+def test_files_may_stand_between_options(cli):
+    cli("train", "--scoring", "ndcg@10", "train.txt", "-o", "m", "--quiet")
+    assert rankrls.load("m").n_queries_ == 80
+    cli("evaluate", "train.txt", "--metrics", "ndcg@10", "m")
+    cli("predict", "train.txt", "m", "-o", "scores.csv")
+    assert Path("scores.csv").read_text().startswith("qid,docid,score")
+
+
+def test_interrupting_keeps_the_files(cli):
+    cli("train", "train.txt", "-o", "m", "--quiet")
+    before = Path("m").read_bytes()
+    dump_letor(make_search(400, mean_documents=20, random_state=0), "many.txt")
+    words = [sys.executable, "-m", "rankrls", "train", "many.txt", "-o", "m", "--kernel", "rbf"]
+    for name, kept in (("m", "is unchanged"), ("new", "was not written")):
+        words[words.index("-o") + 1] = name
+        with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+            for line in process.stderr:
+                if "%" in line or "fitting" in line:
+                    break
+            process.send_signal(signal.SIGINT)
+            told = process.communicate(timeout=60)[1]
+        assert process.returncode == 130 and f"rankrls: interrupted; {name} {kept}" in told
     assert Path("m").read_bytes() == before and not Path("new").exists()
     assert not [name for name in os.listdir() if name.endswith(".part")]
 

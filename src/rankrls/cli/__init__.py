@@ -35,6 +35,7 @@ OPTIONS = {  # messages of the library, rewritten in terms of command line optio
     r"put a scaler before it, make_pipeline\(.*\)": "pass --scale standard",
     r"pass a wider one as alphas=, or leave alphas out.*": "pass a wider one, or leave --alphas out",
     r"pass alphas=": "pass --alphas",
+    r"; or pass an object of rankrls\.kernels or a function k\(X, Z\)": "",
     r'set indefinite="clip" to drop its negative part, "shift" to add (\S+) to its diagonal, or pass a valid kernel': (
         r"--indefinite clip drops its negative part, --indefinite shift adds \1 to its diagonal"
     ),
@@ -75,7 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.debug:
             raise
         full = isinstance(error, OSError) and error.errno in FULL
-        print(f"rankrls: error: {_line(error)}{_unwritten(args) if full else ''}", file=sys.stderr)
+        kept = _unwritten(args, error.filename) if full else ""
+        print(f"rankrls: error: {_line(error)}{kept}", file=sys.stderr)
         return ERROR
 
 
@@ -118,12 +120,12 @@ def _in_options(text: str) -> str:
     return text
 
 
-def _unwritten(args: Namespace) -> str:
-    """What happened to the file that the command was about to write."""
+def _unwritten(args: Namespace, named: str | None = None) -> str:
+    """What happened to the file that the command was about to write; `named` is the file named just before."""
     path = getattr(args, "output", None)
     if path in (None, "-") or (os.path.exists(path) and not os.path.isfile(path)):
         return ""
-    kept = f"; {path} is unchanged" if os.path.exists(path) else f"; {path} was not written"
+    kept = f"; {'it' if path == named else path} {'is unchanged' if os.path.exists(path) else 'was not written'}"
     if getattr(args, "checkpoint", None) and os.path.exists(args.checkpoint):
         kept += f"; {args.checkpoint} has what was done so far, and the same command resumes from it"
     return kept

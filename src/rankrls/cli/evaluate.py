@@ -20,6 +20,7 @@ WITH_RELEVANT = ("map", "mrr", "average_precision", "reciprocal_rank", "precisio
 
 
 def run(args: Namespace) -> None:
+    args = relations.named(args)
     if args.edges or args.matrix or args.settings:
         relations.evaluate(args)
         return

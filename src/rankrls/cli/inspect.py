@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def _model(model: BaseEstimator, args: Namespace) -> tuple[dict[str, Any], str]:
     lines = [
         in_a_line(record),
         f"settled on {learning.settled(record['chosen'])}",
-        f"parameters {', '.join(f'{name}={value!r}' for name, value in record['parameters'].items())}",
+        f"parameters {_given(ranker, record['parameters'])}",
     ]
     if read_as := memory.in_words(model):
         lines.append(f"reads data with {read_as}")
@@ -98,6 +99,13 @@ def _model(model: BaseEstimator, args: Namespace) -> tuple[dict[str, Any], str]:
 def _of_encoded(model: Pipeline, encoder: TableEncoder) -> export.LinearModel:
     """The weights of the encoded columns."""
     return export.linear(model[1:], [str(name) for name in encoder.get_feature_names_out()])
+
+
+def _given(ranker: BaseEstimator, parameters: dict[str, Any]) -> str:
+    """The parameters that are not at their defaults."""
+    usual = {name: _brief(one.default) for name, one in signature(type(ranker)).parameters.items()}
+    others = [f"{name}={value!r}" for name, value in parameters.items() if value != usual.get(name)]
+    return f"{', '.join(others)}; the others at their defaults" if others else "all at their defaults"
 
 
 def _points(ranker: BaseEstimator) -> int | None:

@@ -267,8 +267,15 @@ def chosen(model: BaseEstimator) -> dict[str, Any]:
 
 def settled(values: dict[str, Any]) -> str:
     """The chosen values in words."""
-    show = lambda v: ("yes" if v else "no") if isinstance(v, bool) else f"{v:.4g}" if isinstance(v, float) else str(v)
-    return ", ".join(f"{name} = {show(value)}" for name, value in values.items())
+    return ", ".join(f"{name} = {_shown(value)}" for name, value in values.items())
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return " + ".join(map(_shown, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def described(data: RankingData) -> str:

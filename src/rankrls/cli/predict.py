@@ -39,6 +39,8 @@ def run(args: Namespace) -> None:
     check_target(args.output)
     if args.model == args.data == "-":
         raise ValueError("standard input (-) can be read only once: the model, or the data")
+    if args.data not in (None, "-") and learning.is_model(args.data) and not learning.is_model(args.model):
+        args.model, args.data = args.data, args.model  # evaluate takes the data first: either order is clear here
     model = learning.load(args.model)
     if relations.is_relation(model):
         relations.predict(model, args)
@@ -112,7 +114,8 @@ def load(path: str) -> Any:
     model = learning.load(path)
     if isinstance(ranker_of(model), ConditionalRankRLS):
         raise ValueError(
-            f"{path} is a model of relations between objects, which these files cannot hold: use it from Python"
+            f"{path} is a model of relations between objects, not of rows of queries: rankrls evaluate {path} --edges "
+            "FILE judges it (or --matrix FILE), and rankrls predict scores pairs with it"
         )
     return model
 

@@ -19,6 +19,7 @@ def run(args: Namespace) -> None:
         found = model.rating()
         record = {"rating": {str(k): float(v) for k, v in found.items()}}
         say(args, record, table(["rank", *head], [[str(i + 1), *row] for i, row in enumerate(rows)]))
+        relations.remark_unsure(model, args.top, args)
         return
     frame = _ranking(model, args)
     if args.output != "-":

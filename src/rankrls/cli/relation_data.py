@@ -16,14 +16,12 @@ from ..kernels import is_precomputed
 from ..system.files import opened
 from .data import kind
 from .options.parser import did_you_mean
+from .tables import usual_ends
 from .text import remark, source
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-ENDS = (("source", "target"), ("winner", "loser"), ("winnername", "losername"), ("winnerid", "loserid"),
-        ("hometeam", "awayteam"), ("home", "away"), ("user", "item"), ("userid", "itemid"), ("drug", "target"),
-        ("drugid", "targetid"), ("team1", "team2"), ("player1", "player2"))  # fmt: skip
 SCORES = ("score", "goals", "points", "pts", "runs")
 
 
@@ -167,10 +165,8 @@ def _ends(have: list[str], args: Namespace, known: dict[str, Any]) -> tuple[str,
         raise ValueError("name both ends of an edge with --source and --target")
     if known.get("source") in have and known.get("target") in have:
         return known["source"], known["target"]
-    by_name = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in have}
-    for first, second in ENDS:
-        if first in by_name and second in by_name:
-            return by_name[first], by_name[second]
+    if ends := usual_ends(have):
+        return ends
     if len(have) == 2:
         return have[0], have[1]
     raise ValueError(f"name the columns of both ends of an edge with --source and --target; there are {_listed(have)}")

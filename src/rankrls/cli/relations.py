@@ -33,6 +33,7 @@ SHARED = (
     "random_state",
 )  # parameters that other estimators have too
 FEW = 10  # rows of a printed list
+UNSURE = 3  # times the median standard error: worth a remark
 
 
 def is_relation(model: BaseEstimator) -> bool:
@@ -237,6 +238,17 @@ def data_for(model: ConditionalRankRLS | None, args: Namespace) -> RelationFiles
     return relation_data.relation(recalled(args, model), model)
 
 
+def named(args: Namespace) -> Namespace:
+    """`evaluate DATA MODEL` with the data as edges or a matrix, if the model is one of relations."""
+    if len(args.scores) != 1 or args.edges or args.matrix or not learning.is_model(args.scores[0]):
+        return args
+    model = learning.load(args.scores[0])
+    if not is_relation(model):
+        return args
+    how = "edges" if hasattr(model, "edge_columns_") else "matrix"
+    return Namespace(**{**vars(args), how: args.data, "data": args.scores[0], "scores": []})
+
+
 def evaluate(args: Namespace) -> None:
     """Judge models with these parameters, or with those of a model file, on held-out data."""
     model = load(args.data) if args.data else None
@@ -262,6 +274,18 @@ def lists(model: ConditionalRankRLS, top: int) -> tuple[list[str], list[list[str
     rows = [[str(i), *(f"{v:+.4g}" if k == 0 else f"{v:.3g}" for k, v in enumerate(row))]
             for i, row in zip(found.index[:top], found.head(top).to_numpy(), strict=True)]  # fmt: skip
     return ["object", "rating", *(["s.e."] if errors else [])], rows
+
+
+def remark_unsure(model: ConditionalRankRLS, top: int, args: Namespace) -> None:
+    """Name objects among the best whose ratings rest on little: their standard errors are far above the usual."""
+    if not hasattr(model, "rating_std_"):
+        return
+    found = model.rating(return_std=True)
+    errors = found.to_numpy()[:, 1]
+    unsure = [str(i) for i in found.index[:top][errors[:top] > UNSURE * np.median(errors)]]
+    if unsure:
+        few = ", ".join(unsure[:3]) + (", ..." if len(unsure) > 3 else "")
+        remark(args, f"{few}: few edges, so a large standard error (s.e.); the true place may be far from this one")
 
 
 def inspect(model: ConditionalRankRLS, args: Namespace) -> tuple[dict[str, Any], str]:

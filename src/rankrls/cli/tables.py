@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 10_000
 LABELS, QIDS, DOCIDS, COMMENT = ("label", "y"), ("qid",), ("docid", "doc_id"), "comment"
+ENDS = (("source", "target"), ("winner", "loser"), ("winnername", "losername"), ("winnerid", "loserid"),
+        ("hometeam", "awayteam"), ("home", "away"), ("user", "item"), ("userid", "itemid"), ("drug", "target"),
+        ("drugid", "targetid"), ("team1", "team2"), ("player1", "player2"))  # fmt: skip
 INDEX = "__index_level_"  # start of pandas' name for an unnamed index, which holds row numbers
 MISSING = {"", "null", "na", "none", "nan"}
 
@@ -77,7 +81,10 @@ class Layout:
         qid = find(columns.qid, QIDS, columns.needs_queries)
         docid, comment = find(columns.docid, DOCIDS, columns.needs_queries), find(None, (COMMENT,))
         if label is None and columns.needs_label:
-            raise ValueError(f"{file} has no column 'label' or 'y': name it with --label; it has {listed(names)}")
+            raise ValueError(
+                f"{file} has no column 'label' or 'y': name it with --label; it has {listed(names)}"
+                + (f". For games or other pairs of objects, pass --edges {file}" if usual_ends(names) else "")
+            )
         features = columns.features
         if features is None:
             left = {label, *mixed, qid, docid, comment, *(_known(name, names, file) for name in columns.exclude)}
@@ -119,6 +126,19 @@ def _known(name: str, names: list[str], file: str) -> str:
     if name in names:
         return name
     raise ValueError(f"{file} has no column {name!r}{did_you_mean(name, names) or f'; it has {listed(names)}'}")
+
+
+def usual_ends(names: Sequence[str]) -> tuple[str, str] | None:
+    """The columns of both ends of an edge, if they have usual names.
+
+    Examples
+    --------
+    >>> usual_ends(["Home Team", "Away Team", "score"])
+    ('Home Team', 'Away Team')
+    """
+    by_name = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in names}
+    found = ((by_name.get(first), by_name.get(second)) for first, second in ENDS)
+    return next(((a, b) for a, b in found if a is not None and b is not None), None)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -137,13 +137,29 @@ def written(target: Source) -> Iterator[BinaryIO]:
 
 
 @contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in errors of the operating system that do not: a full disk fails in the middle of a write."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+@contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Write a temporary file and move it into place: readers see either the whole old file or the whole new one.
 
     A symbolic link stays a link and its target is replaced; devices and pipes are written directly. An existing file
     keeps its permissions, and a read-only file is not replaced. Leftovers of a killed write are removed by the next.
     """
-    path = path.resolve()
+    with _naming(path), _replacing(path.resolve()) as file:
+        yield file
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
     if path.exists() and not path.is_file():
         if path.is_dir():
             raise IsADirectoryError(f"{path} is a folder: give the name of a file in it")

@@ -25,6 +25,7 @@ from .limits import limits
 
 T = TypeVar("T")
 
+FIRST_GUESS = 0.01  # share done before the time left can be guessed, in the first seconds
 LOGGED = 5.0  # seconds between the first two lines of a log; the interval doubles from then on
 
 
@@ -82,7 +83,7 @@ class Progress:
         share = self.share
         fresh = share - self._first / max(1, self.total)
         line = f"{label}: {int(100 * share + 1e-9)} %"
-        if share >= 1 or fresh <= 0:
+        if share >= 1 or fresh <= 0 or (fresh < FIRST_GUESS and now - self._start < LOGGED):
             return line
         return f"{line}, {duration((now - self._start) * (1 - share) / fresh)} left"
 
@@ -119,7 +120,7 @@ class Progress:
 
     def _close(self, now: float) -> None:
         global _busy
-        told = self._last is not None or now - self._start > limits.silent_seconds
+        told = now - self._start > limits.silent_seconds
         if not self._closed and not self.quiet and self.parent is None and told:
             early = self.total is not None and self.done < self.total
             line = f"{self.label}: done" if early else self.state(now, self)
@@ -211,6 +212,8 @@ def numbered(items: Iterable[T], what: str, names: Sequence[str] | None = None) 
             yield item
             continue
         named = f"{what} {number}" + ("" if total is None else f" of {total}") if names is None else names[number - 1]
+        if any(name.startswith(f"{what} ") for name in _phases.get()):
+            named = f"inner {named}"
         token = _inside.set(count or _inside.get())
         try:
             with phase(named):

@@ -58,6 +58,7 @@ class Parser(argparse.ArgumentParser):
     """Reports errors in one line."""
 
     given: tuple[str, ...] = ()  # the arguments being parsed
+    _mixing = False
 
     def error(self, message: str) -> NoReturn:
         if message.startswith(REQUIRED) and (unknown := self._unknown()):
@@ -80,10 +81,15 @@ class Parser(argparse.ArgumentParser):
         return next((name for name in names if name not in self._option_string_actions), None)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Let a command report unknown options itself, so that it can suggest one of its own."""
-        self.given = tuple(args or ())
-        found, extra = super().parse_known_args(args, namespace)
-        if extra and self._defaults.get("command_parser"):
+        """A command takes files before, between and after its options, and itself reports those it does not know."""
+        if self._mixing or not self._defaults.get("command_parser"):
+            return super().parse_known_args(args, namespace)
+        self.given, self._mixing = tuple(args or ()), True
+        try:
+            found, extra = self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._mixing = False
+        if extra:
             self.error(f"unrecognized arguments: {' '.join(extra)}")
         return found, extra
 
