@@ -1,6 +1,6 @@
 """Which basis points and which kernel width? Exact leave-query-out on five public data sets, printed as Markdown.
 
-DIR of --data DIR is as for benchmarks.defaults; docs/decisions/0003-basis.md has what followed.
+DIR of --data DIR is as for benchmarks.defaults; conclusions are in docs/decisions/0003-basis.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SIZES = (50, 200)
 
 
 def held_out(X: np.ndarray, y: np.ndarray, qid: np.ndarray, seeds: int, **model: object) -> tuple[float, float, float]:
-    """Mean and deviation over seeds of the best held-out score, and seconds a fit."""
+    """Mean and standard deviation over seeds of the best held-out score, and seconds per fit."""
     scores, start = [], time.perf_counter()
     for seed in range(seeds):
         scores.append(RankRLS(random_state=seed, **model).fit(X, y, qid=qid).cv_scores_.max())

@@ -1,8 +1,8 @@
-"""A fit on a local cluster of two processes beside the same fit in memory: seconds, and bytes sent between processes.
+"""A fit on a local cluster of two processes, compared with the same fit in memory: seconds, and bytes sent.
 
     python -m benchmarks.cluster [--rows 1000000] [--folder FOLDER] [--spark]
 
-Rows are written to a folder of Parquet files first, once with queries one after the other and once scattered.
+Rows are first written to a folder of Parquet files, once with queries one after the other and once scattered.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def write(folder, rows, scattered):
 
 
 def count_bytes():
-    """From now on, count what this process sends."""
+    """Count what this process sends from now on."""
     from distributed.comm.tcp import TCP
 
     plain, TCP.sent = TCP.write, 0

@@ -1,9 +1,9 @@
-"""One learner on one data set in a process of its own: seconds, peak memory, scores of new rows.
+"""One learner on one data set in a separate process: seconds, peak memory, scores of new rows.
 
     python -m benchmarks.contenders NAME FOLDER [FOLDER ...]
 
 Each folder holds X.npy, y.npy, qid.npy and new.npy; the scores of `new` go to scores.npy. What is imported depends on
-the name, so that memory is the learner's own, and so that RLScore may live where rankrls is not installed.
+the name, so that memory is the learner's own, and RLScore can be used where rankrls is not installed.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def rlscore_points() -> Fit:
 
 
 def width(X: np.ndarray) -> float:
-    """1 / (n var X), what "rbf" takes in rankrls."""
+    """1 / (n var X), which is what "rbf" uses in rankrls."""
     return 1.0 / (X.shape[1] * X.var())
 
 
@@ -183,7 +183,7 @@ def width(X: np.ndarray) -> float:
 
 
 def gaussian(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """The kernel of all who rank conditionally."""
+    """The kernel of all conditional rankers."""
     squares = (X * X).sum(axis=1)[:, None] + (Z * Z).sum(axis=1) - 2 * X @ Z.T
     return np.exp(-squares / (2 * X.shape[1]))
 
@@ -204,7 +204,7 @@ def conditional_auto() -> Fit:
 
 @contender("NumPy, two eigh", "numpy")
 def conditional_numpy() -> Fit:
-    """The closed form, written down: A = U ((U'Y C V) / (d e' + 1)) V'C, scores K A K."""
+    """The closed form, written out: A = U ((U'Y C V) / (d e' + 1)) V'C, scores K A K."""
 
     def fit(X, Y, _):
         K = gaussian(X, X)
@@ -235,7 +235,7 @@ def conditional_rlscore() -> Fit:
 
 
 def peak_megabytes() -> float:
-    """The most memory this process ever had resident (zero where the system does not tell)."""
+    """The peak resident memory of this process in MB (zero if the system does not say)."""
     try:
         with open("/proc/self/status") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) * 1024 / 1e6
@@ -244,7 +244,7 @@ def peak_megabytes() -> float:
 
 
 def run(fit: Fit, folder: Path) -> tuple[float, float]:
-    """Least seconds of a fit, by the clock and of all cores; leaves the scores of the new rows."""
+    """Least seconds of a fit, by the clock and summed over cores; writes the scores of the new rows."""
     X, y, qid = (np.load(folder / f"{name}.npy") for name in ("X", "y", "qid"))
     seconds: list[float] = []
     cores: list[float] = []

@@ -1,6 +1,6 @@
 """Which defaults of RankRLS are best? Exact leave-query-out on five public data sets, printed as Markdown.
 
-DIR of --data DIR holds a folder with a .tar.xz per data set; docs/decisions/0001-defaults.md has what followed.
+DIR of --data DIR holds a folder with a .tar.xz per data set; conclusions are in docs/decisions/0001-defaults.md.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def read_rows(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
-    """Columns of mean 0 and variance 1, constant ones 0."""
+    """Columns with mean 0 and variance 1; constant ones become 0."""
     scale = X.std(axis=0)
     return (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
 
@@ -140,7 +140,7 @@ def report(results: Results) -> None:
 
 
 def first(results: Results, n_resamples: int = 1000) -> np.ndarray:
-    """How often each setting has the best mean rank when the queries of every data set are drawn anew."""
+    """How often each setting has the best mean rank, if the queries of every data set are drawn again."""
     wins = np.zeros(len(SETTINGS))
     scores = [np.array([r.per_query for r in row]) for row in results.values()]
     for number in range(n_resamples):

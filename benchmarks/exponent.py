@@ -8,9 +8,9 @@ import numpy as np
 
 
 def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
-    """The slope of log(cost) over log(size), by least squares over the larger half of the sizes (three at least).
+    """The slope of log(cost) over log(size), by least squares over the larger half of the sizes (at least three).
 
-    Small sizes cost what starting costs, whatever they are; nan with fewer than two sizes.
+    The cost of small sizes is start-up cost, whatever they are; nan for fewer than two sizes.
     """
     order = np.argsort(sizes)
     x, y = np.log(np.asarray(sizes, dtype=float)[order]), np.log(np.asarray(costs, dtype=float)[order])

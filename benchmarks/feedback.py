@@ -1,4 +1,4 @@
-"""What is learned from clicks, from runs of retrievers, and how sure a model is: on public data, test queries only.
+"""Learning from clicks and from runs of retrievers, and the uncertainty of models: public data, test queries only.
 
     python benchmarks/feedback.py ../shared/data [clicks] [fusion] [confidence] [questions] [constraints]
 
@@ -69,7 +69,7 @@ def from_clicks(archives: Path, folder: str) -> None:
 
 
 def from_runs(archives: Path, folder: str) -> None:
-    """NDCG@10 on test queries of learned weights and of what needs no judgments, for runs made of seven features."""
+    """NDCG@10 on test queries of learned weights and of methods without judgments, for runs made of seven features."""
     mq2008 = unpacked(archives, MQ2008, folder)
     values: dict[str, list[np.ndarray]] = {}
     weights = []
@@ -134,7 +134,7 @@ def _with_sizes(root: Path, part: str) -> datasets.RankingData:
 
 
 def confidence(archives: Path, folder: str) -> None:
-    """Of pairs of new queries said to be so sure, how many are in the right order; every query is new once."""
+    """For pairs of new queries by stated certainty, the share in the right order; every query is new once."""
     print("| data | " + " | ".join(f"{a:.0%} to {b:.0%}" for a, b in pairwise(LEVELS)) + " |")
     print("|---|" + "---|" * (len(LEVELS) - 1))
     parts = {"MQ2008, five folds": [(train, test) for _, train, test in folds(unpacked(archives, MQ2008, folder))]}
@@ -150,7 +150,7 @@ def confidence(archives: Path, folder: str) -> None:
 
 
 def _sure_and_right(train: datasets.RankingData, test: datasets.RankingData):
-    """For each query, how sure a model of training rows is of its pairs, and whether they are in the right order."""
+    """For each query, the stated certainty of a model about its pairs, and whether they are in the right order."""
     model = RankRLS().fit(train.X, train.y, qid=train.qid)
     for q in np.unique(test.qid):
         rows = np.flatnonzero(test.qid == q)
@@ -162,7 +162,7 @@ def _sure_and_right(train: datasets.RankingData, test: datasets.RankingData):
 
 
 def constraints(archives: Path, folder: str) -> None:
-    """What signs and gains cost or bring: NDCG@10 and pairwise accuracy on test queries."""
+    """What signs and gains cost or gain: NDCG@10 and pairwise accuracy on test queries."""
     ways = {"plain": {}, "positive": {"positive": True}, 'gain="exponential"': {"gain": "exponential"}}
     ways['gain="auto"'] = {"gain": "auto"}
     print("| data | " + " | ".join(ways) + " |\n|---|" + "---|" * len(ways))
@@ -177,7 +177,7 @@ def constraints(archives: Path, folder: str) -> None:
 
 
 def questions(archives: Path, folder: str) -> None:
-    """Ten judged queries of MQ2008, and pairs of the others judged one by one: those `next_pairs` names, or any."""
+    """Ten judged queries of MQ2008, and pairs of the others judged one by one: those of `next_pairs` or random."""
     mq2008 = unpacked(archives, MQ2008, folder)
     found: dict[str, list[list[float]]] = {"next_pairs": [], "at random": []}
     for fold, train, test in folds(mq2008):
@@ -199,7 +199,7 @@ ROUNDS, ROUND = 5, 40
 
 
 def _asked(model: RankRLS, rest: datasets.RankingData, test: datasets.RankingData, way: str, seed: int) -> list[float]:
-    """Pairwise accuracy on test queries after each round of questions; a pair of equal labels has no answer."""
+    """Pairwise accuracy on test queries after each round of questions; a pair with equal labels has no answer."""
     judge = lambda: metrics.pairwise_accuracy(test.y, model.predict(test.X), test.qid)
     rng, left, curve = np.random.default_rng(seed), np.arange(len(rest.y)), [judge()]
     for _ in range(ROUNDS):

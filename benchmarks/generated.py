@@ -1,4 +1,4 @@
-"""Data sets made to measure."""
+"""Generated data sets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def search_data(m: int, n: int, documents: int = 100, seed: int = 0) -> Rows:
 
 
 def interacting_data(m: int, n: int, documents: int = 100, seed: int = 0) -> Rows:
-    """The same, but what matters are products, thresholds and distances of six features: what trees are made for."""
+    """The same, but products, thresholds and distances of six features matter: what trees are made for."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(m, n))
     a, b, c, d, e, f = X.T[:6]

@@ -1,4 +1,4 @@
-"""Microseconds of short calls: median, 99th percentile and longest, in turn with one another."""
+"""Latency of short calls in microseconds: median, 99th percentile and longest, measured in turns."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def latencies(
     called: str = "",
     most: dict[str, float] | None = None,
 ) -> list[Latency]:
-    """Lines for several calls, timed in turn; others are compared to the one named `beside`, in short `called`."""
+    """Lines for several calls, timed in turn and compared with the one named `beside` (`called` in the table)."""
     for call in calls.values():
         for _ in range(WARM):
             call()

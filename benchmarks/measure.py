@@ -1,4 +1,4 @@
-"""Medians of wall and CPU seconds, and the memory a call takes beyond what was there before it."""
+"""Medians of wall and CPU seconds, and the memory that a call adds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ again = 3  # times as many runs as asked for at most, where others took part of 
 
 @dataclass(frozen=True)
 class Measured:
-    """Medians of runs: seconds on the wall, peak extra resident memory in MB, seconds of all cores together.
+    """Medians of runs: wall seconds, peak extra resident memory in MB, seconds summed over cores.
 
     The ratios are to something that ran in turn with it; `others` is the share of the cores that other processes took.
     """
@@ -43,14 +43,14 @@ class Measured:
     cpu_ratio: float | None = None
 
     def over(self, other: Measured) -> Measured:
-        """The same beside something that was measured by itself."""
+        """The same, with ratios to something that was measured separately."""
         cpu = self.cpu / other.cpu if self.cpu and other.cpu else None
         return Measured(self.seconds, self.megabytes, self.seconds / other.seconds, self.others, self.cpu, cpu)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what was run, its ratio to what it ran in turn with, and the ratio aimed at."""
+    """One line of the table: what was run, its ratio to what ran in turn with it, and the target for that ratio."""
 
     what: str
     measured: Measured
@@ -106,9 +106,9 @@ class _Run(NamedTuple):
 
 
 def measure(call: Callable[[], object], repeat: int = 3, beside: Callable[[], object] | None = None) -> Measured:
-    """Run a call a few times, in turn with what it is compared to, so that both see the same machine.
+    """Run a call a few times, in turn with what it is compared with, so that both see the same machine.
 
-    Where other processes took part of the cores, there are more runs, up to `again` times as many; the quietest count.
+    If other processes took part of the cores, there are more runs, up to `again` times as many; the quietest count.
     """
     runs: list[_Run] = []
     whole = Others()
@@ -134,14 +134,14 @@ def measure(call: Callable[[], object], repeat: int = 3, beside: Callable[[], ob
 
 
 def timed(call: Callable[[], object]) -> Times:
-    """Seconds of one call, on the wall and of all cores."""
+    """Wall seconds of one call, and seconds summed over cores."""
     wall, cpu = time.perf_counter(), time.process_time()
     call()
     return Times(time.perf_counter() - wall, time.process_time() - cpu)
 
 
 class Peak:
-    """The memory that is added while something runs, looked at again and again."""
+    """The memory that is added while something runs, sampled repeatedly."""
 
     def __init__(self, memory: Callable[[], float], every: float = 0.002) -> None:
         self._memory, self._every, self._before, self._peak = memory, every, memory(), 0.0
@@ -173,7 +173,7 @@ class Peak:
 
 
 def resident(process: int | str = "self") -> float:
-    """Resident memory of a process, by default this one, in MB (zero where the system does not tell)."""
+    """Resident memory of a process, by default this one, in MB (zero if the system does not say)."""
     try:
         with open(f"/proc/{process}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
@@ -182,7 +182,7 @@ def resident(process: int | str = "self") -> float:
 
 
 def anonymous() -> float:
-    """Resident memory of this process in MB without pages of files (zero where the system does not tell)."""
+    """Resident memory of this process in MB without pages of files (zero if the system does not say)."""
     try:
         with open("/proc/self/status") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("RssAnon")) * 1024 / 1e6
@@ -194,7 +194,7 @@ def anonymous() -> float:
 
 
 class StoppedError(Exception):
-    """A process of its own that did not get to its end; the reason in a line."""
+    """A separate process did not finish; the message is the reason in a line."""
 
 
 def alone(
@@ -204,9 +204,9 @@ def alone(
     python: str | None = None,
     environment: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What `python -m module arguments` prints as JSON on its last line: nothing but the module is in its memory.
+    """What `python -m module arguments` prints as JSON on its last line: only the module is in its memory.
 
-    "others" is added, the share of the cores that other processes took meanwhile.
+    Adds "others", the share of the cores that other processes took meanwhile.
     """
     command = [python or sys.executable, "-m", module, *arguments]
     patient = os.environ | {"OMP_WAIT_POLICY": "PASSIVE"}  # else a machine that others use slows trees many times over
@@ -224,7 +224,7 @@ def alone(
 
 
 def of_process(*arguments: str) -> Measured:
-    """`python arguments` from start to end: seconds, seconds of all cores, peak memory of the process."""
+    """`python arguments` from start to end: wall seconds, seconds summed over cores, peak memory of the process."""
     wait_for_quiet()
     others, start = Others(), time.perf_counter()
     process = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=sys.stderr)
@@ -236,21 +236,21 @@ def of_process(*arguments: str) -> Measured:
 
 
 def told(found: dict[str, Any]) -> Measured:
-    """What a process of its own found of itself."""
+    """What a separate process reported about itself."""
     return Measured(found["seconds"], found["megabytes"], None, found["others"], found["cpu"])
 
 
 def itself(
     call: Callable[[], object], memory: Callable[[], float] = resident, every: float = 0.002
 ) -> dict[str, float]:
-    """What a process of its own tells of one call."""
+    """What a separate process reports about one call."""
     with Peak(memory, every) as peak, peak.watched():
         times = timed(call)
     return {"seconds": times.wall, "cpu": times.cpu, "megabytes": peak.megabytes}
 
 
 def in_turn(runs: dict[str, Callable[[], Measured]], repeat: int) -> dict[str, Measured]:
-    """Medians of several rounds; ratios are to the first, round by round."""
+    """Medians of several rounds; ratios are to the first call, round by round."""
     rounds = [{name: run() for name, run in runs.items()} for _ in range(repeat)]
     found = {}
     for name in runs:
@@ -267,7 +267,7 @@ def in_turn(runs: dict[str, Callable[[], Measured]], repeat: int) -> dict[str, M
 
 
 class Others:
-    """The share of the cores that other processes take (zero where the system does not tell)."""
+    """The share of the cores that other processes take (zero if the system does not say)."""
 
     def __init__(self) -> None:
         self.wall, self.busy, self.own = time.perf_counter(), _busy(), _own()
@@ -278,7 +278,7 @@ class Others:
 
 
 def _busy() -> float:
-    """Seconds that the cores have not been idle."""
+    """Seconds in which cores were not idle."""
     try:
         with open("/proc/stat") as file:
             ticks = [int(field) for field in file.readline().split()[1:9]]
@@ -302,7 +302,7 @@ def wait_for_quiet() -> None:
 
 
 def machine() -> str:
-    """What the figures were measured on."""
+    """The machine on which the figures were measured."""
     cpu = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo") as file:

@@ -1,11 +1,11 @@
-"""MovieLens, the last rating of each user held out: the ten best for each user beside implicit's ALS and popularity.
+"""MovieLens, the last rating of each user held out: the top ten for each user, compared with ALS and popularity.
 
     python -m benchmarks.movielens --data DIR
 
-DIR holds movielens-1m and movielens-100k. The copy of the first has no time stamps: "last" is the last line of a user;
-of the second it is the latest rating. Settings are chosen by the rating before the last; models are then fitted on all
-but the last, and judged once, each in a process of its own. A rating of any value counts as seen. Figures are recall@10
-(one item is held out, so it is the share of users that get it) and NDCG@10.
+DIR holds movielens-1m and movielens-100k. The copy of the former has no time stamps, so "last" is a user's last line;
+in the latter it is the latest rating. Settings are chosen by the rating before the last; models are then fitted to all
+but the last and judged once, each in a separate process. A rating of any value counts as seen. Figures are recall@10
+(one item is held out, so it is the share of users who get it) and NDCG@10.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SETS = {"1m": "movielens-1m, last lines", "100k": "movielens-100k, latest rating
 
 @dataclass(frozen=True)
 class Shop:
-    """What each user saw, and what is told of users and items."""
+    """What each user has seen, and what is known about users and items."""
 
     seen: sparse.csr_array  # (n_users, n_items) ones
     users: np.ndarray  # (n_users, d) gender, age, occupation
@@ -44,7 +44,7 @@ Fit = Callable[[Shop], np.ndarray]  # (n_users, TOP) item numbers
 
 
 def read(folder: Path, name: str) -> tuple[Shop, np.ndarray, np.ndarray]:
-    """Without the last two of each user; these two."""
+    """The ratings without the last two of each user; and these two."""
     table, users, items = (_read_1m if name == "1m" else _read_100k)(folder / f"movielens-{name}")
     rows, columns = (pd.factorize(table[name], sort=True) for name in ("user", "item"))
     from_last = table.groupby("user").cumcount(ascending=False).to_numpy()
@@ -105,18 +105,18 @@ def popularity(shop: Shop) -> np.ndarray:
 
 
 def vectors(seen: sparse.csr_array, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """d singular vectors of what was seen, for users and items."""
+    """d singular vectors of what has been seen, for users and for items."""
     U, s, V = svds(seen, d, random_state=0)
     return U * (s / s.max()), V.T * (s / s.max())
 
 
 def told(table: np.ndarray, norm: float) -> np.ndarray:
-    """A table about users or items, its rows as long as `norm` on average."""
+    """A table about users or items, with rows of mean length `norm`."""
     return table * (norm / np.sqrt(np.mean(np.sum(table**2, axis=1))))
 
 
 def ours(d: int, alpha: float, share: float = 0.0) -> Fit:
-    """Implicit feedback in closed form, on d singular vectors and on what is told of users and items."""
+    """Implicit feedback in closed form, on d singular vectors and on what is known about users and items."""
 
     def fit(shop: Shop) -> np.ndarray:
         ends = list(vectors(shop.seen, d))
@@ -130,7 +130,7 @@ def ours(d: int, alpha: float, share: float = 0.0) -> Fit:
 
 
 def only_told(alpha: float) -> Fit:
-    """Users by gender, age and occupation, items by genres, decade and how many saw them: no user has a history."""
+    """Users by gender, age and occupation, items by genres, decade and popularity: no user has a history."""
 
     def fit(shop: Shop) -> np.ndarray:
         seen_by = np.log1p(np.asarray(shop.seen.sum(axis=0)).ravel())
@@ -142,7 +142,7 @@ def only_told(alpha: float) -> Fit:
 
 
 def history(alpha: float, power: float) -> Fit:
-    """Users by the items that they saw, items by their ids: a ridge regression of each item on all others."""
+    """Users by the items they have seen, items by their ids: a ridge regression of each item on all others."""
 
     def fit(shop: Shop) -> np.ndarray:
         count = np.asarray(shop.seen.sum(axis=0)).ravel()
@@ -174,7 +174,7 @@ def als(factors: int, regularization: float, weight: float) -> Fit:
 
 
 def contenders() -> dict[str, list[tuple[str, Fit]]]:
-    """Everybody, with the settings that are tried."""
+    """All contenders, with the settings that are tried."""
     of_vectors = [(d, alpha) for d in (20, 40, 60, 100) for alpha in (1.0, 1000.0)]
     mixed = [(d, alpha, share) for d in (40, 60) for alpha in (1.0, 1000.0) for share in (0.1, 0.3, 1.0)]
     of_als = [(f, r, w) for f in (32, 64) for r, w in ((0.01, 1.0), (1.0, 5.0), (10.0, 10.0))]
@@ -191,7 +191,7 @@ def contenders() -> dict[str, list[tuple[str, Fit]]]:
 
 
 def run(data: Path, name: str, who: str) -> dict[str, Any]:
-    """One contender: its settings by the rating before the last, its figures by the last."""
+    """One contender: settings chosen by the rating before the last, figures from the last."""
     shop, second, last = read(data, name)
     settings = contenders()[who]
     what, fit = max(settings, key=lambda one: judged(one[1](shop), second)[1]) if len(settings) > 1 else settings[0]

@@ -1,7 +1,7 @@
-"""rankrls beside bare BLAS, scikit-learn, LightGBM, XGBoost, CatBoost and RLScore: time, memory and quality.
+"""rankrls compared with bare BLAS, scikit-learn, LightGBM, XGBoost, CatBoost and RLScore: time, memory and quality.
 
-Every contender has a process of its own, so that its peak memory is its own, and its defaults (100 trees). Quality is
-that of queries nobody has learned from. RLScore is looked for in the interpreter that RLSCORE_PYTHON names.
+Every contender runs in a separate process, so that its peak memory is its own, with default parameters (100 trees).
+Quality is measured on held-out queries. RLScore is looked for in the interpreter that RLSCORE_PYTHON names.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def peers(quick: bool) -> Iterator[Peer | str]:
 
 
 def _comparisons(quick: bool) -> Iterator[tuple[str, list[Fold] | str, list[str], str]]:
-    """Data set, its folds (or why there are none), who learns from it, and whose time is 1."""
+    """Data set, its folds (or why there are none), the learners, and the one whose time is 1."""
     yield "300 x 30", [_split(search_data(1_300, 30, documents=10), 300)], LINEAR, OURS
     for m, n in [(10_000, 46)] if quick else [(100_000, 46), (10_000, 136), (100_000, 136), (1_000_000, 136)]:
         folds = [_split(search_data(m + 20_000, n), m)]
@@ -109,7 +109,7 @@ def _quick_enough(models: list[str], m: int) -> list[str]:
 
 
 def _targets(rows: list[Peer]) -> Iterator[str]:
-    """What was aimed at: LightGBM takes ten times as long as the whole choice of alpha."""
+    """The target: LightGBM takes ten times as long as the whole choice of alpha."""
     for data in dict.fromkeys(row.data for row in rows if row.data.startswith("linear")):
         ours, theirs = ([row for row in rows if (row.data, row.model) == (data, model)] for model in (OURS, "LightGBM"))
         if ours and theirs:
@@ -120,7 +120,7 @@ def _targets(rows: list[Peer]) -> Iterator[str]:
 def _compared(
     name: str, folds: list[Fold], models: list[str], unit: str, missing: dict[str, str], versions: dict[str, str]
 ) -> Iterator[Peer | str]:
-    """A line for each model; what cannot be imported is remembered in `missing`, and not tried again."""
+    """A line for each model; `missing` records what cannot be imported, which is not tried again."""
     unit_seconds = None
     with tempfile.TemporaryDirectory() as folder:
         folders = [_written(Path(folder) / str(k), *fold) for k, fold in enumerate(folds)]
@@ -165,7 +165,7 @@ def _split(rows: Rows, m: int) -> Fold:
 
 
 def _relation(p: int) -> Fold:
-    """Objects of 20 groups; of two objects the relation is a bilinear form and noise, in five grades."""
+    """Objects of 20 groups; the relation of two objects is a bilinear form plus noise, in five grades."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(p + 500, 30))
     X += rng.normal(size=(20, 30))[rng.integers(0, 20, p + 500)]
@@ -175,7 +175,7 @@ def _relation(p: int) -> Fold:
 
 
 def _written(folder: Path, rows: Rows, new: Rows) -> Path:
-    """A folder as a contender reads it, queries numbered in their order."""
+    """A folder in the form a contender reads, with queries numbered in their order."""
     folder.mkdir()
     X, y, qid = rows
     first, inverse = np.unique(qid, return_index=True, return_inverse=True)[1:]

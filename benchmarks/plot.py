@@ -1,4 +1,4 @@
-"""The pictures and tables of docs/benchmarks.md and docs/growth.md, from what benchmarks/results has.
+"""The pictures and tables of docs/benchmarks.md and docs/growth.md, made from benchmarks/results.
 
 python -m benchmarks.plot
 """
@@ -118,7 +118,7 @@ def tables(lines: list[Line]) -> str:
 
 
 def _short(number: str) -> str:
-    """Three digits, none of them after the point of a large number."""
+    """Three significant digits, none of them after the point of a large number."""
     if not number:
         return ""
     value = float(number)
@@ -129,7 +129,7 @@ def _short(number: str) -> str:
 
 
 def draw_growth(lines: list[list[str]]) -> None:
-    """CPU seconds against what grows, a panel for each, with lines of the fitted powers in the legend."""
+    """CPU seconds against size, a panel for each quantity that grows, with the fitted powers in the legend."""
     studies = list(dict.fromkeys(line[0] for line in lines))
     figure, axes = plt.subplots(2, -(-len(studies) // 2), figsize=(12, 6.4), squeeze=False)
     for ax in axes.flat[len(studies) :]:
@@ -176,7 +176,7 @@ def growth_table(lines: list[list[str]]) -> str:
 
 
 def put(page: Path, text: str) -> None:
-    """Write text between the marks of a page."""
+    """Write text between the markers of a page."""
     before, rest = page.read_text().split("<!-- tables -->\n")
     after = rest.split("<!-- end of tables -->")[1]
     page.write_text(f"{before}<!-- tables -->\n\n{text}\n\n<!-- end of tables -->{after}")

@@ -1,6 +1,6 @@
-"""Public data sets with their own division into rows to learn from and rows of other queries.
+"""Public data sets with their own division into training rows and rows of other queries.
 
-They lie in the folder RANKRLS_SHARED_DATA, or ../shared/data beside the clone, each as name/name.tar.xz.
+They are in the folder RANKRLS_SHARED_DATA, or ../shared/data beside the clone, each as name/name.tar.xz.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Fold = tuple[Rows, Rows]
 
 
 def published(folds: int, wanted: Callable[[str], bool] = bool) -> Iterator[tuple[str, list[Fold] | str]]:
-    """Name and folds of each data set whose name is `wanted`, or why it is not there."""
+    """Name and folds of each data set whose name is `wanted`, or why it is missing."""
     for name, archive, read in (
         ("MQ2008", "letor4-mq2008", lambda folder: [_fold(folder / "MQ2008", k) for k in range(1, folds + 1)]),
         (
@@ -67,7 +67,7 @@ def _example(folder: Path) -> Fold:
 
 
 def _scaled(train: Rows, test: Rows) -> Fold:
-    """log(1 + x) of skewed columns, then mean 0 and variance 1, by the rows to learn from; trees do not mind."""
+    """log(1 + x) of skewed columns, then mean 0 and variance 1, by the training rows; trees do not depend on it."""
     skewed = (train[0].min(axis=0) >= 0) & ((_standard(train[0], train[0]) ** 3).mean(axis=0) > 2)
     X, new = (np.where(skewed, np.log1p(np.where(skewed, np.maximum(X, 0), 0)), X) for X in (train[0], test[0]))
     return (_standard(X, X), *train[1:]), (_standard(new, X), *test[1:])

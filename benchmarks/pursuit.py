@@ -1,6 +1,6 @@
 """How far should a pursuit go, and with back-fitting or without? Five folds of queries on public data, as Markdown.
 
-DIR of --data DIR is as for benchmarks.defaults; docs/decisions/0005-pursuit.md has what followed.
+DIR of --data DIR is as for benchmarks.defaults; conclusions are in docs/decisions/0005-pursuit.md.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""AutoRanker beside tree ensembles, default and tuned: ranking quality on queries nobody learned from, and CPU seconds.
+"""AutoRanker compared with tree ensembles, default and tuned: quality on held-out queries, and CPU seconds.
 
     python -m benchmarks.quality [--quick] [--sets NAME ...] [--models NAME ...] [--folds N] [--report]
 
-No peeking: a ranker is given training rows (`judged` is the one place that fits); what chooses anything, in ours and in
-tuned peers, chooses by training queries. Test queries are predicted once. How the constants of AutoRanker were settled
-is in docs/decisions/0021-auto.md. Paired randomisation tests compare AutoRanker with each peer query by query.
+A ranker is given training rows only (`judged` is the only place that fits), and whatever is chosen, in ours and in
+tuned peers, is chosen by training queries. Test queries are predicted once. docs/decisions/0021-auto.md tells how the
+constants of AutoRanker were settled. Paired randomisation tests compare AutoRanker with each peer query by query.
 Everything runs on one thread, so seconds are CPU seconds.
 
-Each run is a line of benchmarks/results/quality.jsonl; what is there is not run again. --report writes the tables to
+Each run is a line of benchmarks/results/quality.jsonl; existing runs are not repeated. --report writes the tables to
 benchmarks/results/quality.md.
 """
 
@@ -65,7 +65,7 @@ def main() -> None:
 def run(
     models: Iterable[str] | None, sets: list[str] | None, wanted: range, output: Path, *, small: bool = False
 ) -> None:
-    """Every ranker on every fold, but for those that `output` has, which gets a line for each.
+    """Every ranker on every fold, except those that are in `output`, which gets a line for each run.
 
     Models are all but effort="best" if none are named, and without tuned peers and CatBoost on very large sets.
     """
@@ -85,9 +85,9 @@ def run(
 
 
 def judged(model: str, train: Rows, test: Rows) -> dict[str, Any]:
-    """Values of each test query and CPU seconds. The ranker sees training rows, and of test rows no labels.
+    """Values of each test query and CPU seconds. The ranker sees training rows, and test rows without labels.
 
-    LightGBM is timed right after AutoRanker: on a busy machine only seconds taken together compare.
+    LightGBM is timed right after AutoRanker: on a busy machine only seconds taken together can be compared.
     """
     (X, y, qid), (new, truth, query) = train, test
     with threadpool_limits(1):
@@ -117,7 +117,7 @@ def _timed(fit: Fit, X: np.ndarray, y: np.ndarray, qid: np.ndarray) -> tuple[Any
 
 
 def data_sets(starts: list[str], *, small: bool = False) -> Iterator[tuple[str, Iterable[Fold] | str]]:
-    """The data sets whose names start so: public ones with their own folds, generated ones with a seed for each."""
+    """The data sets whose names start so: public ones with their own folds, generated ones with a seed each."""
     wanted = lambda name: any(name.startswith(start) for start in starts)
     begun = lambda name: any(start.startswith(name) or name.startswith(start) for start in starts)
     sets = chain(_public(begun), _tasks(begun), _made())
@@ -127,7 +127,7 @@ def data_sets(starts: list[str], *, small: bool = False) -> Iterator[tuple[str, 
 
 
 def _public(wanted: Callable[[str], bool]) -> Iterator[tuple[str, list[Fold] | str, int]]:
-    """The sets of one fold have few test queries: they come once more, with all queries dealt into folds."""
+    """The public sets; those of one fold have few test queries and occur again, with all queries dealt into folds."""
     for name, found in published(FOLDS, wanted):
         yield name, found, 0
         if len(found) == 1:
@@ -154,7 +154,7 @@ def _made() -> Iterator[tuple[str, Iterable[Fold], int]]:
 
 
 def _dealt(train: Rows, test: Rows) -> list[Fold]:
-    """All queries of both, dealt into folds."""
+    """All queries of both parts, dealt into folds."""
     X, y = (np.concatenate([a, b]) for a, b in zip(train[:2], test[:2], strict=True))
     first = numbered(train[2])
     qid = np.concatenate([first, numbered(test[2]) + first.max() + 1])
@@ -210,14 +210,14 @@ def table(name: str, done: Runs) -> str:
 
 
 def _ratio(found: dict[int, Any], beside: dict[int, Any]) -> str:
-    """CPU seconds over those of LightGBM on the same folds; in the same minutes, where they were taken so."""
+    """CPU seconds relative to LightGBM on the same folds; measured in the same minutes where possible."""
     both = [fold for fold in found if "LightGBM" in found[fold] or fold in beside]
     theirs = sum(found[fold].get("LightGBM", beside.get(fold, {}).get("seconds")) for fold in both)
     return f"{sum(found[fold]['seconds'] for fold in both) / theirs:.2g}" if both else ""
 
 
 def _p(ours: dict[int, Any], theirs: dict[int, Any], which: str) -> str:
-    """The p-value of the difference, over the queries of the folds that both were run on."""
+    """The p-value of the difference, over the queries of the folds on which both were run."""
     both = [fold for fold in ours if fold in theirs]
     if not both:
         return ""

@@ -1,7 +1,7 @@
 """The rankers of `benchmarks.quality`: AutoRanker, RankRLS and tree ensembles, default and tuned, each on one thread.
 
-No peeking: a fit gets training rows only. Tuned trees choose among a few settings and the number of trees by NDCG@10 on
-a fifth of the *training* queries, then learn from all training queries.
+A fit gets training rows only. Tuned trees choose among a few settings and the number of trees by NDCG@10 on a fifth of
+the *training* queries, then learn from all training queries.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def xgboost_tuned(X, y, qid) -> Predict:
 
 
 def catboost(X, y, qid, **settings: Any) -> Predict:
-    """With 100 trees, as many as the others have by default, where nothing else is said."""
+    """With 100 trees, the default of the others, unless told otherwise."""
     from catboost import CatBoostRanker
 
     settings = {"iterations": 100, **settings}
@@ -117,7 +117,7 @@ def held_out_fifth(qid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def numbered(qid: np.ndarray) -> np.ndarray:
-    """Queries numbered as they come: their rows lie together in all these sets."""
+    """Queries numbered in order of appearance: their rows are adjacent in all these sets."""
     first, inverse = np.unique(qid, return_index=True, return_inverse=True)[1:]
     return np.argsort(np.argsort(first))[inverse]
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.run [--quick] [--patience SECONDS] [name ...]
 
-Prints a table for each suite and writes it to benchmarks/results/. A ratio travels between machines; seconds do not.
+Prints a table for each suite and writes it to benchmarks/results/. Ratios carry over between machines; seconds do not.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def main() -> None:
 
 
 def table(rows: Iterable[Any]) -> list[str]:
-    """Markdown of the lines of a suite, printed as they come; a new table begins where the head changes.
+    """Markdown of the lines of a suite, printed as they come; a new table starts where the header changes.
 
-    Sentences, the targets that were missed and the load of the machine stand below.
+    Sentences, missed targets and the load of the machine follow below.
     """
     lines, notes, missed, others, head = [], [], [], [], None
     for row in rows:

@@ -1,9 +1,9 @@
-"""How numbers should be scaled: held-out NDCG@10 of linear models on raw, standardised and quantile columns.
+"""How to scale numbers: held-out NDCG@10 of linear models on raw, standardised and quantile columns.
 
     python benchmarks/tables.py ../shared/data
 
 Five folds of queries; alpha is chosen within the training part. Data sets that are scaled within queries say little
-about raw tables and stand beside those that are not.
+about raw tables and are shown next to those that are not.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""How far a call walks: the files of the library whose code runs in a second, identical call, and the changes of file.
+"""The walk of a call: the files of the library whose code runs in a second, identical call, and the changes of file.
 
 Usage: python -m benchmarks.walks [--files]
 """

@@ -82,7 +82,7 @@ class Latency:
 
 
 def workbench(quick: bool) -> Iterator[Latency | str]:
-    """From the input to the painted frame, in milliseconds; opening a file beside a fit."""
+    """From the input to the painted frame, in milliseconds; opening a file compared with a fit."""
     for m in (100_000,) if quick else (100_000, 1_000_000):
         with tempfile.TemporaryDirectory() as folder:
             path, size = Path(folder, "data.parquet"), f"{m:,} x 136"
@@ -107,7 +107,7 @@ def workbench(quick: bool) -> Iterator[Latency | str]:
 
 
 def opening(path: str) -> dict[str, dict[str, float]]:
-    """Seconds from a file to the first model, and of a fit of the same file: on the wall, and of the CPU."""
+    """Seconds from a file to the first model, and of a fit of the same file: wall and CPU."""
     clock = lambda: {"wall": time.perf_counter(), "cpu": time.process_time()}
     since = lambda before: {kind: value - before[kind] for kind, value in clock().items()}
     start = clock()
@@ -190,7 +190,7 @@ def in_the_page(path: str) -> dict[str, dict[str, Any]]:
 
 @contextlib.contextmanager
 def _served(folder: str, *words: str) -> Iterator[tuple[str, int]]:
-    """The workbench in a process of its own: its address and the number of the process."""
+    """The workbench in a separate process: its address and process id."""
     command = [sys.executable, "-m", "rankrls", "workbench", *words, "--no-browser", "--quiet", "--json"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder)
     try:
@@ -233,7 +233,7 @@ class Used:
         return 1000 * next(one["value"] for one in metrics if one["name"] == "TaskDuration")
 
     def note(self, name: str, kind: str, acts: list[Callable[[], object]]) -> None:
-        """Do things at the pace of a quick user; keep what the page measured, and its CPU time for each."""
+        """Do things at the pace of a quick user; record what the page measures, and its CPU time for each."""
         wall, cpu = [], []
         for act in acts:
             before, start = self.page.app(f"timings.{kind}.length"), self.cpu()
@@ -312,7 +312,7 @@ def load(seconds: float, clients: int = 20) -> dict[str, float]:
 
 
 class Clients:
-    """Threads that ask one server for this and that, and now and then grade a document."""
+    """Threads that send requests of all kinds to one server, and now and then grade a document."""
 
     def __init__(self, address: str, seconds: float, count: int):
         self.root, self.token = address.split("/?token=")

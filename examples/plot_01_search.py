@@ -2,9 +2,9 @@
 Search ranking
 ==============
 
-A search log has queries, documents of each query and grades of relevance. What is asked for is an order within each
-query; how documents of different queries compare is never asked. A model that predicts grades spends part of its
-weights on exactly that, the level of a query. RankRLS looks at differences within a query only.
+A search log has queries, documents for each query, and grades of relevance. The task is an order within each query;
+documents of different queries are never compared. A model that predicts grades spends part of its weights on just that,
+the level of a query. RankRLS only looks at differences within a query.
 
 The log is generated (:func:`rankrls.datasets.make_search`): 12 features of very different scale, 5 grades, queries of
 1 to 105 documents.
@@ -26,7 +26,7 @@ print(f"{len(data)} documents of {len(set(data.qid))} queries, {data.X.shape[1]}
 # Fit
 # ---
 # ``alpha`` is chosen by the exact leave-query-out score of every value of a grid: 15 values times 300 queries are
-# 4,500 models, none of which is fitted one by one.
+# 4,500 models, none of which is fitted separately.
 
 ranker = make_pipeline(StandardScaler(), RankRLS(scoring="ndcg@10"))
 ranker.fit(data.X, data.y, rankrls__qid=data.qid)
@@ -36,8 +36,8 @@ print(f"alpha = {model.alpha_:.3g}, held-out ndcg@10 = {model.cv_scores_.max():.
 # %%
 # Compare
 # -------
-# Ridge regression of the grades, its alpha chosen too, on queries that neither has seen. ``per_query`` gives a
-# value for each query, and the paired test asks how often a difference this large comes by chance.
+# Ridge regression of the grades, with its alpha chosen too, on queries that neither has seen. ``per_query`` returns a
+# value for each query, and the paired test tells how often a difference this large occurs by chance.
 
 regression = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 5, 15))).fit(data.X, data.y)
 scores = {"RankRLS": ranker.predict(new.X), "regression": regression.predict(new.X)}
@@ -49,7 +49,7 @@ for metric in ("pairwise_accuracy", "ndcg@10", "map"):
 # %%
 # The held-out curve, and the reasons
 # -----------------------------------
-# On the left the leave-query-out score of every ``alpha``. On the right why the first document of a query is above
+# On the left, the leave-query-out score of every ``alpha``. On the right, why the first document of a query is above
 # the second: a linear score is a sum, so the difference is a sum over features.
 
 query = new.qid == "q0011"

@@ -2,13 +2,13 @@
 Re-ranking parses
 =================
 
-A parser gives several candidate parses of a sentence; a ranker shall put the best first. The label of a parse is how
-much of it is right, a number between 0 and 1. Most of what makes this number large or small is the *sentence*: short
-sentences are parsed well, whatever the candidate. A regression of the label learns that, and it is of no use: all
-candidates are of the same sentence.
+A parser returns several candidate parses of a sentence; a ranker should put the best first. The label of a parse is how
+much of it is right, a number between 0 and 1. What makes this number large or small is mostly the *sentence*: short
+sentences are parsed well, whichever the candidate. A regression of the label learns that, which is of no use, as all
+candidates belong to the same sentence.
 
 The treebank used for the :doc:`reproduction of the paper's table </reproductions/letor>` (GENIA, tau-b .434 by
-regression and .488 by RankRLS) cannot be shipped, so this script generates a stand-in with the trait that matters:
+regression and .488 by RankRLS) cannot be shipped, so this script generates data with the same important property:
 71 % of the variance of the labels is between sentences, as measured there. Its figures say nothing about real parsers.
 """
 
@@ -60,4 +60,4 @@ axis.set(
 plt.show()
 
 # %%
-# A calibrated score costs some of the order. Take ``regression=0`` unless somebody will read the scores as values.
+# A calibrated score costs some of the order. Use ``regression=0`` unless somebody will read the scores as values.

@@ -2,13 +2,13 @@
 Drugs and targets: four settings
 ================================
 
-Which targets does a drug bind, and how strongly? The data are a table of drugs by targets. A model may be asked for
-a missing entry of that table, for a new drug, for a new target, or for both, and these are four different questions
-with four different answers to "how good is it?".
+Which targets does a drug bind, and how strongly? The data are a table of drugs by targets. A model may be asked for a
+missing entry of that table, for a new drug, for a new target, or for both. These are four different questions, and "how
+good is it?" has four different answers.
 
-Public affinity tables cannot be shipped; this one is generated so that features tell part of what a drug and a target
-are, and the rest shows only in their other affinities. What we measured on Davis' kinases and on Yamanishi's sets is
-in the :doc:`reproductions </reproductions/conditional>`: settings differ more than models do, there too.
+Public affinity tables cannot be shipped; this one is generated so that features describe part of a drug and a target,
+and the rest shows only in their other affinities. What we measured on Davis' kinases and on Yamanishi's sets is in the
+:doc:`reproductions </reproductions/conditional>`: there, too, settings differ more than models do.
 """
 
 import matplotlib.pyplot as plt
@@ -25,9 +25,9 @@ promiscuity = rng.normal(size=60)  # some targets bind whatever comes
 affinity = np.tanh(0.5 * hidden_drug @ hidden_target.T) + 0.3 * promiscuity + 0.2 * rng.normal(size=(40, 60))
 
 # %%
-# ``evaluate`` holds out what is new in each setting, refits, and gives a value for each fold. Inside each training
-# part ``alpha`` is chosen by hold-out as well. Beside it the mean affinity of a target over the training drugs,
-# which needs no features, and which exists only where the target is known.
+# ``evaluate`` holds out what is new in each setting, refits, and returns a value for each fold. Inside each training
+# part ``alpha`` is chosen by hold-out as well. For comparison, the mean affinity of a target over the training drugs,
+# which needs no features but exists only for known targets.
 
 model = ConditionalRankRLS(kernel="rbf")
 settings = {1: "missing entries", 2: "new drug", 3: "new target", 4: "both new"}
@@ -59,7 +59,7 @@ axis.legend()
 plt.show()
 
 # %%
-# A score from setting 1 says nothing of setting 4. Which one counts is a question of what the model is for:
+# A score in setting 1 says nothing about setting 4. Which one counts depends on what the model is for:
 # screening a new compound against known targets is setting 2.
 #
 # To rank targets for one new drug:

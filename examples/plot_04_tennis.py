@@ -3,10 +3,10 @@ Tennis: who beats whom
 ======================
 
 "a beats b" is a *reciprocal* relation: f(a, b) = -f(b, a). One number per player (Elo) can express it only if it is
-transitive. Where styles meet, it is not: a may beat b, b beat c and c beat a. ``relation="reciprocal"`` learns f from
-features of both players, for players who have never met, or never played.
+transitive. When styles matter, it is not: a may beat b, b beat c and c beat a. ``relation="reciprocal"`` learns f from
+features of both players, even for players who have never met or never played.
 
-The matches here are generated, with strength, a style and noise; the ATP's results cannot be shipped. On these, with
+The matches here are generated, with a strength, a style and noise; the ATP's results cannot be shipped. On those, with
 features from the four years before, a Gaussian kernel predicted 65.0 % of the winners of 2017-2019 and Elo 63.2 %
 (:doc:`reproductions </reproductions/conditional>`): expect a gain of that size, not of the size shown below.
 """
@@ -32,15 +32,15 @@ print(f"{len(a)} matches of {known} players")
 # %%
 # Learn from the matches
 # ----------------------
-# ``fit_edges`` takes a list of edges, here matches, in which a pair may come several times. 1 is a win, -1 a
-# defeat. A constant feature lets a linear kernel know of a player's strength as such; a Gaussian one needs none.
+# ``fit_edges`` takes a list of edges, here matches, in which a pair may occur several times. 1 is a win, -1 a defeat.
+# A constant feature lets a linear kernel represent a player's strength as such; a Gaussian one needs none.
 
 edges, y = np.column_stack([a, b]), np.where(won, 1.0, -1.0)
 model = ConditionalRankRLS(kernel="rbf", relation="reciprocal").fit_edges(X[:known], edges, y)
 print(f"alpha = {model.alpha_:.3g} by folds of players")
 
 # %%
-# Elo of the same matches, for comparison. It knows nothing of players who have not played.
+# Elo for the same matches, for comparison. It knows nothing about players who have not played.
 
 elo = np.zeros(n)
 for i, j, win in zip(a, b, won, strict=True):
@@ -49,7 +49,7 @@ for i, j, win in zip(a, b, won, strict=True):
 
 
 def right(scores, players):
-    """Share of pairs of these players of whom the likelier winner is predicted."""
+    """The share of pairs of these players for which the likelier winner is predicted."""
     above = np.triu_indices(len(players), 1)
     truth = chance[np.ix_(players, players)][above] > 0.5
     return np.mean((scores[above] > 0) == truth)
@@ -65,7 +65,7 @@ print(f"new players:   learned {right(learned[known:, known:], new):.3f}")
 # %%
 # A circle of three
 # -----------------
-# Players of equal strength whose styles are a third of a turn apart. No single ranking can hold what the model
+# Players of equal strength whose styles are a third of a turn apart. No single ranking can express what the model
 # says.
 
 turn = 2 * np.pi * np.arange(3) / 3

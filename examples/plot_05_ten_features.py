@@ -3,9 +3,9 @@ Ten of 136 features
 ===================
 
 Every feature of a search engine costs something at serving time. :class:`rankrls.RankingPursuit` adds one feature at a
-time, always the one after which the loss is smallest with all weights fitted anew, so one run gives the models of
-every size. Here 136 features, as many as the MSLR sets have, of which 12 carry information
-(:func:`rankrls.datasets.make_search` with 124 columns of noise).
+time, always the one that lowers the loss most when all weights are refitted, so one run gives the models of every size.
+Here there are 136 features, as in the MSLR sets, of which 12 carry information (:func:`rankrls.datasets.make_search`
+with 124 columns of noise).
 """
 
 import matplotlib.pyplot as plt
@@ -50,8 +50,8 @@ plt.show()
 # %%
 # Other sets of ten
 # -----------------
-# A feature may be expensive, or gone tomorrow. ``alternatives`` gives models of the same size with another set of
-# features whose training loss is at most 5 % above this one's.
+# A feature may be expensive, or gone tomorrow. ``alternatives`` returns models of the same size with other features,
+# whose training loss is at most 5 % above that of this model.
 
 for other in ten.alternatives(3):
     gone = set(ten.basis_indices_) - set(other.basis_indices_)

@@ -3,11 +3,11 @@ Few scores, many rows: two views that agree
 ===========================================
 
 Scores are expensive, rows are not. :class:`rankrls.CoRankRLS` learns a ranker from each of several *views* of a row and
-asks them to agree on the rows without a score. That can only help if the views are different descriptions, each of
-them nearly sufficient, so that they err in different places.
+asks them to agree on the rows without a score. That can only help if the views are different descriptions, each nearly
+sufficient, so that they err in different places.
 
 The data are made that way: three queries are scored and 197 are not; a row is described twice, and each description
-mixes what matters with much that varies for reasons of its own. On parses and on ratings we found next to nothing
+mixes what matters with much that varies for other reasons. On parses and on ratings we found hardly any gain
 (:doc:`reproductions </reproductions/corankrls>`); try :class:`rankrls.RankRLS` first.
 """
 
@@ -21,7 +21,7 @@ SHARED, OWN = mix.normal(size=(2, 3, 20)), mix.normal(size=(2, 12, 20))
 
 
 def two_descriptions(n_queries, rng):
-    """20 columns and 20 columns: three numbers that matter, in both, and twelve of their own in each."""
+    """20 columns and 20 columns: three numbers that matter, in both, and twelve others in each."""
     qid = np.repeat(np.arange(n_queries), 10)
     hidden = rng.normal(size=(len(qid), 3))
     parts = [
@@ -34,8 +34,8 @@ def two_descriptions(n_queries, rng):
 views = [View(columns=slice(0, 20)), View(columns=slice(20, 40))]
 
 # %%
-# Ten draws of the data. What is compared: RankRLS on the scored rows; the mean of two views that do not agree on
-# anything (``nu=0``), which tells averaging from agreement; and CoRankRLS with ``nu`` chosen by leave-query-out.
+# Ten draws of the data. We compare RankRLS on the scored rows; the mean of two views that do not have to agree
+# (``nu=0``), which separates averaging from agreement; and CoRankRLS with ``nu`` chosen by leave-query-out.
 
 models = {
     "RankRLS, all columns": RankRLS(),
@@ -58,10 +58,10 @@ for name, scores in results.items():
     print(f"{name:22} {np.mean(scores):.4f} +- {np.std(scores) / np.sqrt(len(scores)):.4f}")
 
 # %%
-# Two thirds of the gain are there without any unscored row: two small models that are averaged do better than one
-# large one. Without the row of ``nu=0`` it would be taken for a merit of the unscored rows.
+# Two thirds of the gain need no unscored rows: two small models that are averaged do better than one large one.
+# Without the row for ``nu=0`` this would be credited to the unscored rows.
 #
-# What hold-out saw in the last draw: a row for each ``nu``, a column for each ``alpha``.
+# The held-out scores of the last draw: a row for each ``nu``, a column for each ``alpha``.
 
 last = models["CoRankRLS"]
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")

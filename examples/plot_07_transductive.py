@@ -3,7 +3,8 @@ Scores for the queries at hand
 ==============================
 
 :class:`rankrls.TransductiveRankRLS` gives scores to queries that have none, such that the leave-query-out error over
-*all* queries is small, and holds these scores to those of a RankRLS of the scored queries by a weight, ``fidelity``.
+*all* queries is small, and pulls these scores towards those of a RankRLS of the scored queries, with a weight
+``fidelity``.
 
 It is in closed form, it is what the paper describes, and **where we compared it did not rank better than RankRLS**
 (144 comparisons, :doc:`none better and 20 worse </reproductions/transductive>`). The data are scikit-learn's
@@ -24,7 +25,7 @@ y = (progression - progression.mean()) / progression.std()
 print(f"{len(y)} patients, {len(set(group))} groups")
 
 # %%
-# Six groups are scored; the others are what we want to rank now. NaN says "not scored", for whole queries.
+# Six groups are scored; the others are what we want to rank now. NaN means "not scored", for whole queries.
 
 fidelities = [0.01, 0.1, 1.0, 10.0, 100.0]
 gains = []
@@ -42,8 +43,7 @@ for fidelity, gain in zip(fidelities, gains.T, strict=True):
     print(f"fidelity {fidelity:6}: gain {gain.mean():+.4f} +- {gain.std() / np.sqrt(len(gain)):.4f}")
 
 # %%
-# The smaller the fidelity, the further the learned scores are from those of RankRLS, and for better or worse the
-# ranking hardly moves.
+# The smaller the fidelity, the further the learned scores are from those of RankRLS; the ranking hardly changes.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 left.semilogx(fidelities, gains.T, color="C0", alpha=0.3)

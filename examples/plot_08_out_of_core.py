@@ -2,9 +2,9 @@
 More data than memory
 =====================
 
-A linear model, or a kernel model with fixed basis points, needs from the data only sums over queries. So a file can go
-by in blocks of whole queries, and the model of the blocks *is* the model of the whole, not an approximation of it. The
-same sums can be subtracted: a query is un-learned exactly.
+A linear model, or a kernel model with fixed basis points, needs only sums over queries from the data. So a file can be
+read in blocks of whole queries, and the model of the blocks *is* the model of the whole, not an approximation. The same
+sums can be subtracted: a query is un-learned exactly.
 """
 
 import tempfile
@@ -24,9 +24,9 @@ print(f"{path.stat().st_size / 1e6:.1f} MB of LETOR text")
 # %%
 # In one call
 # -----------
-# ``fit`` takes the name of a file and reads it in blocks. ``alpha`` is chosen in a second pass, each query left out
-# as if all rows were in memory. Parquet, polars, DuckDB and more go the same way: :doc:`More rows than memory
-# </scale>`.
+# ``fit`` takes the name of a file and reads it in blocks. ``alpha`` is chosen in a second pass, in which each query is
+# left out as if all rows were in memory. Parquet, polars, DuckDB and others work the same way: :doc:`More rows than
+# memory </scale>`.
 
 chosen = RankRLS().fit(str(path))
 print(f"alpha = {chosen.alpha_:.3g}, held-out pairwise accuracy {chosen.cv_scores_.max():.4f}")
@@ -34,8 +34,8 @@ print(f"alpha = {chosen.alpha_:.3g}, held-out pairwise accuracy {chosen.cv_score
 # %%
 # Block by block
 # --------------
-# The same by hand, where blocks come from elsewhere or over time: ``iter_letor`` reads so many rows at a time and
-# never cuts a query. With ``alpha="auto"`` the first block would choose; here it is given.
+# The same by hand, for blocks that come from elsewhere or over time: ``iter_letor`` reads a number of rows at a time
+# and never cuts a query. With ``alpha="auto"`` the first block would choose; here it is given.
 
 streamed, new, scores, rows = RankRLS(alpha=100.0), make_search(200, random_state=1), [], []
 for block in iter_letor(path, rows=2000):

@@ -2,7 +2,7 @@
 Coming from RankSVM or LightGBM
 ===============================
 
-The same data in three dialects, and what comes out. What differs in the calls:
+The same data in three dialects, and the results. These are the differences in the calls:
 
 ================  ============================  ============================================
 LightGBM          RankSVM                       rankrls
@@ -109,7 +109,6 @@ axis.legend(loc="lower left", ncols=2, fontsize=8)
 plt.show()
 
 # %%
-# Where relevance is a matter of thresholds and interactions of raw features, trees are the right tool, and a kernel
-# goes part of the way. Where features are engineered to be monotone in relevance, a linear model is as good, is
-# fitted in a fraction of the time, and can be read. :doc:`How it compares </comparison>` has measurements on public
-# data.
+# Where relevance depends on thresholds and interactions of raw features, trees are the right tool, and a kernel goes
+# part of the way. Where features are engineered to be monotone in relevance, a linear model is as good, is fitted in a
+# fraction of the time, and can be read. :doc:`How it compares </comparison>` has measurements on public data.

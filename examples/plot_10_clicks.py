@@ -3,14 +3,14 @@ Learning from clicks
 ====================
 
 A search engine shows a bad ranking, and its log is all there is to learn from. Clicks follow positions more than
-relevance. This example simulates such a log, learns from it in three ways, and compares with the true labels that a
+relevance. This example simulates such a log, learns from it in three ways, and compares with the true labels, which a
 real log does not have.
 """
 
 # %%
 # A log
 # -----
-# Documents are shown by a feature upside down. Readers look at position k with probability 1 / k.
+# Documents are shown in ascending order of a feature. Readers look at position k with probability 1 / k.
 import matplotlib.pyplot as plt
 import numpy as np
 

@@ -2,7 +2,7 @@
 Hybrid search from TREC runs
 ============================
 
-Three retrievers, each with a scale of its own, and judgments of some documents. What weights should they have?
+Three retrievers, each with its own scale of scores, and judgments of some documents. What weights should they have?
 """
 
 # %%

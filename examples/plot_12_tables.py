@@ -2,7 +2,7 @@
 A shop's table, as it is
 ========================
 
-Prices with gaps, brands, flags and dates: what becomes of each column, what it is worth, and why one offer stands above
+Prices with gaps, brands, flags and dates: how each column is encoded, what it contributes, and why one offer is above
 another. The table is generated.
 """
 
@@ -36,7 +36,7 @@ print(offers.head(3))
 # %%
 # Encoded, learned, judged
 # ------------------------
-# A brand is one column: its mean grade over *other* queries. Two ways to do without the encoder stand beside it.
+# A brand becomes one column: its mean grade over *other* queries. For comparison, two ways to do without the encoder.
 train = query < 140
 encoder = TableEncoder()
 A = encoder.fit_transform(offers[train], grade[train], query[train])

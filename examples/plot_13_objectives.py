@@ -2,8 +2,8 @@
 Several objectives, and an editor's wishes
 ==========================================
 
-Relevance against freshness: one fit holds every mix of the two. Then an editor prefers one document to another, and a
-weight must not be negative.
+Relevance against freshness: one fit contains every mix of the two. Then an editor prefers one document to another, and
+a weight must not be negative.
 """
 
 # %%
@@ -35,8 +35,8 @@ print("weights of the mix:", dict(zip(data.feature_names, mixed.coef_.round(3).t
 # %%
 # An editor's wish
 # ----------------
-# One document of the first query belongs above another. The weights change by a rank-one update of the sums; what
-# hold-out says of the model follows when a query is added.
+# One document of the first query belongs above another. The weights change by a rank-one update of the sums; held-out
+# scores are updated when a query is added.
 scores = mixed.predict(data.X[:10])
 low, high = int(scores.argmin()), int(scores.argmax())
 mixed.add_pairs(data.X, [[low, high]], margins=[0.1], exact=True)

@@ -8,7 +8,7 @@ A model of few judged queries. Which of its orders can be trusted, and which pai
 # %%
 # Probabilities that mean what they say
 # -------------------------------------
-# The model says how sure it is of the order of two documents. On new queries we count how often it is right.
+# The model gives a probability for the order of two documents. On new queries we count how often it is right.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -46,9 +46,9 @@ axes[0].set(xlabel="documents by score", ylabel="rank", title="80 % intervals of
 # %%
 # What to ask next
 # ----------------
-# `next_pairs` names pairs whose answer is open and would tell most about the weights. We start with eight judged
-# queries. An editor answers 20 questions at a time, and `add_pairs` takes the answers. Beside it: pairs of a query
-# drawn at random. Both are judged on the new queries, and the means of six starts are shown.
+# `next_pairs` names pairs whose order is uncertain and would tell most about the weights. We start with eight judged
+# queries. An editor answers 20 questions at a time, and `add_pairs` takes the answers. For comparison: random pairs of
+# a query. Both are evaluated on the new queries; the means of six starts are shown.
 
 
 def at_random(learner, X, qid, n):

@@ -1,9 +1,9 @@
 """Every table and figure of the papers: python -m benchmarks.papers --data DIR [--quick] [--only NAME ...] [--jobs 2]
 
 What a script prints goes to FOLDER/NAME.md (build/papers by default), its pictures beside it, and the CPU time of all
-scripts to FOLDER/times.md. A table that is there already is left alone, so that an interrupted run goes on where it
-was; --again makes all of them anew. --quick takes few repetitions: it tells whether everything runs, and its figures
-are not for quoting. Each script has one thread. What the documentation shows is in docs/reproductions/results.
+scripts to FOLDER/times.md. Existing tables are not made again, so that an interrupted run resumes; --again makes all of
+them again. --quick does few repetitions: it shows whether everything runs, and its figures are not for quoting. Each
+script uses one thread. The results that the documentation shows are in docs/reproductions/results.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from subprocess import DEVNULL, Popen
 
 @dataclass(frozen=True)
 class Table:
-    """What of which paper a script makes, its arguments and those of a quick run, the data it reads, pictures."""
+    """What a script reproduces: the paper's table, arguments (also of a quick run), data it reads, pictures."""
 
     what: str
     module: str
@@ -83,7 +83,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 
 
 def make(name: str, data: Path, folder: Path, quick: bool) -> bool:
-    """Run one script; its file takes its place only when it is complete."""
+    """Run one script; its output file is replaced only when it is complete."""
     start, path = time.time(), folder / f"{name}.md"
     missing = [needed for needed in TABLES[name].needs if not (data / needed).is_dir()]
     if missing:
@@ -112,13 +112,13 @@ def make(name: str, data: Path, folder: Path, quick: bool) -> bool:
 
 
 def heading(name: str, quick: bool) -> str:
-    """What a file of results starts with: what it is, and the command that makes it."""
+    """The start of a file of results: what it is, and the command that makes it."""
     command = f"python -m benchmarks.papers --data DIR --only {name}"
     return f"# {name}: {TABLES[name].what}\n\n    {command}{' --quick' * quick}\n\n"
 
 
 def times(folder: Path) -> str:
-    """A Markdown table of the CPU minutes of all that was made."""
+    """A Markdown table of the CPU minutes of everything that was made."""
     rows, total = [], 0.0
     for name, table in TABLES.items():
         path = folder / f"{name}.md"

@@ -1,10 +1,10 @@
-"""More candidate parses of the GENIA sentences, by link-grammar: as many as the papers' protocols take of BioInfer.
+"""More candidate parses of the GENIA sentences, by link-grammar: as many as the papers' protocols use for BioInfer.
 
     python3 benchmarks/papers/candidates.py --data DIR --folder DIR/parse-ranking-genia-30 [--parses 30]
 
-parse-ranking-genia has at most 20 parses of a sentence. This parses its sentences again, without null links and with at
-most 1,000 linkages, merges parses with equal links, draws some at random where there are more, and scores each by F1
-against the gold dependencies (word pairs in any direction, without punctuation). It needs link-grammar 5.12 with its
+parse-ranking-genia has at most 20 parses of a sentence. This script parses its sentences again, without null links and
+with at most 1,000 linkages, merges parses with equal links, draws some at random if there are more, and scores each by
+F1 against the gold dependencies (word pairs in any direction, without punctuation). It needs link-grammar 5.12 with its
 English dictionary and Python bindings (Debian: python3-link-grammar, link-grammar-dictionaries-en) and nothing else.
 """
 
@@ -18,7 +18,7 @@ LIMIT, SECONDS = 1000, 20
 
 
 def token_of_characters(tokens):
-    """The number of the token at each character of the sentence; -1 for the spaces between them."""
+    """The number of the token at each character of the sentence; -1 at spaces between tokens."""
     place = []
     for i, token in enumerate(tokens):
         place += [i] * len(token) + [-1]
@@ -26,7 +26,7 @@ def token_of_characters(tokens):
 
 
 def links_of(linkage, place):
-    """(left, right, label) of the links between two tokens; those to the wall and within a token are left out."""
+    """(left, right, label) of the links between two tokens, without links to the wall or within a token."""
     import linkgrammar.clinkgrammar as binding
 
     def token(word):
@@ -42,7 +42,7 @@ def links_of(linkage, place):
 
 
 def f1(links, gold):
-    """Of the word pairs that are linked, against the gold dependencies."""
+    """F1 of the linked word pairs against the gold dependencies."""
     points = {i for i, (_, relation) in enumerate(gold) if relation == "punct"}
     true = {frozenset((i, head)) for i, (head, relation) in enumerate(gold) if head >= 0 and relation != "punct"}
     pairs = {frozenset((left, right)) for left, right, _ in links if left not in points and right not in points}
@@ -50,7 +50,7 @@ def f1(links, gold):
 
 
 def parsed(sentence, dictionary, options, n_parses, rng):
-    """The sentence with its candidates, None where it has no complete parse."""
+    """The sentence with its candidates; None if it has no complete parse."""
     from linkgrammar import Sentence
 
     tokens, gold = sentence["tokens"], sentence["gold"]

@@ -1,7 +1,7 @@
 """Targets for a drug, drugs for a target, partners for a protein, in the four settings; printed as Markdown.
 
-In the place of the enzymes of [Pahikkala13, Table 3], which are not to be had. DIR of --data DIR holds the folders
-davis-drug-target, yamanishi-drug-target and yeast-protein-network; docs/reproductions/conditional.md has what followed.
+Replaces the enzymes of [Pahikkala13, Table 3], which cannot be obtained. DIR of --data DIR holds the folders
+davis-drug-target, yamanishi-drug-target and yeast-protein-network; see docs/reproductions/conditional.md for results.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Known:
 
 
 def similarity(S: np.ndarray) -> np.ndarray:
-    """Symmetric, with ones on the diagonal, then without what is negative: one kernel for training and test objects."""
+    """Symmetric, ones on the diagonal, then without the negative part: one kernel for training and test objects."""
     S = (S + S.T) / 2
     root = np.sqrt(np.diag(S))
     S = S / root / root[:, None]
@@ -50,7 +50,7 @@ def similarity(S: np.ndarray) -> np.ndarray:
 
 
 def read_davis(folder: Path) -> Known:
-    """log10 of how much stronger a drug binds than the weakest that was measured, 10,000 nM."""
+    """log10 of how much more strongly a drug binds than the weakest measured affinity, 10,000 nM."""
     matrix = lambda name: np.loadtxt(folder / f"{name}.txt.xz")
     kd = matrix("drug-target_interaction_affinities_Kd__Davis_et_al.2011v1")
     drugs, targets = matrix("drug-drug_similarities_2D"), matrix("target-target_similarities_WS")
@@ -76,13 +76,13 @@ Baseline = Callable[[Known, Part, Part], np.ndarray]  # scores of the test part,
 
 
 def nearest(S: np.ndarray) -> np.ndarray:
-    """Similarities to the few nearest, zero elsewhere; each row sums to one."""
+    """Similarities to the few nearest objects, zero elsewhere; each row sums to one."""
     S = np.where(np.partition(S, -NEIGHBOURS, axis=1)[:, [-NEIGHBOURS]] <= S, np.maximum(S, 1e-9), 0)
     return S / S.sum(axis=1, keepdims=True)
 
 
 def neighbours(known: Known, train: Part, test: Part) -> np.ndarray:
-    """What the nearest known drugs do with the nearest known targets; an object that is known stands for itself."""
+    """What the nearest known drugs do with the nearest known targets; known objects stand for themselves."""
     T = train.of(known.Y)
     if train.edges is not None:  # other drugs, where they are known
         A, filled = nearest(known.drugs - 2 * np.eye(len(T))), ~np.isnan(T)
@@ -96,7 +96,7 @@ def neighbours(known: Known, train: Part, test: Part) -> np.ndarray:
 
 
 def popularity(known: Known, train: Part, test: Part) -> np.ndarray:
-    """The mean of each target over the drugs that are known; nothing of targets that are not."""
+    """The mean of each target over the known drugs; nothing for unknown targets."""
     mean = np.zeros(known.Y.shape[1])
     mean[train.columns] = np.nanmean(train.of(known.Y), axis=0)
     mean[np.setdiff1d(test.columns, train.columns)] = mean[train.columns].mean()
@@ -104,7 +104,7 @@ def popularity(known: Known, train: Part, test: Part) -> np.ndarray:
 
 
 def alike(known: Known, train: Part, test: Part) -> np.ndarray:
-    """Equation (40): the more similar, the more related."""
+    """Equation (40): the more similar, the more strongly related."""
     return known.drugs[np.ix_(test.rows, test.columns)]
 
 
@@ -127,7 +127,7 @@ def judge(baseline: Baseline, known: Known, setting: int, seed: int) -> np.ndarr
 
 
 def learned(known: Known, setting: int, seed: int, loss: str, relation: str | None) -> np.ndarray:
-    """(folds,) pairwise accuracy; alpha by hold-out of what is new in the setting."""
+    """(folds,) pairwise accuracy; alpha is chosen by hold-out of what is new in the setting."""
     one = known.targets is None
     inner = "auto" if setting == 2 else RelationKFold(setting, FOLDS, same_objects=one, random_state=seed)
     model = ConditionalRankRLS(kernel="precomputed", loss=loss, relation=relation, cv=inner, max_iter=300, tol=1e-4)
@@ -141,7 +141,7 @@ def line(cells: list[str], results: list[np.ndarray | None]) -> None:
 
 
 def difference(cells: list[str], pairs: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Of two losses over the same folds."""
+    """The difference of two losses over the same folds."""
     figures = [mean(a - b, 3) for a, b in pairs]
     print("| " + " | ".join([*cells, *figures]) + " |", flush=True)
 

@@ -1,6 +1,6 @@
 """Rock, paper, scissors after [Pahikkala13]: Table 1 and figure 2, printed as Markdown; needs no data.
 
-docs/reproductions/conditional.md has what followed.
+See docs/reproductions/conditional.md for results.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ POWERS = (-30, -20, -15, -10, -5, 0, 2, 4, 6, 10)
 
 @dataclass(frozen=True)
 class Games:
-    """Training players and their games, each as two edges; test players with the true chances."""
+    """Training players and their games, each as two edges; test players with the true probabilities."""
 
     players: np.ndarray  # (players, 3) how often each plays each move
     edges: np.ndarray
@@ -45,7 +45,7 @@ class Games:
 
 
 def play(w: float, seed: int) -> Games:
-    """Moves with probability exp(w u) / sum, u uniform; a coin decides a draw, so that chances add up to one."""
+    """Moves with probability exp(w u) / sum, u uniform; a coin decides draws, so that probabilities add up to one."""
     rng = np.random.default_rng(seed)
     u = np.exp(w * rng.uniform(size=(2, N_PLAYERS, 3)))
     players, new = u / u.sum(axis=2, keepdims=True)
@@ -108,7 +108,7 @@ def measured(repetitions: int) -> Errors:
 
 
 def tables(found: Errors) -> None:
-    """Table 1, with next to no regularisation, and figure 2 in numbers."""
+    """Table 1, with hardly any regularisation, and figure 2 in numbers."""
     repetitions, rows = next(iter(found.values())).shape[1], []
     for w in SHARPNESS:
         rows += [[f"w{w}, paper", *PAPER[w]], [f"w{w}, ours", *(shown(found[w, name][0]) for name in MODELS)]]
@@ -119,7 +119,7 @@ def tables(found: Errors) -> None:
 
 
 def draw(found: Errors, png: Path) -> None:
-    """The paper's panels: a row for each sharpness, the ordinary kernel on the left, the reciprocal on the right."""
+    """The paper's panels: a row for each sharpness, the ordinary kernel left, the reciprocal one right."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     colours = {"c.reg": "tab:orange", "c.rank": "tab:blue", "RankSVM": "tab:green"}

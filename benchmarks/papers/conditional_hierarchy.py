@@ -1,11 +1,10 @@
-"""Documents by how much of their newsgroup's name agrees, after Table 3 and figure 4 of [Pahikkala13].
+"""Documents ranked by how much of their newsgroup's name agrees, after Table 3 and figure 4 of [Pahikkala13].
 
-In the place of the enzymes, which are ranked by how many digits of their EC numbers agree from the left. Here it is the
-parts of a name:
-comp.sys.ibm.pc.hardware and comp.sys.mac.hardware share two, comp.graphics shares one with either, and 3 is the same
-newsgroup. By the paper's protocol: 1,730 objects in four outer folds, ten inner ones, alpha from 10^-4 to 10^5, the
-median of the best over inner folds; test objects are ranked for each other. Five kernels, as the paper has five. DIR of
---data DIR holds the folder 20newsgroups.
+Replaces the enzymes, which are ranked by how many digits of their EC numbers agree from the left. Here it is the parts
+of a name: comp.sys.ibm.pc.hardware and comp.sys.mac.hardware share two, comp.graphics shares one with either, and 3 is
+the same newsgroup. By the paper's protocol: 1,730 objects in four outer folds, ten inner ones, alpha from 10^-4 to
+10^5, the median of the best over inner folds; test objects are ranked for each other. Five kernels, as in the paper.
+DIR of --data DIR holds the folder 20newsgroups.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ PAPER = {
 
 
 def similarity(group: np.ndarray) -> np.ndarray:
-    """3 within a newsgroup, else how many parts of the names agree from the left."""
+    """3 within a newsgroup, else the number of parts of the names that agree from the left."""
     names = [NAMES[g].split(".") for g in range(len(NAMES))]
     shared = lambda a, b: next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), 2)
     levels = np.array([[3 if a == b else min(2, shared(a, b)) for b in names] for a in names], dtype=float)
@@ -86,7 +85,7 @@ def chosen(K: np.ndarray, Y: np.ndarray, train: np.ndarray, loss: str, inner: in
 
 
 def judged(K: np.ndarray, Y: np.ndarray, inner: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], np.ndarray]:
-    """Error of each object as a query, scores of the last outer fold, and that fold."""
+    """The error of each object as a query, the scores of the last outer fold, and that fold."""
     found = {name: np.full(len(Y), np.nan) for name in ("unsupervised", *LOSSES)}
     for train, test in KFold(OUTER, shuffle=True, random_state=0).split(Y):
         scores = {"unsupervised": K[np.ix_(test, test)]}

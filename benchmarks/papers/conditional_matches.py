@@ -1,7 +1,7 @@
 """Who beats whom in tennis and football, by features of the years before; printed as Markdown.
 
-DIR of --data DIR holds the folders tennis-atp and football-international; docs/reproductions/conditional.md has what
-followed.
+DIR of --data DIR holds the folders tennis-atp and football-international; see docs/reproductions/conditional.md for
+results.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Features = Callable[[pd.DataFrame, pd.Index], pd.DataFrame]
 
 @dataclass(frozen=True)
 class Season:
-    """Matches of some years between those who are known by the years before, and what these years tell of them."""
+    """Matches of some years between those known from the years before, and features from those years."""
 
     X: pd.DataFrame
     edges: np.ndarray  # (m, 2) row numbers
@@ -35,7 +35,7 @@ class Season:
 
 
 def season(matches: pd.DataFrame, features: Features, start: int, history: int, years: int, least: int) -> Season:
-    """`features` see matches of `history` years before `start` alone; edges are those of the `years` after."""
+    """A season: `features` get only matches of the `history` years before `start`; edges are of the `years` after."""
     before = matches[(matches.year >= start - history) & (matches.year < start)]
     after = matches[(matches.year >= start) & (matches.year < start + years)]
     played = pd.concat([before.first, before.second]).value_counts()
@@ -56,7 +56,7 @@ def elo(matches: pd.DataFrame, names: pd.Index, step: float) -> np.ndarray:
 
 
 def both_sides(matches: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
-    """A row for each of the two, in order of time."""
+    """A row for each side of a match, in order of time."""
     sides = []
     for side, sign in (("first", 1), ("second", -1)):
         told = {column: matches[f"{side}_{column}"] for column in columns}
@@ -65,7 +65,7 @@ def both_sides(matches: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
 
 
 def share(rows: pd.DataFrame, names: pd.Index, prior: float = 5.0) -> np.ndarray:
-    """Of matches won, as if there had been a few more, half of them won."""
+    """The share of matches won, smoothed by a few additional matches of which half were won."""
     grouped = rows.groupby("name").won.agg(["sum", "count"]).reindex(names).fillna(0)
     return ((grouped["sum"] + prior / 2) / (grouped["count"] + prior)).to_numpy()
 
@@ -136,14 +136,14 @@ def football_features(before: pd.DataFrame, names: pd.Index) -> pd.DataFrame:
 
 
 def winners(test: Season, ahead: np.ndarray) -> str:
-    """Share of decided matches won by the one who was ahead, ties counting half, and its 95 % interval."""
+    """The share of decided matches won by the one who was ahead, ties counting half, with its 95 % interval."""
     decided = test.y != 0
     right = (1 + np.sign(ahead[decided]) * test.y[decided]) / 2
     return f"{right.mean():.4f} ± {1.96 * stats.sem(right):.4f}"
 
 
 def within(test: Season, there: np.ndarray, back: np.ndarray) -> str:
-    """Pairwise accuracy of the opponents of each player, beaten before not beaten, averaged over players."""
+    """Pairwise accuracy of each player's opponents, beaten above not beaten, averaged over players."""
     codes = np.append(test.edges[:, 0], test.edges[:, 1])
     each = per_query("pairwise_accuracy", np.append(test.y, -test.y), np.append(there, back), codes)
     each = each[~np.isnan(each)]
@@ -151,7 +151,7 @@ def within(test: Season, there: np.ndarray, back: np.ndarray) -> str:
 
 
 def report(name: str, train: Season, test: Season) -> None:
-    """Models learned from one season, with features of the years before it, in the next, likewise."""
+    """Models of one season, with features of the years before, evaluated on the next season likewise."""
     average, deviation = train.X.mean(), train.X.std()
     X, Z = ((s.X - average) / deviation for s in (train, test))
     X, Z = (np.column_stack([A, np.ones(len(A))]) for A in (X, Z))  # the ones let each end have effects of its own

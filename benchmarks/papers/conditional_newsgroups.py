@@ -1,7 +1,7 @@
 """Documents that resemble a document: Table 2 of [Pahikkala13] on 20 newsgroups, printed as Markdown.
 
-The relation is symmetric, so that symmetric regression is ordinary regression; it is left out. DIR of --data DIR holds
-the folder 20newsgroups; docs/reproductions/conditional.md has what followed.
+The relation is symmetric, so symmetric regression is ordinary regression and is left out. DIR of --data DIR holds the
+folder 20newsgroups; see docs/reproductions/conditional.md for results.
 """
 
 from __future__ import annotations
@@ -113,9 +113,9 @@ def complete(K: np.ndarray, Y: np.ndarray, loss: str, relation: str | None) -> K
 
 
 def chosen_alpha(train: Documents, held: Documents, loss: str, relation: str | None) -> tuple[float, float]:
-    """Alpha, and what it is in mean eigenvalues, by the error on other newsgroups of a model of half of them.
+    """Alpha, also in mean eigenvalues, chosen by the error on other newsgroups of a model of half of them.
 
-    Every third of the held-out documents is a conditioning one.
+    Every third of the held-out documents is a conditioning document.
     """
     path = complete((train.X @ train.X.T).toarray(), train.relation, loss, relation)
     across, Y = (held.X @ train.X.T).toarray(), held.relation[::3]
@@ -132,7 +132,7 @@ def cost(call: Callable[[], object]) -> tuple[float, float]:
 
 
 def table(data: Documents, name: str, number: int) -> None:
-    """A line for each model, alpha by hold-out of every other training newsgroup."""
+    """A line for each model; alpha is chosen by holding out every other training newsgroup."""
     groups, other = SETS[number], SETS[3 - number]
     train, test = data.of(groups), data.of(other)
     X, Y, Z, V = train.X, train.relation, test.X, test.relation

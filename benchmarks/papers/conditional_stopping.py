@@ -1,12 +1,12 @@
 """Early stopping on 20 newsgroups, after figure 3 of [Pahikkala13], printed as Markdown.
 
 1000 training and 500 test documents of four newsgroups, no regularisation: error by the number of iterations of
-conjugate gradients and of conjugate residuals. The relation is symmetric, so that every iterate of ordinary regression
-is symmetric already; symmetric regression is left out. DIR of --data DIR holds the folder 20newsgroups.
+conjugate gradients and of conjugate residuals. The relation is symmetric, so every iterate of ordinary regression is
+symmetric already, and symmetric regression is left out. DIR of --data DIR holds the folder 20newsgroups.
 
-Iterations are those of `rankrls.relations.edges.Graph`, in the eigenvectors of K = U diag(s) U': there a product with
-the kernel of edges is elementwise, and centring C = I - 11'/n is I - u u', u = U'1 / sqrt(n). The first table
-says how far they are from those of `Graph` on a few documents.
+Iterations are those of `rankrls.relations.edges.Graph`, in the eigenvectors of K = U diag(s) U', where a product with
+the kernel of edges is elementwise and centring C = I - 11'/n is I - u u', u = U'1 / sqrt(n). The first table shows how
+close they are to those of `Graph` on a few documents.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def curves(data: Documents, draw: int) -> dict[tuple[str, str, str], list[float]
 
 
 def check(data: Documents) -> None:
-    """The first iterations on a few documents, beside those of `Graph`."""
+    """The first iterations on a few documents, compared with those of `Graph`."""
     few = data.take(np.random.default_rng(0).permutation(len(data.group))[:80])
     K, Y, rows = (few.X @ few.X.T).toarray(), few.relation, []
     for relation, loss in MODELS:

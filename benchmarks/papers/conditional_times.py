@@ -1,4 +1,4 @@
-"""How long training takes by nodes, edges and features, after figure 5 of [Pahikkala13]; printed as Markdown.
+"""Training time by nodes, edges and features, after figure 5 of [Pahikkala13]; printed as Markdown.
 
 CPU seconds of one thread, alpha = 1. Nodes and edges: documents of 20 newsgroups, linear kernel of word counts;
 features: 100 digits of USPS. RankSVM has a hinge loss over pairs of edges: libsvm with the kernel matrix of pairs, or
@@ -63,12 +63,12 @@ def flat(K: np.ndarray, rows: np.ndarray, columns: np.ndarray, y: np.ndarray) ->
 
 
 def alternating(m: int) -> np.ndarray:
-    """A classifier wants both classes."""
+    """Labels of both classes in turn, as a classifier needs both."""
     return np.where(np.arange(m) % 2, 1.0, -1.0)
 
 
 def incidence(better: np.ndarray, worse: np.ndarray, m: int) -> sparse.csr_array:
-    """(pairs, edges) better less worse, or worse less better."""
+    """(pairs, edges) better minus worse, or worse minus better."""
     sign, row = alternating(len(better)), np.arange(len(better))
     entries = np.concatenate([sign, -sign]), (np.concatenate([row, row]), np.concatenate([better, worse]))
     return sparse.csr_array(entries, shape=(len(better), m))

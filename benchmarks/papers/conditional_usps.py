@@ -1,7 +1,7 @@
-"""Images of the same digit: new images, digits never seen, and what to hold out to choose alpha; printed as Markdown.
+"""Images of the same digit: new images, unseen digits, and what to hold out to choose alpha; printed as Markdown.
 
-In the place of the bacteria of [Pahikkala13, Table 2], which cannot be obtained. DIR of --data DIR holds the folders
-usps and 20newsgroups; docs/reproductions/conditional.md has what followed.
+Replaces the bacteria of [Pahikkala13, Table 2], which cannot be obtained. DIR of --data DIR holds the folders usps and
+20newsgroups; see docs/reproductions/conditional.md for results.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def read_usps(folder: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw(label: np.ndarray, seed: int) -> Iterator[np.ndarray]:
-    """Rows for training, then new ones of the same classes, then of classes that are not among them."""
+    """Rows for training, then new ones of the same classes, then rows of other classes."""
     rng = np.random.default_rng(seed)
     new = np.isin(label, rng.permutation(np.unique(label))[:NEW_CLASSES])
     known, others = rng.permutation(np.flatnonzero(~new)), rng.permutation(np.flatnonzero(new))
@@ -78,7 +78,7 @@ def errors(data: Objects, train: np.ndarray, test: np.ndarray, alphas: np.ndarra
 
 
 def by_classes(data: Objects, train: np.ndarray, alphas: np.ndarray, loss: str, relation: str | None) -> np.ndarray:
-    """(alphas,) error on one half of the classes of models of the other, both ways."""
+    """(alphas,) error on one half of the classes of models of the other half, both ways."""
     classes = np.unique(data.label[train])
     first = np.isin(data.label[train], classes[::2])
     halves = train[first], train[~first]
@@ -86,7 +86,7 @@ def by_classes(data: Objects, train: np.ndarray, alphas: np.ndarray, loss: str, 
 
 
 def study(data: Objects, loss: str, relation: str | None) -> dict[str, tuple[float, float]]:
-    """Error on new objects and on new classes with alpha chosen in several ways; "least" has seen the answers."""
+    """Error on new objects and on new classes, alpha chosen in several ways; "least" has seen the answers."""
     parts = np.split(np.arange(len(data.label)), [N_TRAIN, N_TRAIN + N_TEST])
     train = parts[0]
     K, Y = data.K[np.ix_(train, train)], data.Y[np.ix_(train, train)]

@@ -1,8 +1,8 @@
 """Figure 1 of [Tsivtsivadze10], error by the number of unscored parses, and how a fit scales; printed as Markdown.
 
-All scored sentences of a repetition, alpha and nu > 0 by five folds with 4,000 unscored parses, then 1,000 to 4,000 of
-them, each number drawn five times; 0 is nu = 0 with an alpha of its own. DIR of --data DIR holds parse-ranking-genia,
-and parse-ranking-genia-30 if there are to be 30 parses of a sentence (see `benchmarks.papers.candidates`).
+All scored sentences of a repetition, alpha and nu > 0 chosen by five folds with 4,000 unscored parses, then 1,000 to
+4,000 of them, each number drawn five times; 0 means nu = 0 with an alpha of its own. DIR of --data DIR holds
+parse-ranking-genia, and parse-ranking-genia-30 for 30 parses per sentence (see `benchmarks.papers.candidates`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def curve(data: Parses, n_scored: int, views_of: Callable[[Parses, int], list[Vi
 
 
 def drawn(data: Parses, scored: np.ndarray, pool: np.ndarray, size: int, seed: int) -> Parses:
-    """Scored sentences and as many others as make up the parses."""
+    """Scored sentences, and as many others as are needed for the parses."""
     n = round(size / np.mean(np.bincount(data.qid)))
     return data.of(np.concatenate([scored, np.random.default_rng(seed).permutation(pool)[:n]]))
 
@@ -70,7 +70,7 @@ def judged(model: CoRankRLS, test: Parses) -> float:
 
 
 def draw(found: dict[str, np.ndarray], folder: Path) -> None:
-    """Error by unscored parses, and how much smaller it is than without them, in the same repetitions."""
+    """Error by unscored parses, and the reduction compared with none, in the same repetitions."""
     figure, axes = panels(1, 2, (9, 3.4))
     for name, errors in found.items():
         band(axes[0, 0], SIZES, errors, marker="o", markersize=3, label=name)

@@ -1,10 +1,10 @@
 """Table 1 of [Tsivtsivadze10]: RankRLS and Sparse Co-RankRLS on parse ranking, printed as Markdown.
 
-As the paper has it: the error counts pairs of equal score too (equation 1), every pair weighs the same, alpha and nu
-are chosen by five folds of sentences, two views of 20 random basis parses, five repetitions, and Wilcoxon's test over
-test sentences sets Co-RankRLS beside RankRLS. Sentences have the paper's 30 parses where DIR of --data DIR holds
-parse-ranking-genia-30 (see `benchmarks.papers.candidates`), and 20 in parse-ranking-genia; those with fewer do not
-count.
+As in the paper, the error also counts pairs of equal score (equation 1), every pair has the same weight, alpha and nu
+are chosen by five folds of sentences, there are two views of 20 random basis parses and five repetitions, and
+Wilcoxon's test over test sentences compares Co-RankRLS with RankRLS. Sentences have the paper's 30 parses if DIR of
+--data DIR holds parse-ranking-genia-30 (see `benchmarks.papers.candidates`), and 20 in parse-ranking-genia; sentences
+with fewer are left out.
 """
 
 from __future__ import annotations

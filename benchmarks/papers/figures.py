@@ -1,4 +1,4 @@
-"""What every script of a paper prints and draws: Markdown tables, means with 95 % intervals, p of Wilcoxon's test."""
+"""What the scripts of papers print and draw: Markdown tables, means with 95 % intervals, p of Wilcoxon's test."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def mean(values: Sequence[float] | np.ndarray, digits: int = 4) -> str:
 
 
 def wilcoxon(values: np.ndarray, others: np.ndarray) -> str:
-    """p of the paired differences; nothing where there is none."""
+    """p of the paired differences; empty if there are none."""
     gap = np.asarray(values, dtype=float) - others
     gap = gap[~np.isnan(gap)]
     return f"{stats.wilcoxon(gap).pvalue:.1g}" if gap.any() else ""
 
 
 def gain(values: np.ndarray, others: np.ndarray) -> str:
-    """By how many thousandths values are larger than others, with the 95 % interval over pairs and p."""
+    """How many thousandths values are above others, with the 95 % interval over pairs and p."""
     by = 1000 * (np.asarray(values, dtype=float) - others)
     return f"{np.nanmean(by):+.1f} ± {half_width(by):.1f} ({wilcoxon(values, others) or 'same'})"
 

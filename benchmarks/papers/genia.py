@@ -1,4 +1,4 @@
-"""Candidate parses of GENIA sentences, in the place of BioInfer: features, the walk kernel, and draws of sentences."""
+"""Candidate parses of GENIA sentences, which replace BioInfer: features, the walk kernel, and draws of sentences."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def parts_of_speech(sentence: dict, parse: dict) -> Iterator[str]:
 
 
 def folders(data: Path) -> dict[int, Path]:
-    """The sets there are, by how many parses of a sentence they have at most."""
+    """The sets that exist, by the largest number of parses per sentence."""
     return {parses: data / name for parses, name in FOLDERS.items() if (data / name).is_dir()}
 
 
@@ -97,7 +97,7 @@ def read_walks(folder: Path, kernel: Walks) -> Parses:
 
 
 def with_parses(data: Parses, parses: int) -> Parses:
-    """The first candidates of sentences that have as many, numbered anew."""
+    """The first candidates of the sentences that have that many, numbered again."""
     place = np.concatenate([np.arange(n) for n in np.bincount(data.qid)])
     enough = np.bincount(data.qid)[data.qid] >= parses
     kept = data.take(np.flatnonzero(enough & (place < parses)))

@@ -1,8 +1,8 @@
 """Label ranking on the 16 sets of [Cheng09], ten-fold cross-validation, mean Kendall tau; printed as Markdown.
 
-An object is described by features, and what is ranked for it are k labels that are known by name only:
-`ConditionalRankRLS` with the identity as features of the targets. Kernel width and alpha are chosen by leaving out each
-training row. DIR of --data DIR holds label-ranking/*.txt.xz; docs/reproductions/label_ranking.md has what followed.
+An object is described by features, and k labels known by name only are ranked for it: `ConditionalRankRLS` with the
+identity as features of the targets. Kernel width and alpha are chosen by leaving out each training row. DIR of
+--data DIR holds label-ranking/*.txt.xz; see docs/reproductions/label_ranking.md for results.
 
     python -m benchmarks.papers.label_ranking --data DIR
 """
@@ -36,7 +36,7 @@ NEIGHBOURS = (5, 10, 20)
 
 
 def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Features, and for each label the number of labels below it."""
+    """Features, and for each label the number of labels ranked below it."""
     table = pd.read_csv(path)
     orders = table.pop("ranking").str.split(">")
     labels = sorted(orders.iloc[0])
@@ -49,7 +49,7 @@ def tau(Y: np.ndarray, scores: np.ndarray) -> float:
 
 
 def linear(X: np.ndarray, Y: np.ndarray) -> ConditionalRankRLS:
-    """x'W with a constant: labels may be popular."""
+    """x'W with a constant, as labels may be popular."""
     return ConditionalRankRLS(scoring="kendall_tau_b").fit(_with_one(X), Y, np.eye(Y.shape[1]))
 
 
@@ -71,7 +71,7 @@ def gaussian(X: np.ndarray, Y: np.ndarray) -> ConditionalRankRLS:
 
 
 def neighbours(X: np.ndarray, Y: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Mean places among the nearest neighbours, as many as serve training rows best."""
+    """Mean ranks among the nearest neighbours, with the number of neighbours that suits training rows best."""
     near = NearestNeighbors(n_neighbors=max(NEIGHBOURS) + 1).fit(X)
     others = near.kneighbors(X, return_distance=False)[:, 1:]
     best = max(NEIGHBOURS, key=lambda k: tau(Y, Y[others[:, :k]].mean(axis=1)))

@@ -2,8 +2,8 @@
 
     python -m benchmarks.papers.letor --data DIR [--sets letor2-ohsumed letor4-mq2008 path/to/TD2003 ...]
 
-A set is a folder below DIR, or any folder, with Fold1 ... Fold5 somewhere in it (or a .tar.xz that has them), and in
-each of these train, vali and test files. docs/reproductions/letor.md has what followed.
+A set is a folder below DIR, or any folder, with Fold1 ... Fold5 somewhere in it (or a .tar.xz that has them), each with
+train, vali and test files. See docs/reproductions/letor.md for results.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ FLIPS = 20_000
 
 @dataclass(frozen=True)
 class Run:
-    """What a ranker did on a fold."""
+    """The results of a ranker on a fold."""
 
     trained: dict[str, np.ndarray]  # measure -> value of each query
     refitted: dict[str, np.ndarray]  # with the validation set added to the training set
@@ -62,7 +62,7 @@ class Run:
 
 @dataclass
 class Runs:
-    """What a ranker did on the folds."""
+    """The results of a ranker on all folds."""
 
     each: list[Run] = field(default_factory=list)
 
@@ -84,7 +84,7 @@ class Runs:
 
 
 def run(place: Path, rankers: dict[str, Ranker], *, letor4: bool, keep: Path | None = None) -> dict[str, Runs]:
-    """Every ranker on every fold; what `keep` has of an earlier call is not run again."""
+    """Every ranker on every fold; what `keep` already contains is not run again."""
     runs = {name: Runs() for name in rankers}
     for number, fold in enumerate(read_folds(place), start=1):
         for name, ranker in rankers.items():
@@ -101,7 +101,7 @@ def run(place: Path, rankers: dict[str, Ranker], *, letor4: bool, keep: Path | N
 
 
 def order_of_files(place: Path) -> str:
-    """What a ranker that ties everything gets."""
+    """The result of a ranker that ties everything."""
     tests = [fold.test for fold in read_folds(place)]
     stable, random = (
         np.mean([per_query("map", t.y, np.zeros(len(t)), t.qid, ties=ties, empty=0.0).mean() for t in tests])
@@ -177,7 +177,7 @@ def beside_the_paper(runs: dict[str, Runs], published: dict[str, dict[str, float
 
 
 def grids(place: Path) -> None:
-    """The paper does not give its grid: how much depends on it, and on the intercept of RLS?"""
+    """How much depends on the grid, which the paper does not give, and on the intercept of RLS."""
     powers = {"2^k": ALPHAS, "4^k": ALPHAS[1::2], "10^k": 10.0 ** np.arange(-4, 9), "default": None}
     pairs = {"weighting": "pairs", "tied_pairs": "auto", "scale": None}
     models = {f"RankRLS, alpha {n}": {**pairs, "alphas": a} for n, a in powers.items()}
@@ -208,7 +208,7 @@ def tests(runs: dict[str, Runs]) -> None:
 
 
 def randomisation(gain: np.ndarray) -> float:
-    """p of the mean gain, were the sign of every query's gain that of a coin."""
+    """p of the mean gain if the sign of every query's gain were random."""
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(FLIPS, len(gain)))
     return float((1 + np.sum(np.abs(signs @ gain) >= abs(gain.sum()) * (1 - 1e-12))) / (1 + FLIPS))
 

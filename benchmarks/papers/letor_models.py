@@ -27,7 +27,7 @@ RATE = 0.05
 
 @dataclass(frozen=True)
 class Choice:
-    """What the validation set chose, and how to train with that."""
+    """What the validation set chose, and how to train with it."""
 
     text: str
     fit: Callable[[RankingData], Predict]
@@ -52,13 +52,13 @@ def by_validation(**options: Any) -> Ranker:
 
 
 def by_leave_query_out(**options: Any) -> Ranker:
-    """RankRLS; leave-query-out of whatever it is trained on, the validation set is not needed."""
+    """RankRLS, by leave-query-out of whatever it is trained on; the validation set is not needed."""
     model = RankRLS(scoring="map", random_state=0, **options)
     return lambda fold: Choice("", lambda part: _fitted(clone(model), part).predict)
 
 
 def ridge_without_intercept(fold: Fold) -> Choice:
-    """RLS as a linear kernel gives it."""
+    """RLS as a linear kernel gives it, without an intercept."""
 
     def fit(part: RankingData, alpha: float) -> Predict:
         return Ridge(alpha, fit_intercept=False).fit(part.X, part.y).predict
@@ -141,12 +141,12 @@ def xgboost(fold: Fold) -> Choice:
 
 
 def _judged(fold: Fold, scores: np.ndarray) -> float:
-    """Validation MAP as RankRLS has it: small trees tie many rows, and the order of the files knows of relevance."""
+    """Validation MAP as RankRLS computes it: small trees tie many rows, and file order reveals relevance."""
     return get_metric("map")(fold.validation.y, scores, fold.validation.qid)
 
 
 def _sizes(part: RankingData) -> np.ndarray:
-    """Lengths of the queries, whose rows stand together in the files of LETOR."""
+    """Lengths of the queries, whose rows are adjacent in LETOR files."""
     starts = np.flatnonzero(np.append(True, part.qid[1:] != part.qid[:-1]))
     if len(starts) != len(np.unique(part.qid)):
         raise SystemExit("the rows of a query must stand together: sort the file by query")

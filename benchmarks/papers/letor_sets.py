@@ -22,7 +22,7 @@ OFFICIAL = "querylevelnorm"  # the version of LETOR 3.0 that the published basel
 
 @dataclass(frozen=True)
 class Fold:
-    """Rows scaled to [0, 1] within queries; query ids are numbers that the three parts do not share."""
+    """Rows scaled to [0, 1] within queries; the three parts share no query ids, which are numbers."""
 
     train: RankingData
     validation: RankingData
@@ -39,7 +39,7 @@ class Fold:
 
 
 def find(name: str, data: Path | None, temporary: Path) -> Path:
-    """The folder with Fold1 ... Fold5 of a set: a folder of that name, there or below DIR, or an archive in it."""
+    """The folder with Fold1 ... Fold5 of a set: a folder of that name, here or below DIR, or an archive in it."""
     place = Path(name) if data is None or Path(name).is_dir() else data / name
     found = _fold_folders(place)
     if not found:
@@ -74,12 +74,12 @@ def read_folds(place: Path) -> Iterator[Fold]:
 
 
 def average_precision(part: RankingData, scores: np.ndarray) -> np.ndarray:
-    """(q,) as the tools of LETOR count: labels >= 1 are relevant, ties in the order of the file, 0 if none is."""
+    """(q,) as LETOR's tools count: labels >= 1 are relevant, ties are in the order of the file, 0 without any."""
     return per_query("map", part.y, scores, part.qid, ties="stable", empty=0.0)
 
 
 def evaluate(part: RankingData, scores: np.ndarray, *, letor4: bool) -> dict[str, np.ndarray]:
-    """(q,) of each measure, by the conventions of LETOR; those of 4.0 give NDCG@k 0 to queries of fewer than k rows."""
+    """(q,) of each measure, by LETOR's conventions; in 4.0, NDCG@k is 0 for queries of fewer than k rows."""
     values = {"MAP": average_precision(part, scores)}
     _, sizes = np.unique(part.qid, return_counts=True)
     for k in LEVELS:
@@ -90,7 +90,7 @@ def evaluate(part: RankingData, scores: np.ndarray, *, letor4: bool) -> dict[str
 
 
 def check_measures(place: Path) -> str:
-    """The official results of each feature taken as score (LETOR 2.0 OHSUMED), recomputed from the rows."""
+    """Recompute the official results of each single feature as score (LETOR 2.0 OHSUMED) from the rows."""
     workbook = next(place.parent.rglob("SingleFeatures_OHSUMED.xls"), None)
     try:
         import xlrd
@@ -116,7 +116,7 @@ Results = dict[str, dict[str, list[float]]]  # algorithm -> measure -> value of 
 
 
 def baselines(data: Path | None, name: str) -> Results:
-    """Test results by fold from letor-baselines, where it has any for this set."""
+    """Test results by fold from letor-baselines, if it has any for this set."""
     results: Results = {}
     folder = None if data is None else data / "letor-baselines"
     if folder is None or not folder.is_dir():

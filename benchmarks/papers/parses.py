@@ -1,8 +1,7 @@
 """Parse ranking, RLS against RankRLS, after table 8 of [Pahikkala07b], printed as Markdown.
 
-Penalties are the paper's, sums of squared weights; "defaults" is RankRLS() but for the metric. DIR of --data DIR holds
-the folders parse-ranking-genia and, if there, parse-ranking-bioinfer-excerpt; docs/reproductions/letor.md has what
-followed.
+Penalties are the paper's, sums of squared weights; "defaults" is RankRLS() with another metric. DIR of --data DIR holds
+the folder parse-ranking-genia and possibly parse-ranking-bioinfer-excerpt; see docs/reproductions/letor.md for results.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ THEIRS = {"RLS": "0.444", "RankRLS": "0.500"}
 
 
 def between(data: Parses) -> float:
-    """The share of the variance of y that is between sentences, of which a ranker need not know."""
+    """The share of the variance of y that is between sentences, which a ranker can ignore."""
     means = np.bincount(data.qid, data.y) / np.bincount(data.qid)
     return float(means[data.qid].var() / data.y.var())
 
 
 def correlations(model: RankRLS, train: Parses, test: Parses) -> np.ndarray:
-    """(sentences,) tau-b of each test sentence, NaN where all its parses are equally good."""
+    """(sentences,) tau-b of each test sentence; NaN if all its parses are equally good."""
     model.fit(train.X, train.y, qid=train.qid)
     return per_query("kendall_tau_b", test.y, model.predict(test.X), test.qid)
 
@@ -68,7 +67,7 @@ def compare(title: str, data: Parses, rows: dict[str, dict]) -> None:
 
 
 def bioinfer(folder: Path) -> None:
-    """What is left of the paper's own data: 22 sentences to learn from, 20 to judge."""
+    """What remains of the paper's own data: 22 sentences to learn from, 20 to evaluate on."""
 
     def part(name: str) -> Parses:
         files = (folder / f"rank_{name}.{kind}.xz" for kind in ("features", "labels", "qids"))

@@ -1,9 +1,10 @@
 """Collaborative filtering after [Tsivtsivadze13]: a user's ratings are one ranking, other users' ratings the features.
 
-For every group of reference users: 300 of them, drawn at random, rate the items a test user has rated (their median
-where they did not); half of the test user's items train, half test. Kernel widths, regularisation, sizes and nu are
-those of the best mean error over hold-out users drawn and split in the same way, one choice for all users of a group.
-Errors are equation 1 of the paper, which counts pairs of equal ratings as half an error.
+For every group of reference users: 300 of them, drawn at random, rate the items that a test user has rated (their
+median for items they did not rate); half of the test user's items are for training, half for testing. Kernel widths,
+regularisation, sizes and nu are those of the best mean error over hold-out users drawn and split in the same way, one
+choice for all users of a group. Errors are equation 1 of the paper, which counts pairs of equal ratings as half an
+error.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Task:
 
 
 def tasks(ratings: np.ndarray, group: tuple[int, int], n: int, seed: int, semi: bool) -> Iterator[Task]:
-    """Test users with references of one group; `ratings` (users, items) are NaN where there is none."""
+    """Test users with references of one group; `ratings` (users, items) are NaN if missing."""
     rng = np.random.default_rng([seed, group[0]])
     counts = np.sum(~np.isnan(ratings), axis=1)
     inside = np.flatnonzero((counts >= group[0]) & (counts <= group[1]))
@@ -92,7 +93,7 @@ ORDER = [
 
 
 def models_of(name: str, learner: Any, task: Task, K: np.ndarray, parameters: Any) -> Models:
-    """Models of one user; `parameters` None tries every nu and size of two views."""
+    """Models of one user; if `parameters` is None, every nu and size of two views is tried."""
     y = task.y[task.train]
     if name in SEMI:
         backfit, nus = SEMI[name]
@@ -157,7 +158,7 @@ def experiment(ratings: np.ndarray, group: tuple[int, int], semi: bool, sizes: t
 
 
 def judged(name: str, learner: Any, task: Task, chosen: list[tuple[float, Any]], semi: bool) -> list[float]:
-    """The three measures; what knows of regression has parameters chosen for mean squared error too."""
+    """The three measures; for learners that involve regression, parameters are chosen for mean squared error too."""
     rows = []
     for width, parameter in chosen if name in REGRESSION and not semi else chosen[:1]:
         given = parameter if name in SEMI else np.array([parameter])

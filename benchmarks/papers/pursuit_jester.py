@@ -1,7 +1,7 @@
 """Ranking pursuit on Jester: Tables 1, 2 and 5 of [Tsivtsivadze13], printed as Markdown.
 
-DIR of --data DIR holds the folder jester with jester-data-1 and, where a user has them, jester-data-2 and
-jester-data-3, as .csv, .csv.xz or the original .xls; docs/reproductions/pursuit.md has what followed.
+DIR of --data DIR holds the folder jester with jester-data-1 and optionally jester-data-2 and jester-data-3, as .csv,
+.csv.xz or the original .xls; see docs/reproductions/pursuit.md for results.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PAPER = {
 
 
 def read(folder: Path) -> np.ndarray:
-    """(users, jokes) ratings of every file that is there, NaN where there is none."""
+    """(users, jokes) ratings of every file that exists, NaN if missing."""
     paths = sorted(path for path in folder.glob("jester-data-*") if ".csv" in path.name or path.suffix == ".xls")
     if not paths:
         raise SystemExit(f"{folder} has no jester-data-1.csv, .csv.xz or .xls")

@@ -1,6 +1,6 @@
 """The learners of benchmarks.papers.pursuit: functions (K, y, K_test, parameters, rng) -> Models.
 
-Thousands of small fits, so kernels and targets go to the layer below the estimators, which checks nothing.
+There are thousands of small fits, so kernels and targets go to the layer below the estimators, which checks nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PAIRS = 500  # at most, of those a RankSVM is trained on
 
 @dataclass(frozen=True)
 class Models:
-    """Scores (test items, parameters) and how many items each model has functions of (parameters,)."""
+    """Scores (test items, parameters), and the number of items on which each model has functions (parameters,)."""
 
     scores: np.ndarray
     sizes: np.ndarray
@@ -47,7 +47,7 @@ def dense(K_test: np.ndarray, coef: np.ndarray) -> Models:
 
 
 def ranking(m: int, beta: float = 0.0) -> QueryPreferences:
-    """All pairs of one query, each counting the same."""
+    """All pairs of one query, with equal weights."""
     weighting = "pairs" if beta else "items"
     return QueryPreferences(Queries.single(m), weighting=weighting, regression=beta)
 
@@ -69,7 +69,7 @@ def rank_rls(K: Any, y: Any, K_test: Any, alphas: Any, rng: Any) -> Models:
 
 
 def sparse_rank_rls(share: float) -> Learner:
-    """Random basis items, as many as a share of the training items."""
+    """Random basis items, their number a share of the training items."""
 
     def learner(K: Any, y: Any, K_test: Any, alphas: Any, rng: Any) -> Models:
         R = rng.permutation(len(y))[: size(share, len(y))]
@@ -121,15 +121,15 @@ def pursuit(beta: float | None, backfit: bool) -> Learner:
 
 
 def distinct(indices: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """How many different functions the steps up to each of `at` chose, over all views."""
+    """How many different functions were chosen in the steps up to each of `at`, over all views."""
     return sum(np.array([len(np.unique(one[: k + 1])) for k in at], dtype=float) for one in indices.T)
 
 
 def agreeing(K: Any, y: Any, K_test: Any, scored: Any, nus: Any, shares: Any, backfit: bool, seed: int) -> Models:
     """Two views, each with half of the scored and half of the unscored items as its functions; nu by share models.
 
-    K is that of scored and unscored items, `scored` says how many of them come first; nus are numbers of the default
-    grid of this problem.
+    K is that of scored and unscored items, of which the first `scored` are scored; nus are numbers of the default grid
+    of this problem.
     """
     rng = np.random.default_rng(seed)
     rows = np.arange(scored), np.arange(scored, len(K))

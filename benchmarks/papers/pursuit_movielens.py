@@ -1,6 +1,6 @@
 """Ranking pursuit on MovieLens: Tables 3 and 4 of [Tsivtsivadze13], printed as Markdown.
 
-DIR of --data DIR holds the folder movielens-1m; docs/reproductions/pursuit.md has what followed.
+DIR of --data DIR holds the folder movielens-1m; see docs/reproductions/pursuit.md for results.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PAPER = {
 
 
 def read(folder: Path) -> np.ndarray:
-    """(users, movies) ratings, NaN where there is none."""
+    """(users, movies) ratings, NaN if missing."""
     with lzma.open(folder / "ratings-no-time.dat.xz", "rt") as lines:
         user, movie, rating = np.array([line.split("::") for line in lines], dtype=int).T
     ratings = np.full((user.max(), movie.max()), np.nan)

@@ -1,11 +1,11 @@
 """RankSVM: the hinge loss of pairs, by an interior-point method that is exact for any amount of regularisation.
 
-With a row d of D for each pair, better less worse, the primal and its dual are
+With a row d of D for each pair, better minus worse, the primal and its dual are
 
     min_w  1/2 ||w||^2 + C sum_p max(0, 1 - d_p'w)      min_x  C/2 ||D'x||^2 - 1'x,   0 <= x <= 1,   w = C D'x,
 
-and a step solves a system of as many unknowns as there are features: (C D D' + T)^-1 with T diagonal. Coordinate
-descent (liblinear) needs many thousands of passes where C is large.
+and a step solves a system with as many unknowns as there are features: (C D D' + T)^-1 with T diagonal. Coordinate
+descent (liblinear) needs many thousands of passes if C is large.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def preferences(y: np.ndarray, qid: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def hinge(D: np.ndarray, C: float) -> np.ndarray:
-    """(features,) the minimiser, to a duality gap of 1e-7 of the loss. Mehrotra's predictor and corrector."""
+    """(features,) the minimiser, to a duality gap of 1e-7 of the loss, by Mehrotra's predictor and corrector."""
     _, sizes, V = linalg.svd(D.T @ D)
     V = V[sizes > 1e-13 * sizes[0]].T  # where nothing varies w is zero
     D = D @ V

@@ -2,8 +2,8 @@
 
     python -m benchmarks.papers.transductive --data DIR
 
-DIR holds the folders letor4-mq2008 and parse-ranking-genia. Prints Markdown; docs/reproductions/transductive.md has
-what followed.
+DIR holds the folders letor4-mq2008 and parse-ranking-genia. Prints Markdown; see docs/reproductions/transductive.md for
+results.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def compare(data: Data, draws: int) -> None:
 def larger_alpha(data: Data, n_scored: int, seed: int) -> np.ndarray:
     """(2 + fidelities,) pairwise accuracy on unscored queries: induction, the same with a larger alpha, transduction.
 
-    Alpha goes with a sum over rows: transduction has more of them, and an alpha larger by as much. f stays the
-    inductive model of the alpha that hold-out chose.
+    Alpha is relative to a sum over rows: transduction has more rows, and an alpha larger in proportion. f remains the
+    inductive model at the alpha that hold-out chose.
     """
     ids = np.random.default_rng(seed).permutation(np.unique(data.qid))
     S, V = np.isin(data.qid, ids[:n_scored]), np.isin(data.qid, ids[n_scored : n_scored + UNSCORED])

@@ -1,9 +1,9 @@
-"""Where do rows without scores help? Few scored queries, views that are really different, clusters; as Markdown.
+"""Where do rows without scores help? Few scored queries, truly different views, clusters; printed as Markdown.
 
-Every data set gives draws of scored, unscored and new queries (or rows of one ranking) and two views of a row. Errors
-are of new queries. Co-RankRLS chooses nu by hold-out of scored queries only; "best nu" is the one value of nu that is
-best on the new queries themselves, over all draws: no choice that never sees them could do better. Transduction is
-judged on the unscored queries, beside the inductive model of the same alpha. DIR of --data DIR holds
+Every data set gives draws of scored, unscored and new queries (or rows of one ranking) and two views of each row.
+Errors refer to new queries. Co-RankRLS chooses nu by hold-out of scored queries only; "best nu" is the single value of
+nu that is best on the new queries themselves, over all draws: no choice without them could do better. Transduction is
+judged on the unscored queries and compared with the inductive model at the same alpha. DIR of --data DIR holds
 parse-ranking-genia, letor4-mq2008, mslr-web-fold1-5k, jester, usps and 20newsgroups.
 """
 
@@ -34,7 +34,7 @@ DRAWS = 20
 
 @dataclass(frozen=True)
 class Draw:
-    """Rows with NaN where unscored, new rows, and two views; `transductive` has the parameters of transduction."""
+    """Rows (y is NaN if unscored), new rows, and two views; `transductive` has the parameters of transduction."""
 
     X: Any
     y: np.ndarray
@@ -49,7 +49,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Source:
-    """A data set: how many are scored, and draws of it."""
+    """A data set: the numbers of scored rows, and draws."""
 
     name: str
     sizes: tuple[int, ...]
@@ -73,7 +73,7 @@ def by_queries(X: Any, y: np.ndarray, qid: np.ndarray, views: list[View], unscor
 
 
 def by_rows(X: Any, targets: Callable[[int], np.ndarray], views: Callable[[int], list[View]], unscored: int, new: int):
-    """Draws of rows of one ranking, another one for each seed; some of the scored rows differ in y."""
+    """Draws of rows of one ranking, a different one for each seed; some scored rows differ in y."""
 
     def draw(scored: int, seed: int) -> Draw:
         y, rng = targets(seed), np.random.default_rng(seed)
@@ -91,7 +91,7 @@ def by_rows(X: Any, targets: Callable[[int], np.ndarray], views: Callable[[int],
 
 
 def independent_views(scored: int, seed: int) -> Draw:
-    """Quality and, in each view, noise of its own that is larger: what agrees between the views is the quality."""
+    """Quality plus larger independent noise in each view: what the views agree on is the quality."""
     rng = np.random.default_rng(seed)
     n, items, width = scored + 200 + 100, 10, 20
     quality = rng.normal(size=(n * items, 1))
@@ -103,7 +103,7 @@ def independent_views(scored: int, seed: int) -> Draw:
 
 
 def moons(scored: int, seed: int) -> Draw:
-    """Two interleaved half circles, good items on one of them: the clusters show without scores."""
+    """Two interleaved half circles, with good items on one of them: the clusters are visible without scores."""
     rng = np.random.default_rng(seed)
     n, items = scored + 60 + 60, 10
     good = rng.uniform(size=n * items) < 0.5
@@ -120,7 +120,7 @@ LINKS = [*(1, 6, 11, 16, 21, 26, 31, 36), *(3, 8, 13, 18, 23, 28, 33, 38), *rang
 
 
 def web(data: Path) -> Iterator[Source]:
-    """Search results: text of the page against anchors, URLs, links and, in MSLR, clicks."""
+    """Search results: the text of a page in one view, anchors, URLs, links and, in MSLR, clicks in the other."""
     with tempfile.TemporaryDirectory() as folder:
         for name in ("letor4-mq2008", "mslr-web-fold1-5k"):
             for archive in (data / name).glob("*.tar.xz"):
@@ -149,7 +149,7 @@ def parses(data: Path) -> Iterator[Source]:
 
 
 def jokes(data: Path) -> Iterator[Source]:
-    """The jokes of one user; the sensors are two groups of other users who rated every joke."""
+    """The jokes of one user; the views are two groups of other users who rated every joke."""
     ratings = pursuit_jester.read(data / "jester")
     everything = np.flatnonzero(~np.isnan(ratings).any(axis=1))
     order = np.random.default_rng(0).permutation(everything)
@@ -160,7 +160,7 @@ def jokes(data: Path) -> Iterator[Source]:
 
 
 def digits(data: Path) -> Iterator[Source]:
-    """Images of one digit before all others; the sensors are the left and the right half."""
+    """Images of one digit above all others; the views are the left and the right half."""
     X, label = read_usps(data / "usps")
     left = (np.arange(256) % 16) < 8
     views = lambda seed: [View(np.flatnonzero(side).tolist(), "rbf", 100) for side in (left, ~left)]
@@ -199,7 +199,7 @@ SOURCES: dict[str, Callable[[Path], Iterator[Source]]] = {
 
 
 def judged(draw: Draw) -> tuple[list[float], np.ndarray, list[float]]:
-    """Errors of RankRLS and of views with the chosen nu; of every nu; and of induction and transduction."""
+    """Errors of RankRLS, of views with the chosen nu and with every nu, and of induction and transduction."""
     known = ~np.isnan(draw.y)
     part = lambda values: None if values is None else values[known]
     error = lambda scores: float(disagreement_error(draw.new_y, scores, draw.new_qid))

@@ -31,7 +31,7 @@ def conditional(quick: bool) -> Iterator[Row]:
 
 
 def _groups(p: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Objects of 20 groups, and which two are of the same one."""
+    """Objects of 20 groups, and whether two belong to the same group."""
     X, group = rng.normal(size=(p, 30)), rng.integers(0, 20, p)
     X += rng.normal(size=(20, 30))[group]
     return X, (group[:, None] == group).astype(float)

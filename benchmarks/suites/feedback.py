@@ -62,7 +62,7 @@ def feedback(quick: bool) -> Iterator[Row]:
 
 
 def _shop(m: int, y: np.ndarray, qid: np.ndarray) -> Iterator[Row]:
-    """A table of eight columns as it comes, beside the fit of what becomes of it."""
+    """A table of eight columns as it comes, compared with the fit of its encoded columns."""
     import pandas as pd
 
     rng = np.random.default_rng(0)

@@ -18,7 +18,7 @@ Call = Callable[[], object]
 
 
 class Study(NamedTuple):
-    """One quantity that grows: its sizes, calls of each size, and the power that the algebra predicts."""
+    """One quantity that grows: its sizes, calls for each size, and the power that the algebra predicts."""
 
     what: str  # of which size is the number: "rows"
     fixed: str  # what stays the same

@@ -1,4 +1,4 @@
-"""Linear models of a million rows beside the bare product `X.T @ X`: all threads, then one."""
+"""Linear models of a million rows compared with the bare product `X.T @ X`: all threads, then one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GRAM, GRAM64 = "X.T @ X", "X.T @ X in float64"
 
 
 class Fit(NamedTuple):
-    """A fit, what it runs in turn with, and the largest ratio that is good enough."""
+    """A fit, what runs in turn with it, and the largest ratio that is good enough."""
 
     what: str
     call: Callable[[], object]

@@ -1,15 +1,15 @@
-"""The main paths on a quiet machine, and beside one and two processes that each want a core.
+"""The main paths on a quiet machine, and alongside one and two processes that each want a core.
 
     python -m benchmarks.run load                       the table
     python -m benchmarks.suites.load NAME [--quick]     one path in this process, as JSON
 
-BLAS threads spin while they wait for one another, so that beside a busy process many products take far longer with
+BLAS threads spin while they wait for one another, so that next to a busy process many products take far longer with
 several threads than with one. No path should lose more than its share of the cores.
 
-The share: a path that keeps t of c cores busy on a quiet machine (its seconds of all cores over those on the wall) and
-b processes that want one core each divide the cores evenly, and nobody gets more than it wants: the path gets
-max(c - b, c / (b + 1)) cores, or the t that it wants. With 2 cores and 2 threads it may take twice as long beside one
-busy process and three times as long beside two; with 1 thread, as long as before and 1.5 times as long.
+The share: a path that keeps t of c cores busy on a quiet machine (its seconds summed over cores divided by wall
+seconds) and b processes that want one core each divide the cores evenly, and none gets more than it wants. So the path
+gets max(c - b, c / (b + 1)) cores, or the t that it wants. With 2 cores and 2 threads it may take twice as long next to
+one busy process and three times as long next to two; with 1 thread, as long as before and 1.5 times as long.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PATHS: dict[str, Path_] = {}
 
 @dataclass(frozen=True)
 class Loaded:
-    """One line: seconds on a quiet machine, and how many times as long beside busy processes."""
+    """One line: seconds on a quiet machine, and the factors next to busy processes."""
 
     what: str
     seconds: float
@@ -68,7 +68,7 @@ class Loaded:
         return min(float(self.cores), max(1.0, self.cpu / self.seconds))
 
     def fair(self, busy: int) -> float:
-        """How many times as long it may take."""
+        """The factor by which it may take longer."""
         share = max(self.cores - busy, self.cores / (busy + 1))
         return max(1.0, self.threads / share)
 
@@ -120,7 +120,7 @@ def _beside(busy: int, name: str, size: list[str]) -> float | None:
 
 @contextlib.contextmanager
 def busy_processes(count: int) -> Iterator[None]:
-    """Other processes that want a core each."""
+    """Run other processes that each want a core."""
     command = [sys.executable, "-c", "while True: sum(range(100_000))"]
     processes = [subprocess.Popen(command) for _ in range(count)]
     try:
@@ -293,7 +293,7 @@ def main() -> None:
 
 
 def _timed(call: Callable[[], object]) -> dict[str, float]:
-    """Medians of some runs, after one that loads and compiles what is needed."""
+    """Medians of some runs, after one run that loads and compiles what is needed."""
     from benchmarks.measure import Peak
 
     call()

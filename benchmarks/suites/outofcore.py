@@ -1,8 +1,8 @@
-"""Rows that stay on disk: RankRLS on Parquet beside the bare read of the same files.
+"""Rows that stay on disk: RankRLS on Parquet, compared with the bare read of the same files.
 
     python -m benchmarks.suites.outofcore {read,one,auto} PATH
 
-runs one of them in a process of its own, whose anonymous memory (what is not a page of a file) is watched.
+runs one of them in a separate process whose anonymous memory (pages that are not of files) is watched.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _beside_the_read(folder: Path, m: int, repeat: int) -> Iterator[Row]:
 
 
 def _scattered(parts: int) -> Iterator[Row]:
-    """The rows of each query one after the other, and anywhere in the files."""
+    """Files with the rows of each query one after the other, and scattered over the files."""
     with tempfile.TemporaryDirectory() as in_order, tempfile.TemporaryDirectory() as anywhere:
         write_parts(Path(in_order), parts)
         write_parts(Path(anywhere), parts, scattered=True)
@@ -59,7 +59,7 @@ def _scattered(parts: int) -> Iterator[Row]:
 
 
 def _many_rows(millions: list[float]) -> Iterator[Row | str]:
-    """Seconds a row as rows double, with so few columns that only the work on rows is left."""
+    """Seconds per row as rows double, with so few columns that only the work on rows remains."""
     found: dict[str, dict[int, Measured]] = {task: {} for task in FITS}
     with tempfile.TemporaryDirectory() as folder:
         written = 0
@@ -104,7 +104,7 @@ def _precision(m: int) -> Iterator[Row]:
 
 
 def block(m: int, seed: int, n: int = FEATURES) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows of the same linear signal for every seed, queries of 100 documents."""
+    """Rows with the same linear signal for every seed, in queries of 100 documents."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(m, n))
     signal = X @ np.random.default_rng(0).normal(size=n) / np.sqrt(n)
@@ -113,7 +113,7 @@ def block(m: int, seed: int, n: int = FEATURES) -> tuple[np.ndarray, np.ndarray,
 
 
 def write_parts(folder: Path, parts: int, scattered: bool = False) -> None:
-    """Files of a million rows each; scattered: each row belongs to a random query."""
+    """Files of a million rows each; if scattered, each row belongs to a random query."""
     queries = parts * PART // DOCUMENTS
     for part in range(parts):
         write(folder / f"part-{part}.parquet", PART, part, queries=queries if scattered else None)

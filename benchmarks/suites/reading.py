@@ -1,4 +1,4 @@
-"""LETOR text: the reader beside scikit-learn's, and `rankrls train` beside the reader."""
+"""LETOR text: the reader compared with scikit-learn's, and `rankrls train` compared with the reader."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def reading(quick: bool) -> Iterator[Row]:
 
 
 def _readers(folder: Path, m: int) -> Iterator[Row]:
-    """46 features, as MQ2008 has them."""
+    """46 features, as in MQ2008."""
     fixed, shortest, packed, again = (folder / name for name in ("fixed.txt", "shortest.txt", "packed.txt.gz", "again"))
     write_letor(fixed, m, 46, comments=True)
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Relations at the size of shops: recommendations beside the bare product, sparse features, implicit feedback."""
+"""Relations of shop size: recommendations compared with the bare product, sparse features, implicit feedback."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def relations(quick: bool) -> Iterator[Row]:
 
 
 def sparse_features(quick: bool) -> Iterator[Row]:
-    """A product with the kernel of the edges between objects that have 5, 10, 20, 40 of 8,000 features."""
+    """A product with the kernel of edges between objects that have 5, 10, 20 or 40 of 8,000 features."""
     rng = np.random.default_rng(0)
     p, q = (1_000, 20_000) if quick else (5_000, 200_000)
     rows, columns, v = rng.integers(p, size=q), rng.integers(p, size=q), rng.normal(size=q)

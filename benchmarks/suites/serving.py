@@ -1,4 +1,4 @@
-"""Scores of one query while somebody waits, beside NumPy and other rankers; and of a million rows at once."""
+"""Scores of one query while somebody waits, compared with NumPy and other rankers; and of a million rows at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small data: a few thousand rows with alpha chosen, and fits of a millisecond beside what LAPACK needs."""
+"""Small data: a few thousand rows with alpha chosen, and fits of a millisecond compared with what LAPACK needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def small(quick: bool) -> Iterator[Row | Latency]:
 
 
 def _bare_ridge(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """What a fit asks of BLAS and LAPACK, in the smaller of the two dimensions."""
+    """What a fit needs from BLAS and LAPACK, in the smaller of the two dimensions."""
     tall = len(X) >= X.shape[1]
     G, b = (X.T @ X, X.T @ y) if tall else (X @ X.T, y)
     G[np.diag_indices_from(G)] += 1.0
