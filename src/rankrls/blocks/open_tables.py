@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from ..core import fused
 from ..system.limits import limits
+from ..system.parallel import Recycled
 from ..system.types import DTypeLike
 
 
@@ -192,7 +194,7 @@ def is_numeric(kind: Any) -> bool:
     return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind))
 
 
-def row_major(batch: Any, dtype: DTypeLike) -> np.ndarray:
+def row_major(batch: Any, dtype: DTypeLike, memory: Recycled) -> np.ndarray:
     """(k, n) the columns of a record batch side by side; missing values are NaN."""
     import pyarrow as pa
 
@@ -202,6 +204,8 @@ def row_major(batch: Any, dtype: DTypeLike) -> np.ndarray:
         vectors |= pa.types.is_fixed_size_list(column.type)
         columns.append(column if column.type == plain or vectors else column.cast(plain, safe=False))
     if not vectors:
+        if fused.ready() and not any(column.null_count for column in columns):
+            return _side_by_side(columns, dtype, memory)
         same = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
         return same.to_tensor(null_to_nan=True, row_major=True).to_numpy()
     parts = []
@@ -209,3 +213,13 @@ def row_major(batch: Any, dtype: DTypeLike) -> np.ndarray:
         values, width = (column.flatten(), column.type.list_size) if hasattr(column.type, "list_size") else (column, 1)
         parts.append(values.to_numpy(zero_copy_only=False).reshape(-1, width).astype(dtype, copy=False))
     return parts[0].copy() if len(parts) == 1 else np.hstack(parts)
+
+
+def _side_by_side(columns: Sequence[Any], dtype: DTypeLike, memory: Recycled) -> np.ndarray:
+    """Arrow columns of one type without missing values as rows, by compiled code."""
+    from ..core.compiled import side_by_side
+
+    values = [column.to_numpy() for column in columns]  # without a copy
+    out = memory((len(values[0]), len(values)), dtype)
+    side_by_side(np.array([v.__array_interface__["data"][0] for v in values], dtype=np.uintp), out)
+    return out

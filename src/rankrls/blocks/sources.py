@@ -20,6 +20,7 @@ from ..checks import QID, check_numbers, check_weights, split_qid_column
 from ..datasets import RankingData, iter_letor
 from ..system.frames import as_frame, names, without
 from ..system.limits import limits
+from ..system.parallel import Recycled
 from ..system.types import Matrix
 from .block import Block, as_labels
 from .open_tables import TABLES, OpenTable, feature_types, pandas_index, parquet_table, plain, row_major, version
@@ -157,7 +158,7 @@ class TableSource(Source):
         self.columns = columns.found_in(table.schema.names, table.what)
         aside = {*self.columns.labels, *pandas_index(table.schema)}
         self.fields = [name for name in table.schema.names if name not in aside]
-        self.version = table.version
+        self.version, self._memory = table.version, Recycled()
         self._set_features()
 
     def _set_features(self) -> None:
@@ -194,7 +195,7 @@ class TableSource(Source):
         """X, y, qid and weights of a record batch as they are; None where a column is not in it."""
         column = lambda name: None if name is None else plain(arrow.column(name)).to_numpy(zero_copy_only=False)
         features = [name for name in self.fields if name in arrow.schema.names]
-        X = row_major(arrow.select(features), self.dtype) if features else None
+        X = row_major(arrow.select(features), self.dtype, self._memory) if features else None
         return X, column(self.columns.y), column(self.columns.qid), column(self.columns.weight)
 
 

@@ -5,7 +5,50 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+from numba import carray, njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+TILE = 1024  # rows
+
+
+@intrinsic
+def _pointer(typing, address):
+    """An address as a pointer."""
+
+    def build(context, builder, signature, values):
+        return builder.inttoptr(values[0], cgutils.voidptr_t)
+
+    return types.voidptr(types.uintp), build
+
+
+@njit(nogil=True, cache=True)
+def side_by_side(addresses, out):
+    """Write columns, given by the addresses of their first values, as rows (m, n); their type is that of `out`.
+
+    Eight columns at a time fill half a cache line or a whole one.
+    """
+    m, n = out.shape
+    for a in range(0, m, TILE):
+        b, j = min(a + TILE, m), 0
+        while j + 8 <= n:
+            c0 = carray(_pointer(addresses[j]), (m,), out.dtype)
+            c1 = carray(_pointer(addresses[j + 1]), (m,), out.dtype)
+            c2 = carray(_pointer(addresses[j + 2]), (m,), out.dtype)
+            c3 = carray(_pointer(addresses[j + 3]), (m,), out.dtype)
+            c4 = carray(_pointer(addresses[j + 4]), (m,), out.dtype)
+            c5 = carray(_pointer(addresses[j + 5]), (m,), out.dtype)
+            c6 = carray(_pointer(addresses[j + 6]), (m,), out.dtype)
+            c7 = carray(_pointer(addresses[j + 7]), (m,), out.dtype)
+            for i in range(a, b):
+                row = out[i]
+                row[j], row[j + 1], row[j + 2], row[j + 3] = c0[i], c1[i], c2[i], c3[i]
+                row[j + 4], row[j + 5], row[j + 6], row[j + 7] = c4[i], c5[i], c6[i], c7[i]
+            j += 8
+        for k in range(j, n):
+            column = carray(_pointer(addresses[k]), (m,), out.dtype)
+            for i in range(a, b):
+                out[i, k] = column[i]
 
 
 @njit(nogil=True, cache=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -63,6 +64,29 @@ class Memory:
             return self._scratch.setdefault(name, Scratch(dtype or self._dtype))(rows, columns)
 
         return array
+
+
+class Recycled:
+    """Arrays whose memory is used again once they and all views of them are gone, in whatever thread that happens."""
+
+    def __init__(self) -> None:
+        self._free: list[np.ndarray] = []
+
+    def __call__(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+        """An uninitialised array."""
+        cells, dtype = max(1, math.prod(shape)), np.dtype(dtype)
+        try:
+            memory = self._free.pop()
+        except IndexError:
+            memory = np.empty(0, np.uint8)
+        if memory.nbytes < cells * dtype.itemsize:
+            memory = np.empty(cells * dtype.itemsize, np.uint8)
+        root = np.frombuffer(memory, dtype, cells)  # the base of every view of it
+        weakref.finalize(root, self._free.append, memory).atexit = False
+        return root[: math.prod(shape)].reshape(shape)
+
+    def __reduce__(self) -> tuple[type[Recycled], tuple[()]]:
+        return Recycled, ()
 
 
 class _OneThread:
