@@ -251,5 +251,5 @@ def test_invalid_gains_and_mixes_are_refused():
     falling = RankRLS(1.0, gain=lambda y: -y)
     refused(lambda: falling.fit(FRAME, DATA.y, qid=DATA.qid), "it must not fall as labels grow. .* negate y instead")
     refused(
-        lambda: RankRLS(gain="exponential").fit(FRAME, 1000.0 * DATA.y, qid=DATA.qid), "makes inf of the label 3000"
+        lambda: RankRLS(gain="exponential").fit(FRAME, 1000.0 * DATA.y, qid=DATA.qid), "turns the label 3000 into inf"
     )

@@ -448,7 +448,7 @@ def test_defaults_on_few_rows_share_them_between_the_views():
         X[:40], y[:40], qid=qid[:40]
     )
     assert [len(view.points) for view in shares.views_] == [8, 32]
-    with pytest.raises(ValueError, match="3 views cannot draw a basis each from 2 different rows"):
+    with pytest.raises(ValueError, match="3 views cannot each draw a basis from 2 different rows"):
         CoRankRLS(views=3).fit(np.repeat(X[:2], 5, axis=0), np.arange(10.0))
 
 

@@ -129,9 +129,9 @@ def test_out_of_core(gain, tmp_path):
 
 
 def test_labels_without_a_valid_gain_are_refused():
-    with pytest.raises(ValueError, match=r"makes inf of the label 5000"):
+    with pytest.raises(ValueError, match=r"turns the label 5000 into inf"):
         RankRLS(1.0, gain="exponential").fit(X, np.where(y > 1, 5000.0, y), qid=qid)
-    with pytest.raises(ValueError, match="gain gave an array of shape"):
+    with pytest.raises(ValueError, match="gain returned shape"):
         RankRLS(1.0, gain=lambda y: y.sum()).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="gain"):
         RankRLS(1.0, gain="log").fit(X, y, qid=qid)

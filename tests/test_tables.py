@@ -154,7 +154,7 @@ def test_missing_queries_are_reported_by_the_encoder():
     frame = pd.DataFrame({"brand": [f"b{i % 50}" for i in range(1200)]})
     y, qid = np.arange(1200) % 3, np.arange(1200) // 10
     model = make_pipeline(TableEncoder(), RankRLS(1.0))
-    with pytest.warns(UserWarning, match="no qid reached TableEncoder, so the means of labels in 'brand'"):
+    with pytest.warns(UserWarning, match="no qid reached TableEncoder, so the label means in 'brand'"):
         model.fit(frame, y, rankrls__qid=qid)
     with warnings.catch_warnings(), sklearn.config_context(enable_metadata_routing=True):
         warnings.simplefilter("error")
@@ -509,7 +509,7 @@ def test_levels_that_do_not_fit_into_memory_are_named(monkeypatch):
 
 
 def test_text_cannot_be_relative_to_the_query():
-    with pytest.raises(ValueError, match="relative names 'brand', a column of text, and only numbers have a rank"):
+    with pytest.raises(ValueError, match="relative names 'brand', a column of text, but only numbers have a rank"):
         TableEncoder(relative={"price": "rank", "brand": "rank"}).fit(FRAME, Y, QID)
 
 

@@ -232,9 +232,9 @@ class _Writer:
             return self._array(value, where)
         if sparse.issparse(value):
             return self._sparse(value, where)
-        return self._other(value, where)
+        return self._object_value(value, where)
 
-    def _other(self, value: object, where: str) -> Any:
+    def _object_value(self, value: object, where: str) -> Any:
         name = type(value).__name__
         if isinstance(value, date) and type(value) in (date, datetime):  # ids of objects may be dates
             return {"$": name, "text": value.isoformat()}
@@ -340,13 +340,13 @@ class _Reader:
             "date": lambda node: date.fromisoformat(self._text(node)),
             "datetime": lambda node: datetime.fromisoformat(self._text(node)),
             "tuple": lambda node: tuple(self.value(node["items"])),
-            "dict": lambda node: {self._is(_Plain, k): self.value(v) for k, v in node["items"]},
-            "slice": lambda node: slice(*(self._is(int | None, item) for item in node["items"])),
-            "scalar": lambda node: self._is(np.ndarray, node["array"])[()],
+            "dict": lambda node: {self._typed(_Plain, k): self.value(v) for k, v in node["items"]},
+            "slice": lambda node: slice(*(self._typed(int | None, item) for item in node["items"])),
+            "scalar": lambda node: self._typed(np.ndarray, node["array"])[()],
             "dtype": lambda node: np.dtype(_checked_dtype(node["text"])),
-            "function": lambda node: imported(self._is(str, node["name"]), trusted),
+            "function": lambda node: imported(self._typed(str, node["name"]), trusted),
             "metric": lambda node: _METRICS[node["name"]],
-            "ufunc": lambda node: _UFUNCS[self._is(str, node["name"])],
+            "ufunc": lambda node: _UFUNCS[self._typed(str, node["name"])],
             "array": lambda node: self.arrays[node["number"]],
             "objects": self._objects,
             "sparse": self._sparse,
@@ -362,7 +362,7 @@ class _Reader:
             raise ModelFileError(f"unknown kind of value {node.get('$')!r}")
         return self.kinds[node["$"]](node)
 
-    def _is(self, kind: Any, node: object) -> Any:
+    def _typed(self, kind: Any, node: object) -> Any:
         """The value, checked to be of a certain type before it is passed to other code."""
         value = self.value(node)
         if not isinstance(value, kind):
@@ -370,19 +370,19 @@ class _Reader:
         return value
 
     def _text(self, node: dict[str, Any]) -> str:
-        if len(text := self._is(str, node["text"])) > 400:
+        if len(text := self._typed(str, node["text"])) > 400:
             raise ModelFileError("a number of more than 400 digits")
         return text
 
     def _objects(self, node: dict[str, Any]) -> np.ndarray:
-        items = self._is(list, node["items"])
+        items = self._typed(list, node["items"])
         array = np.empty(len(items), dtype=object)
         for i, item in enumerate(items):  # one by one, so that lists among them stay lists
             array[i] = item
-        return array.reshape([self._is(int, n) for n in node["shape"]])
+        return array.reshape([self._typed(int, n) for n in node["shape"]])
 
     def _sparse(self, node: dict[str, Any]) -> Any:
-        first, *index = (self._is(np.ndarray, part) for part in node["parts"])
+        first, *index = (self._typed(np.ndarray, part) for part in node["parts"])
         if first.dtype.kind not in "biufc" or any(part.dtype.kind != "i" for part in index):
             raise ModelFileError(f"a sparse array of {first.dtype}")
         if any(part.ndim != 1 for part in (first, *index)):
@@ -391,7 +391,7 @@ class _Reader:
         if make is None or node["kind"] not in ("array", "matrix"):
             raise ModelFileError(f"a sparse {node['kind']} of format {node['format']!r}")
         parts = (first, tuple(index)) if node["format"] == "coo" else (first, *index)
-        found = make(parts, shape=tuple(self._is(int, n) for n in node["shape"]))
+        found = make(parts, shape=tuple(self._typed(int, n) for n in node["shape"]))
         if node["format"] != "coo":
             _, pointers = index
             if (pointers[1:] < pointers[:-1]).any():  # check_format checks this too, but not if the last is negative

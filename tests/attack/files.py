@@ -199,7 +199,7 @@ def parquet_file(t):
             known = (
                 "no comparable pair",
                 "overflow when they are added up",
-                "vanish when they are added up",
+                "underflow when they are added up",
             )  # of numbers that the file does hold
             if "rows-of-a-file" not in str(error) and not any(text in str(error) for text in known):
                 raise DeviationError(f"the error does not name the file: {type(error).__name__}: {error}") from error

@@ -28,7 +28,7 @@ DOCUMENTED = {
     r"columns are constant over the": "nothing varies",
     # ---- scales beyond double precision
     r"overflow|too large|beyond the range|out of range": "values whose squares are not numbers any more",
-    r"vanish when they are added up": "columns in units of their spread, whose squares are zero in floating point",
+    r"underflow when they are added up": "columns in units of their spread, whose squares are zero in floating point",
     # ---- formats
     r"in the model, but .* in these rows": "a table whose columns come in another order",
     r"only under the same loss": "sums of one loss and more rows under another",

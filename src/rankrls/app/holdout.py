@@ -126,7 +126,7 @@ class HoldOutJudge:
         if fit.signs is not None:
             problems = [self._signed(float(alpha), intercept) for alpha in alphas]
             basis = fit.expanded(np.eye(len(fit.on)))
-            return self._along(rows, len(alphas), basis, lambda B, goal: _signed_weights(problems, B, goal))
+            return self._held_out_along(rows, len(alphas), basis, lambda B, goal: _signed_weights(problems, B, goal))
         path = fit.path
         D, z = path.inverse(alphas), path.z
         if intercept:  # an unpenalised direction
@@ -136,7 +136,7 @@ class HoldOutJudge:
             """Held-out weights, zero if a query alone determines some direction."""
             return np.nan_to_num(held_out(B, goal, D, z, complete=False))
 
-        return self._along(rows, len(alphas), path.basis, weights)
+        return self._held_out_along(rows, len(alphas), path.basis, weights)
 
     def _signed(self, alpha: float, intercept: bool) -> SameZeros:
         """The sign-constrained problem at an alpha, set up once; an intercept is a direction of unit weight."""
@@ -149,7 +149,7 @@ class HoldOutJudge:
             self.problems[alpha] = SameZeros(M, c, signed_solution(M, c, signs), signs)
         return self.problems[alpha]
 
-    def _along(self, rows: np.ndarray, k: int, basis: np.ndarray, weights: Weights) -> np.ndarray:
+    def _held_out_along(self, rows: np.ndarray, k: int, basis: np.ndarray, weights: Weights) -> np.ndarray:
         """Held-out scores of a batch of queries, given `weights` in the coordinates of a basis."""
         state, sums = self.state, self.fit.sums
         labels, queries = self.y[rows], Queries.of(self.queries.codes[rows])

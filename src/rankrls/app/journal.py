@@ -88,7 +88,9 @@ class Journal:
             if self._stored is not None:
                 self._stored.result()
         except OSError as error:
-            raise JournalError(f"the journal {self.path} was written, but not stored: {error.strerror}") from error
+            raise JournalError(
+                f"the journal {self.path} was written but is not safely on disk: {error.strerror}"
+            ) from error
 
     def __len__(self) -> int:
         return self._count

@@ -61,7 +61,7 @@ def python(session: Session) -> str:
     pairs = [p for p in state.preferences if session.documents.queries.codes[p.above] not in state.forgotten]
     if not learned.any() and not pairs:
         raise ValueError("there is nothing to learn from yet: grade some documents, or drag one above another")
-    started = _goes_on(session)
+    started = _needs_start_model(session)
     wide = session.models.linear and session.limits.features > limits.gram_columns and learned.any()
     if pairs and (wide or steep(session.models.features.W)):
         return _replay(session, started)
@@ -80,7 +80,7 @@ def python(session: Session) -> str:
 DEMO = "Shop search (example)"
 
 
-def _goes_on(session: Session) -> bool:
+def _needs_start_model(session: Session) -> bool:
     """True if the program needs the model that the session was opened with, for its encoder, scalers or kernel."""
     parts = session.documents.encoder is not None or not session.models.linear
     return session.model is not None and (parts or bool(scalers_of(session.model)))
@@ -91,7 +91,7 @@ def _usage(started: bool, demo: bool) -> str:
     return f"python session.py {' '.join([*words, *(['START_MODEL'] if started else []), 'model.rankrls'])}"
 
 
-def _reads(session: Session, more: str = "") -> str:
+def _reading_call(session: Session, more: str = "") -> str:
     """The call that reads the data as the session did."""
     data = session.documents
     if data.name == DEMO:
@@ -101,7 +101,7 @@ def _reads(session: Session, more: str = "") -> str:
 
 
 def _imports(session: Session, started: bool) -> str:
-    reader = _reads(session).partition("(")[0]
+    reader = _reading_call(session).partition("(")[0]
     names = [*([] if reader == "read_documents" else [reader]), *(["scaled"] if started else [])]
     lines = [f"from rankrls.app import {', '.join(names)}"] if names else []
     return "\n".join(lines + ["from rankrls.cli.workbench import read_documents"] * (reader == "read_documents"))
@@ -179,7 +179,7 @@ def _main(session: Session, started: bool, demo: bool) -> str:
     load = ["start = rankrls.load(model_file)"] if started else []
     encodes = session.documents.encoder is not None
     options = ", encoder=start[0]" if started and encodes else ""
-    load.append(f"data = {_reads(session, options)}")
+    load.append(f"data = {_reading_call(session, options)}")
     start = "start[1:]" if encodes else "start"
     call = "data.X, data.y, data.qid" + (f", {start}" if started else "")
     arguments = f"({arguments},)" if "," not in arguments else arguments
@@ -222,7 +222,7 @@ def _replay(session: Session, started: bool) -> str:
         'if __name__ == "__main__":',
         f"    source, {'model_file, ' if started else ''}target = sys.argv[1:]",
         f"    start = {'rankrls.load(model_file)' if started else None}",
-        f"    rankrls.save(estimator(decide({_reads(session, start)}, start)), target)",
+        f"    rankrls.save(estimator(decide({_reading_call(session, start)}, start)), target)",
         "",
     ]
     return "\n".join(lines)

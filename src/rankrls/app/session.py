@@ -166,9 +166,9 @@ class Session:
         columns = self.models.features.n_columns
         if self.models.X.size <= SMALL and columns <= DIRECT and self.limits.queries <= FEW:
             with threads_for(columns**3):
-                self._adopt(self.quality.grid(self.state))
+                self._set_best_alpha(self.quality.grid(self.state))
 
-    def _adopt(self, grid: Quality) -> None:
+    def _set_best_alpha(self, grid: Quality) -> None:
         best = best_alpha(grid, self.state.metrics[0])
         if best is None:
             return
@@ -241,6 +241,6 @@ class Session:
 
     def _start_at(self, grid: Quality) -> None:
         self._started = True
-        self._adopt(grid)
+        self._set_best_alpha(grid)
         self.listeners.tell({"type": "changed", "version": self.version})
         self.background.wake()

@@ -355,8 +355,8 @@ class AutoRanker(Ranker):
         x_a, x_b = _item(x_a), _item(x_b)
         a, b = (self._rows_of(as_rows(self, x)) for x in (x_a, x_b))
         rows = a[:0] if X is None else self._rows_of(checks.split_qid_column(as_frame(X), None)[0])
-        rows, place_a = _placed(rows, a)
-        rows, place_b = _placed(rows, b)
+        rows, place_a = _with_row(rows, a)
+        rows, place_b = _with_row(rows, b)
         N = self.columns_.scores(rows, Queries.single(len(rows)), np.float64)[[place_a, place_b]]
         shares = glassbox.contributions(self._scores, N, self.columns_.source_, rows.shape[1])
         encoder = getattr(self, "encoder_", None)
@@ -392,7 +392,7 @@ def _item(x: object) -> Any:
     return x.iloc[0] if hasattr(x, "iloc") and getattr(x, "ndim", 1) == 2 and len(x) == 1 else x  # type: ignore[arg-type]
 
 
-def _placed(rows: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, int]:
+def _with_row(rows: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, int]:
     """The rows with `row` (1, n) appended if it is missing, and its index."""
     found = np.flatnonzero(((rows == row) | (np.isnan(rows) & np.isnan(row))).all(axis=1))
     return (rows, int(found[0])) if len(found) else (np.concatenate([rows, row]), len(rows))

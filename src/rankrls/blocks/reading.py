@@ -131,7 +131,7 @@ class SourceRows:
                 block, rest = waiting.totals.divide(block)
             return rows, apply(block) if len(block) else None, rest
 
-        for number, (rows, value, rest) in enumerate(in_order(work, _after(batches, state.done)), start=state.done):
+        for number, (rows, value, rest) in enumerate(in_order(work, _skip(batches, state.done)), start=state.done):
             if waiting is not None and rest is not None:
                 waiting.add(rest, whole=len(rest) == rows)
             if value is not None:
@@ -150,7 +150,7 @@ class SourceRows:
         return result
 
 
-def _after(items: Iterator[Any], n: int) -> Iterator[Any]:
+def _skip(items: Iterator[Any], n: int) -> Iterator[Any]:
     for number, item in enumerate(items):
         if number >= n:
             yield item

@@ -107,7 +107,7 @@ class Source:
 
     def labelled(self, columns: LabelColumns) -> Source:
         """This source, whose labels are in columns of these names."""
-        raise TypeError("a source is made from a file, a table or an iterator, and knows its labels: give that instead")
+        raise TypeError("this source already knows its labels: pass the file, table or iterator it was made from")
 
     def batches(self, *, labels: bool = False) -> Iterator[Any]:
         """Yield what `block` takes, in the same order every time."""

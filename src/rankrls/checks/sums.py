@@ -43,7 +43,7 @@ def check_visible(varies: np.ndarray, columns: np.ndarray) -> None:
     """Raise an error if columns vary but their squares underflow: their spread would be unknown."""
     if varies.any():
         raise ValueError(
-            f"the squares of feature {columns[int(np.argmax(varies))]} vanish when they are added up: its values or "
+            f"the squares of feature {columns[int(np.argmax(varies))]} underflow when they are added up: its values or "
             "sample_weight are very small, so its spread is unknown. Multiply them by a constant, or use scale=None"
         )
 
@@ -54,8 +54,8 @@ def check_forgettable(after: Statistics, before: Statistics, alpha: float) -> No
     lost = 4 * np.finfo(np.float64).eps * gone > 1e-6 * (np.abs(left) + alpha)
     if after.beta > 0 and after.weight > 0 and 4 * np.finfo(np.float64).eps * before.weight > 1e-6 * after.weight:
         raise ValueError(
-            f"the rows to forget weigh {before.weight - after.weight:.3g}, those that stay {after.weight:.3g}: "
-            "subtracting them would leave rounding errors; fit again without them; the model is unchanged"
+            f"the rows to forget weigh {before.weight - after.weight:.3g}, those that stay only {after.weight:.3g}: "
+            "subtracting them would leave rounding errors. Fit again without them; the model is unchanged"
         )
     if lost.any():
         j = int(np.argmax(gone / (np.abs(left) + alpha)))
@@ -77,8 +77,8 @@ def check_determined(rank: int, directions: int) -> None:
 def check_determined_without(query: object) -> None:
     """Raise the error for a query that alone determines a weight, with a penalty too small to do so instead."""
     raise ValueError(
-        f"without query {query!r} the rows do not determine every weight, and alpha, zero or next to nothing beside "
-        "their squares, does not either: use a larger alpha"
+        f"without query {query!r} the rows do not determine every weight, and alpha is zero, or too small compared "
+        "with their squares, to do so: use a larger alpha"
     )
 
 

@@ -75,9 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if args.debug:
             raise
-        full = isinstance(error, OSError) and error.errno in FULL
-        kept = _unwritten(args, error.filename) if full else ""
-        print(f"rankrls: error: {_line(error)}{kept}", file=sys.stderr)
+        kept = _unwritten(args, error.filename) if isinstance(error, OSError) and error.errno in FULL else ""
+        print(f"rankrls: error: {_one_line(error)}{kept}", file=sys.stderr)
         return ERROR
 
 
@@ -93,10 +92,10 @@ def _run(args: Namespace) -> int:
         return int(code or 0)
 
 
-def _line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """An error in one line."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}{_meant(error)}"
+        return f"{error.filename}: {error.strerror}{_suggestion(error)}"
     text = " ".join(str(error).split()) or type(error).__name__
     text = _in_options(text)
     if isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
@@ -104,7 +103,7 @@ def _line(error: Exception) -> str:
     return f"{type(error).__name__}: {text}; this should not happen, --debug shows where it did"
 
 
-def _meant(error: OSError) -> str:
+def _suggestion(error: OSError) -> str:
     """A suggestion: the name of a file that resembles one that does not exist."""
     path = Path(os.fsdecode(error.filename)) if isinstance(error, FileNotFoundError) else Path()
     if not path.name or not path.parent.is_dir():

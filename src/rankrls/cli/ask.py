@@ -21,7 +21,7 @@ def run(args: Namespace) -> None:
     args = recalled(args, model)
     ranker = ranker_of(model)
     if not hasattr(ranker, "next_pairs"):
-        raise ValueError(f"a {type(ranker).__name__} cannot say how sure it is: rankrls ask needs a RankRLS")
+        raise ValueError(f"a {type(ranker).__name__} has no uncertainty estimates: rankrls ask needs a RankRLS")
     names, n = predict.features(model)
     data = read([args.data], args, names=names, n_features=n, label=False, kinds=predict.kinds_of(model))
     X = scaled(model, data.X, data.qid)

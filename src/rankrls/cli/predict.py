@@ -32,7 +32,7 @@ class Scored:
     qid: np.ndarray  # (m,) of text
     docid: np.ndarray  # (m,)
     scores: np.ndarray  # (m,)
-    sure: dict[str, np.ndarray] = field(default_factory=dict)  # further columns: the uncertainty of scores
+    uncertainty: dict[str, np.ndarray] = field(default_factory=dict)  # further columns: the uncertainty of scores
 
 
 def run(args: Namespace) -> None:
@@ -85,7 +85,7 @@ def _scored(model: BaseEstimator, args: Namespace, tally: dict[str, int]) -> Ite
             warn_about_groups(block, args, [args.data])
         scores = scores_of(model, block, args.data)
         qid = np.full(len(block), "1", dtype=object) if block.qid is None else block.qid
-        yield Scored(qid, doc_ids(block, tally["rows"] + 1), scores, _sure(model, block, args))
+        yield Scored(qid, doc_ids(block, tally["rows"] + 1), scores, _uncertainty(model, block, args))
         tally["rows"] += len(block)
         tally["skipped"] += block.skipped
         width = max(width, last_column(block.X))
@@ -94,13 +94,13 @@ def _scored(model: BaseEstimator, args: Namespace, tally: dict[str, int]) -> Ite
     warn_about_width(args.data, args, width, n)
 
 
-def _sure(model: BaseEstimator, data: RankingData, args: Namespace) -> dict[str, np.ndarray]:
+def _uncertainty(model: BaseEstimator, data: RankingData, args: Namespace) -> dict[str, np.ndarray]:
     """Standard deviations of scores, and intervals of ranks."""
     if not args.std and args.interval is None:
         return {}
     ranker, X = ranker_of(model), scaled(model, data.X, data.qid)
     if not hasattr(ranker, "rank_interval"):
-        raise ValueError(f"a {type(ranker).__name__} cannot say how sure it is: --std and --interval need RankRLS")
+        raise ValueError(f"a {type(ranker).__name__} has no uncertainty estimates: --std and --interval need RankRLS")
     with quietly(model):
         found = {"std": ranker.predict(X, return_std=True)[1]} if args.std else {}
         if args.interval is not None:
@@ -161,4 +161,4 @@ def _run_lines(part: Scored, tag: str) -> Iterator[str]:
 
 
 def _columns(part: Scored) -> dict[str, np.ndarray]:
-    return {"qid": part.qid.astype(object), "docid": part.docid, "score": part.scores, **part.sure}
+    return {"qid": part.qid.astype(object), "docid": part.docid, "score": part.scores, **part.uncertainty}

@@ -133,7 +133,7 @@ def remark_islands(edges: Any, columns: dict[str, Any], args: Namespace) -> None
         remark(
             args,
             f"{plural(len(apart), 'object')} of {len(names):,} ({some}) never met the others, even indirectly: "
-            "where they stand among the others is a guess",
+            "their place among the others is a guess",
         )
 
 

@@ -41,7 +41,7 @@ def run(args: Namespace) -> None:
             relation_report.report(model, args)
             return
     if args.data is None:
-        raise ValueError("which data? They come first: rankrls report DATA MODEL...")
+        raise ValueError("which data? They come before the models: rankrls report DATA MODEL...")
     _check(args)
     entries, judged = entries_of(args, args.models)
     main = get_metric(args.by).name

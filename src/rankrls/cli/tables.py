@@ -340,7 +340,7 @@ def columns_of(blocks: Iterable[RankingData]) -> Iterator[dict[str, np.ndarray]]
     """Data as blocks of columns: query, label, document, comment, features."""
     for data in blocks:
         names = data.feature_names or [f"f{j}" for j in range(1, data.X.shape[1] + 1)]
-        front = _front(data)
+        front = _leading_columns(data)
         if clash := front.keys() & set(names):
             raise ValueError(f"a feature is named {sorted(clash)[0]!r}, which is the name of another column")
         for start in range(0, len(data), BLOCK_ROWS):
@@ -349,7 +349,7 @@ def columns_of(blocks: Iterable[RankingData]) -> Iterator[dict[str, np.ndarray]]
             yield {**{name: column[rows] for name, column in front.items()}, **dict(zip(names, X.T, strict=True))}
 
 
-def _front(data: RankingData) -> dict[str, np.ndarray]:
+def _leading_columns(data: RankingData) -> dict[str, np.ndarray]:
     """Columns before the features: query, label, document and comment."""
     columns = {} if data.qid is None else {"qid": np.asarray(data.qid, dtype=object)}
     columns["label"] = data.y

@@ -42,7 +42,9 @@ def equals(p: str) -> str:
 def verdict(entries: Sequence[Entry], judged: JudgedEntry, main: str, found: list[dict[str, Any]]) -> Html:
     """The main metric in words, and warnings to look into first."""
     first = entries[0].name
-    lines = [_against(entry.name, first, main, one) for entry, one in zip(entries[1:], found[1:], strict=True)]
+    lines = [
+        _difference_in_words(entry.name, first, main, one) for entry, one in zip(entries[1:], found[1:], strict=True)
+    ]
     if not lines:
         mean, error = found[0]["mean"][0], found[0]["standard_error"][0]
         lines = [tag("p", name(first), f" reaches {main} {number(mean)} ± {number(error)}.", class_="verdict")]
@@ -68,7 +70,7 @@ def _tiles(entries: Sequence[Entry], main: str, found: list[dict[str, Any]]) -> 
     return tag("div", *drawn, class_="tiles")
 
 
-def _against(other: str, first: str, main: str, one: dict[str, Any]) -> Html:
+def _difference_in_words(other: str, first: str, main: str, one: dict[str, Any]) -> Html:
     d, p = one["difference"], equals(p_value(one["p"]))
     counts = f"higher on {plural(one['better'], 'query')}, lower on {one['worse']:,}"
     words = f": {d:+.4f} in {main} (p {p}), {counts}."

@@ -146,7 +146,7 @@ class Reasons:
 
 def reasons_for(entry: Entry, pair: np.ndarray) -> Reasons | None:
     """Why one row is above another of its query; None if the model cannot say."""
-    X, Z, place = _seen(entry.data, pair, entry.model)
+    X, Z, place = _ranker_rows(entry.data, pair, entry.model)
     ranker, names = ranker_of(entry.model), entry.data.feature_names
     linear = linear_model(ranker, names)
     if linear is not None:
@@ -161,7 +161,9 @@ def reasons_for(entry: Entry, pair: np.ndarray) -> Reasons | None:
     return Reasons(names, X, np.asarray(parts, dtype=np.float64))
 
 
-def _seen(data: RankingData, pair: np.ndarray, model: BaseEstimator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _ranker_rows(
+    data: RankingData, pair: np.ndarray, model: BaseEstimator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Two raw rows, the rows of their query as the ranker sees them, and the positions of the two among these."""
     rows = np.arange(len(data)) if data.qid is None else np.flatnonzero(data.qid == data.qid[pair[0]])
     Z = scaled(model, data.X[rows], None if data.qid is None else data.qid[rows])

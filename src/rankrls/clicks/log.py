@@ -75,7 +75,7 @@ class ClickLog:
         """
         columns, have = _columns(table)
         query, document, position, clicked, impressions = (
-            _usual(name, have) for name in (query, document, position, clicked, impressions)
+            _find_column(name, have) for name in (query, document, position, clicked, impressions)
         )
         if position not in have:
             raise ValueError(
@@ -147,7 +147,7 @@ def _columns(table: Any) -> tuple[Any, list[str]]:
     return table, have
 
 
-def _usual(name: str, have: list[str]) -> str:
+def _find_column(name: str, have: list[str]) -> str:
     """The name of a column or, if it is missing, the usual name that is there, in capitals or not."""
     lower = {str(other).lower(): other for other in reversed(have)}
     return name if name in have else next((lower[o] for o in (name, *USUAL.get(name, ())) if o in lower), name)

@@ -244,7 +244,7 @@ def _additive(ranker: RankRLS, shown: _Shown) -> tuple[RankRLS, np.ndarray]:
         )
     log = shown.log
     n = int(log.position.max())
-    check_memory(3 * 8 * len(log) * n, f"a column for each of {n:,} positions", "leave rows far down out of the log")
+    check_memory(3 * 8 * len(log) * n, f"a column for each of {n:,} positions", "leave out rows at low positions")
     P = FREE * (log.position[:, None] == np.arange(1, n + 1))
     fit = {"qid": log.query, "sample_weight": log.impressions / log.impressions.mean()}
     ranker = clone(ranker).set_params(tied_pairs=True)

@@ -145,7 +145,7 @@ def _shares(
         raise ValueError(f"view {counted[int(np.argmin(sizes))]}: basis={min(sizes)} must be at least one point")
     rows = DistinctRows.of(X, weights, max(CANDIDATES, sum(sizes)), seed).shuffled(np.random.default_rng(seed))
     if len(rows) < len(counted):
-        raise ValueError(f"{len(counted)} views cannot draw a basis each from {len(rows)} different rows of X")
+        raise ValueError(f"{len(counted)} views cannot each draw a basis from {len(rows)} different rows of X")
     shares = deal(rows, np.minimum(sizes, len(rows)).tolist())
     pick = (
         (lambda share: rows.X[share]) if items is None else (lambda share: items[rows.X[share][:, 0].astype(np.intp)])

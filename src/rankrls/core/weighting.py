@@ -128,12 +128,14 @@ def recoded(y: np.ndarray, gain: Gain) -> np.ndarray:
     with np.errstate(over="ignore"):
         found = np.exp2(y) - 1 if gain == EXPONENTIAL else np.asarray(gain(y), dtype=np.float64)  # type: ignore[operator]
     if found.shape != y.shape:
-        raise ValueError(f"gain gave an array of shape {found.shape} for labels of shape {y.shape}: one number each")
+        raise ValueError(
+            f"gain returned shape {found.shape} for labels of shape {y.shape}: it must return a number each"
+        )
     bad = ~np.isfinite(found) & np.isfinite(y)
     if bad.any():
         name = gain if isinstance(gain, str) else getattr(gain, "__name__", "a function")
         raise ValueError(
-            f"gain={name!r} makes {found[bad][0]} of the label {y[bad][0]:g}: use labels such as 0 to 4, or no gain"
+            f"gain={name!r} turns the label {y[bad][0]:g} into {found[bad][0]}: use labels such as 0 to 4, or no gain"
         )
     if callable(gain):
         _check_growing(y, found)
@@ -149,8 +151,8 @@ def _check_growing(y: np.ndarray, found: np.ndarray) -> None:
         if len(falls):
             a, b = order[falls[0]], order[falls[0] + 1]
             raise ValueError(
-                f"gain makes {worth[a]:g} of the label {label[a]:g} and {worth[b]:g} of {label[b]:g}: it must not fall "
-                "as labels grow. If less is better, negate y instead"
+                f"gain turns the label {label[a]:g} into {worth[a]:g} and {label[b]:g} into {worth[b]:g}, but it must "
+                "not fall as labels grow. If less is better, negate y instead"
             )
 
 

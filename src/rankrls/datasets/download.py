@@ -151,7 +151,7 @@ def _transfer(remote: Remote, path: Path) -> None:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         if expected is not None and digest != expected:
             file.truncate(0)
-            raise _Damaged(f"what arrived is not the file: sha256 {digest[:16]}..., expected {expected[:16]}...")
+            raise _Damaged(f"the wrong file arrived: sha256 {digest[:16]}..., expected {expected[:16]}...")
         if remote.sha256 is None:
             _note(path, digest, file.tell(), remote.url)
         if fcntl is None:

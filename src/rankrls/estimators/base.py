@@ -159,7 +159,7 @@ class Ranker(BaseEstimator):
             return items_of(self, X, reset=reset, at_least=at_least)
         types: dict[str, Any] = {"accept_sparse": sparse_formats(self), "dtype": [np.float64, np.float32]}
         try:
-            with _unnamed(self, reset):
+            with _without_name_warning(self, reset):
                 return validate_data(self, X, **types, ensure_min_samples=at_least, reset=reset)
         except (ValueError, TypeError) as error:
             raise checks.unreadable(error, X) from None
@@ -172,7 +172,7 @@ class Ranker(BaseEstimator):
 
 
 @contextmanager
-def _unnamed(model: BaseEstimator, reset: bool) -> Iterator[None]:
+def _without_name_warning(model: BaseEstimator, reset: bool) -> Iterator[None]:
     """Suppress the warning about missing column names for models of the command line, whose names come from a file."""
     with warnings.catch_warnings() if not reset and hasattr(model, "reading_") else nullcontext():
         if not reset and hasattr(model, "reading_"):

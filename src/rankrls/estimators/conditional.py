@@ -368,13 +368,13 @@ class ConditionalRankRLS(RelationModel):
         watch = None
         if self.callback is not None:
             watch = lambda k, residual, found: self.callback(
-                Iterate(k, residual, lambda: self._as_it_stands(attributes(found())))
+                Iterate(k, residual, lambda: self._snapshot(attributes(found())))
             )
         found = fitting.fit(candidates, edges, search_of(self, edges, len(candidates), cv, watch))
         self._store(attributes(found))
         return found
 
-    def _as_it_stands(self, attributes: dict[str, Any]) -> ConditionalRankRLS:
+    def _snapshot(self, attributes: dict[str, Any]) -> ConditionalRankRLS:
         """A separate fitted model with these attributes, for callbacks."""
         model = clone(self).set_params(callback=None)
         model._store(attributes | {name: getattr(self, name) for name in INPUT if hasattr(self, name)})

@@ -81,12 +81,12 @@ class OnEdges(BaseEstimator):
             warnings.filterwarnings("ignore", message=".*have no edge", category=UserWarning)
             if found is None:
                 pairs = np.column_stack([rows, columns])
-                self.model_ = model.fit_edges(_bare(self.X), pairs, values, _bare(self.Z))
+                self.model_ = model.fit_edges(_without_ids(self.X), pairs, values, _without_ids(self.Z))
                 return self
             own, others, Y = found
             one = self.Z is None and np.array_equal(own, others)
-            other = None if one else _bare(self.X if self.Z is None else self.Z)[others]
-            self.model_ = model.fit(_bare(self.X)[own], Y, other)
+            other = None if one else _without_ids(self.X if self.Z is None else self.Z)[others]
+            self.model_ = model.fit(_without_ids(self.X)[own], Y, other)
         return self
 
     def predict(self, edges) -> np.ndarray:
@@ -103,7 +103,9 @@ class OnEdges(BaseEstimator):
         """
         check_is_fitted(self, "model_")
         other = self.X if self.Z is None else self.Z
-        return self.model_.predict_edges(_bare(self.X), np.column_stack(self._places(edges)), _bare(other))
+        return self.model_.predict_edges(
+            _without_ids(self.X), np.column_stack(self._places(edges)), _without_ids(other)
+        )
 
     def score(self, edges, y) -> float:
         """The `scoring` of the model, averaged over conditioning objects.
@@ -129,7 +131,7 @@ class OnEdges(BaseEstimator):
         return ids[0].rows(first, "source"), ids[1].rows(second, "target")
 
 
-def _bare(objects: Any) -> Any:
+def _without_ids(objects: Any) -> Any:
     """Objects without ids: edges already hold row numbers here."""
     objects = names.labelled(objects)
     return objects if objects is None or not hasattr(objects, "iloc") else objects.to_numpy()

@@ -87,14 +87,14 @@ def _opensearch(weights: dict[str, float], normalise: str, window: int) -> str:
     technique = {"minmax": "min_max", "zscore": "z_score"}[normalise]
     processor = {
         "normalization": {"technique": technique},
-        "combination": {"technique": "arithmetic_mean", "parameters": {"weights": _adding_up(weights)}},
+        "combination": {"technique": "arithmetic_mean", "parameters": {"weights": _rounded_to_one(weights)}},
     }
     description = f"weights of {', '.join(weights)}, in the order of the sub-queries of a hybrid query"
     pipeline = {"description": description, "phase_results_processors": [{"normalization-processor": processor}]}
     return json.dumps(pipeline, indent=2)
 
 
-def _adding_up(weights: dict[str, float]) -> list[float]:
+def _rounded_to_one(weights: dict[str, float]) -> list[float]:
     """Rounded weights that add up to exactly 1, as OpenSearch requires."""
     values = list(weights.values())
     largest = values.index(max(values))

@@ -186,7 +186,7 @@ def _check_judged(y: np.ndarray, runs: Runs, joined: Joined) -> None:
     if n < 2:
         raise ValueError(
             f"only {n} of {len(queries)} judged queries {'has' if n == 1 else 'have'} documents of different ratings "
-            "in the runs: weights need at least two, and about 30 to be worth much"
+            "in the runs: weights need at least two, and about 30 to be reliable"
         )
 
 

@@ -135,7 +135,7 @@ class UnscoredCurveDisplay(Display):
         values = np.stack(found, axis=1).reshape(-1, n_repeats, len(sizes))  # (q, r, k)
         values = values[~np.isnan(values).any(axis=(1, 2))]
         if not len(values):
-            raise ValueError(f"no test query defines {metric.name}")
+            raise ValueError(f"{metric.name} is not defined for any test query")
         errors = standard_error(values.mean(axis=1))
         return cls(counts.mean(axis=1), values.mean(axis=0).T, errors, metric=metric.name).plot(ax=ax)
 

@@ -184,7 +184,11 @@ class _State:
     def margins(self, upper: np.ndarray, lower: np.ndarray) -> np.ndarray:
         """(upper, lower) how much higher each upper item scores than each lower one when neither was seen."""
         y = self.part.query.y
-        apart = self._apart(upper, lower) if self.part.of is None else self._apart_in_levels(upper, lower)
+        apart = (
+            self._residual_differences(upper, lower)
+            if self.part.of is None
+            else self._residual_differences_in_levels(upper, lower)
+        )
         return y[upper][:, None] - y[lower] - apart
 
     @cached_property
@@ -192,7 +196,7 @@ class _State:
         """(m,) T_i'T_i."""
         return np.einsum("ij,ij->i", self.T, self.T)
 
-    def _apart(self, i: np.ndarray, k: np.ndarray) -> np.ndarray:
+    def _residual_differences(self, i: np.ndarray, k: np.ndarray) -> np.ndarray:
         """e_i - e_k where no level matters: one row for each item."""
         p, m = self.part.p, len(self.r)
         own = 1 - 1 / m - p * self._square
@@ -200,7 +204,7 @@ class _State:
         ri, rk, gi, gk = self.r[i][:, None], self.r[k], own[i][:, None], own[k]
         return (ri * (gk + cross) - rk * (gi + cross)) / self._determined(gi * gk - cross**2)
 
-    def _apart_in_levels(self, i: np.ndarray, k: np.ndarray) -> np.ndarray:
+    def _residual_differences_in_levels(self, i: np.ndarray, k: np.ndarray) -> np.ndarray:
         """The same with two rows for each item, by elimination of those of item i."""
         a, b = self.part.level[[i[0], k[0]]]
         Wi, Wk = (np.array([self.part.p, -self.part.n[level]]) for level in (a, b))
@@ -208,7 +212,7 @@ class _State:
         down, across = (self.T[i] @ mk)[:, None], self.T[k] @ mi
         H = np.array([[P + 1 / (self.part.p * len(self.r)), P - down], [P - across, P - down - across + mi @ mk]])
         ri, rk = self._residuals(i, a)[:, :, None], self._residuals(k, b)[:, None]
-        Ai, Dk = self._own(i, a, Wi)[..., None], self._own(k, b, Wk)[:, :, None]
+        Ai, Dk = self._item_systems(i, a, Wi)[..., None], self._item_systems(k, b, Wk)[:, :, None]
         B, C = -H * Wk[None, :, None, None], -H.swapaxes(0, 1) * Wi[None, :, None, None]
         CA = _times(C, self._inverse(Ai))
         ek = _apply(self._inverse(Dk - _times(CA, B)), rk - _apply(CA, ri))
@@ -222,7 +226,7 @@ class _State:
         """(2, items)."""
         return np.array([self.r[items], self.r[items] - self.r[self.part.level == level].mean()])
 
-    def _own(self, items: np.ndarray, level: int, W: np.ndarray) -> np.ndarray:
+    def _item_systems(self, items: np.ndarray, level: int, W: np.ndarray) -> np.ndarray:
         """(2, 2, items) I - H W of the two rows of each item."""
         T, n = self.T[items], self.part.n[level]
         about = T - self._mean(level)

@@ -128,14 +128,14 @@ class SameZeros:
     def without(self, B: np.ndarray, z: np.ndarray) -> np.ndarray:
         """(g, n) the solutions without each of g queries with rows B (g, l, n) and z (g, l)."""
         P = (self.w != 0) | (self.signs == 0)
-        V = self._same(B, z, P)
-        wrong, flat = self._wrong(V, P, B, z)
+        V = self._with_same_zeros(B, z, P)
+        wrong, flat = self._violations(V, P, B, z)
         for g in np.flatnonzero(wrong.any(axis=1) | ~flat):
             M, c = self.M - B[g].T @ B[g], self.c - B[g].T @ z[g]
             V[g] = signed_solution(M, c, self.signs, P ^ wrong[g])
         return V
 
-    def _same(self, B: np.ndarray, z: np.ndarray, P: np.ndarray) -> np.ndarray:
+    def _with_same_zeros(self, B: np.ndarray, z: np.ndarray, P: np.ndarray) -> np.ndarray:
         """(g, n) solutions with the zeros of the full solution; NaN where a query alone determines a weight."""
         V, n = np.zeros((len(B), len(P))), int(P.sum())
         if n:
@@ -158,7 +158,7 @@ class SameZeros:
         t = np.linalg.solve(np.eye(B.shape[1]) - solved @ B.transpose(0, 2, 1), (z - B @ w)[..., None])
         return w - np.matmul(t.transpose(0, 2, 1), solved)[:, 0]
 
-    def _wrong(self, V: np.ndarray, P: np.ndarray, B: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _violations(self, V: np.ndarray, P: np.ndarray, B: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(g, n) weights that have the wrong sign or should not be zero; (g,) whether the other gradients vanish."""
         size = np.sqrt(np.diag(self.M))
         size = np.where(size > 0, size, 1.0)  # makes gradients comparable between columns of different units

@@ -77,7 +77,7 @@ class EdgeKernel:
         if self.merged:
             self.rows, self.columns = rows[first], columns[first]
 
-    def _once(self, v: np.ndarray) -> np.ndarray:
+    def _merge_coefficients(self, v: np.ndarray) -> np.ndarray:
         """The coefficients of each edge, added up."""
         return np.bincount(self.place, self.sign * v, minlength=len(self.rows)) if self.merged else v
 
@@ -95,7 +95,7 @@ class EdgeKernel:
 
     def matrix(self, v: np.ndarray) -> sparse.csr_array:
         """(p, r) V, or its symmetric or skew part if that is wanted."""
-        v = self._once(v)
+        v = self._merge_coefficients(v)
         if self.parity:
             v = np.concatenate([v, self.parity * v]) / 2
         return sparse.csr_array((v[self.order], self.indices, self.start), shape=self.shape)
@@ -123,7 +123,7 @@ class EdgeKernel:
         if self.swapped:
             rows, columns = columns, rows
         of_pairs = self.pair_features if self.pairwise.product else None
-        product = None if of_pairs is None else of_pairs.at(self._once(v), rows, columns)
+        product = None if of_pairs is None else of_pairs.at(self._merge_coefficients(v), rows, columns)
         return self._scores(v, rows, columns, product)
 
     def _scores(self, v: np.ndarray, rows: np.ndarray, columns: np.ndarray, product: np.ndarray | None) -> np.ndarray:
@@ -162,7 +162,7 @@ class EdgeKernel:
     def __call__(self, v: np.ndarray) -> np.ndarray:
         """Scores of the edges themselves."""
         of_pairs = self.pair_features if self.pairwise.product else None
-        product = None if of_pairs is None else of_pairs(self._once(v))
+        product = None if of_pairs is None else of_pairs(self._merge_coefficients(v))
         if product is not None and self.pairwise == PRODUCT:
             scores = product
         else:
@@ -261,7 +261,7 @@ class Graph:
         if not preconditioned:
             found = multishift_cg(self.product, z, alphas, tol=self.tol, maxiter=self.max_iter)
         else:
-            found = self._one_by_one(z, alphas)
+            found = self._solve_one_by_one(z, alphas)
         value = np.column_stack([self.loss.back(c) for c in found.value.T])
         return Solution(value, found.residual, found.iterations, found.converged, found.history)
 
@@ -270,7 +270,7 @@ class Graph:
         for c, residual in conjugate_residuals(self.product, self.loss.forward(self.edges.y), alpha):
             yield self.loss.back(c), residual
 
-    def _one_by_one(self, z: np.ndarray, alphas: np.ndarray) -> Solution:
+    def _solve_one_by_one(self, z: np.ndarray, alphas: np.ndarray) -> Solution:
         """From the largest alpha down, each started from the previous solution."""
         inverse = CompleteInverse(self)
         value, residual, steps, history = np.empty((len(z), len(alphas))), np.empty(len(alphas)), 0, []

@@ -72,7 +72,7 @@ class Ids:
             labels, counts = np.unique(self.labels.astype(str), return_counts=True)
             twice = labels[counts > 1]
             raise ValueError(
-                f"the index of {name} must not repeat, but {_some(twice)} occur{'s' if len(twice) == 1 else ''} "
+                f"the index of {name} must not repeat, but {_examples(twice)} occur{'s' if len(twice) == 1 else ''} "
                 "several times: each object needs one row"
             )
 
@@ -91,7 +91,7 @@ class Ids:
         if unknown:
             e = unknown[0]
             hint = (
-                f"ids look like {_some(self.labels)}" if self.named
+                f"ids look like {_examples(self.labels)}" if self.named
                 else 'objects have no ids: make the column that holds them the index of the frame, or call it "id"'
             )  # fmt: skip
             raise ValueError(
@@ -125,7 +125,7 @@ def labelled(
     if len(columns) < 1 or len(names(frame)) < 2 or (hasattr(frame, "iloc") and not _is_plain(frame.index)):
         return objects
     called = [name for name in columns if name == column]
-    called = called or [name for name in columns if ends is not None and _holds(frame[name], ends)]
+    called = called or [name for name in columns if ends is not None and _contains_ends(frame[name], ends)]
     called = called or [name for name in columns if str(name).lower() == ID]
     if not called and not encoded and columns[0] == names(frame)[0] and _is_text(frame[columns[0]]):
         called = columns[:1]
@@ -141,7 +141,7 @@ def labelled(
     return pandas.DataFrame({name: np.asarray(frame[name]) for name in names(frame) if name != called[0]}, index=ids)
 
 
-def _holds(column: Any, ends: np.ndarray) -> bool:
+def _contains_ends(column: Any, ends: np.ndarray) -> bool:
     """True if a text column has a row for each end of the edges, and no duplicates."""
     if not _is_text(column):
         return False
@@ -173,7 +173,7 @@ def _objects(items: list[Any]) -> np.ndarray:
     return array
 
 
-def _some(labels: Any) -> str:
+def _examples(labels: Any) -> str:
     shown = ", ".join(map(repr, (labels.tolist() if isinstance(labels, np.ndarray) else list(labels))[:LISTED]))
     return shown + (", ..." if len(labels) > LISTED else "")
 
@@ -191,8 +191,10 @@ def in_order(of: str, labels: list[Any], ids: Ids, whose: str) -> np.ndarray | N
     if (missing or extra) and is_range(given):
         return None  # the labels are only row numbers
     if missing or extra:
-        parts = [f"{len(missing)} objects of {whose} are not among the {of} of Y ({_some(missing)})"] if missing else []
-        parts += [f"{len(extra)} {of} of Y are not objects of {whose} ({_some(extra)})"] if extra else []
+        parts = (
+            [f"{len(missing)} objects of {whose} are not among the {of} of Y ({_examples(missing)})"] if missing else []
+        )
+        parts += [f"{len(extra)} {of} of Y are not objects of {whose} ({_examples(extra)})"] if extra else []
         raise ValueError(
             "; ".join(parts)
             + f": give Y the same labels as {whose}, or pass arrays if rows and columns are in the same order"
@@ -224,8 +226,8 @@ def similarities(K: Any, known: object, name: str) -> Any:
     missing = [label for label in wanted if label not in place]
     if missing:
         raise ValueError(
-            f"the similarities {name} have no column for {len(missing)} of the training objects ({_some(missing)}): "
-            "name columns after the objects they compare with"
+            f"the similarities {name} have no column for {len(missing)} of the training objects "
+            f"({_examples(missing)}): name columns after the objects they compare with"
         )
     return K.iloc[:, [place[label] for label in wanted]]
 

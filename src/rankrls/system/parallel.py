@@ -109,7 +109,7 @@ class _OneThread:
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
-            self._leave()
+            self._release_limit()
 
     @contextmanager
     def briefly(self) -> Iterator[None]:
@@ -125,7 +125,7 @@ class _OneThread:
                     limit.__exit__(None, None, None)
                     if self._inside > 1:
                         self._keep()  # for callers that entered meanwhile; the limit is lifted for an instant
-                self._leave()
+                self._release_limit()
 
     def _keep(self) -> None:
         limited, over = threading.Event(), threading.Event()
@@ -139,7 +139,7 @@ class _OneThread:
         self._keeper.start()
         limited.wait()
 
-    def _leave(self) -> None:
+    def _release_limit(self) -> None:
         self._inside -= 1
         if not self._inside and self._keeper is not None:
             self._over.set()

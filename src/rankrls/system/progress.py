@@ -64,7 +64,7 @@ class Progress:
             if self.done == self.total:
                 self._close(now)
             else:
-                self._told(self, now)
+                self._report(self, now)
 
     def restart(self) -> None:
         """Measure time from now."""
@@ -97,14 +97,14 @@ class Progress:
         """The outermost count with a total that this is a part of."""
         return self if self.parent is None else self.parent.root
 
-    def _told(self, leaf: Progress, now: float) -> None:
+    def _report(self, leaf: Progress, now: float) -> None:
         """Pass on what `leaf` has done to the outermost count, which prints."""
         global _busy
         _busy = leaf
         if self.parent is not None:
             with self.parent._lock:
                 self.parent._part = max(self.parent._part, min(0.99, self.share))
-                self.parent._told(leaf, now)
+                self.parent._report(leaf, now)
         elif self._due(now):
             self.printed(now)
             show(self.state(now, leaf))
@@ -126,7 +126,7 @@ class Progress:
             line = f"{self.label}: done" if early else self.state(now, self)
             show(f"{line} in {duration(now - self._start)}", last=True)
         elif not self._closed and self.parent is not None:
-            self._told(self, now)
+            self._report(self, now)
         self._closed = True
         _busy = self.parent
 

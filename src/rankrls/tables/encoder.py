@@ -221,7 +221,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for name in self.relative if isinstance(self.relative, dict) else ():
             if learned.kinds.get(name) == reading.TEXT:
                 raise ValueError(
-                    f"relative names {name!r}, a column of text, and only numbers have a rank or a z-score in a query"
+                    f"relative names {name!r}, a column of text, but only numbers have a rank or z-score within a query"
                 )
         if not learned.maps:
             ids = f"; a different text in nearly every row, as {learned.ids[0]!r} has, is an id" if learned.ids else ""

@@ -123,7 +123,7 @@ def warn_about_queries(learned: LearnedMap, qid: object) -> None:
     targets = [made.name for made in learned.maps if isinstance(made, TargetMap)]
     if targets and qid is None and learned.n_rows >= ONE_QUERY:
         warn(
-            f"no qid reached TableEncoder, so the means of labels in {targets[0]!r} leave out other rows and not other "
+            f"no qid reached TableEncoder, so the label means in {targets[0]!r} are over other rows rather than other "
             "queries: pass qid, or, inside a pipeline, call sklearn.set_config(enable_metadata_routing=True); pass a "
             "constant qid if one query is meant"
         )

@@ -315,10 +315,10 @@ def _lines(data: RankingData, rows: slice, first: int) -> Iterator[str]:
     labels = [_shortest(str(label)) for label in y.tolist()]
     queries = [""] * len(y)
     if data.qid is not None:
-        queries = [f" qid:{_word(query, 'query id')}" for query in data.qid[rows].tolist()]
+        queries = [f" qid:{_checked_word(query, 'query id')}" for query in data.qid[rows].tolist()]
     comments = [""] * len(y)
     if data.comments is not None:
-        comments = [f" #{_line(comment)}" for comment in data.comments[rows].tolist()]
+        comments = [f" #{_checked_line(comment)}" for comment in data.comments[rows].tolist()]
     for label, query, values, comment in zip(labels, queries, _values(X, first), comments, strict=True):
         yield f"{label}{query}{values}{comment}\n"
 
@@ -346,7 +346,7 @@ def _shortest(text: str) -> str:
     return f"{text} ".replace(".0 ", " ").replace("nan", "NULL")[:-1]
 
 
-def _word(query: object, what: str) -> str:
+def _checked_word(query: object, what: str) -> str:
     text = str(query)
     if (
         not text
@@ -354,11 +354,11 @@ def _word(query: object, what: str) -> str:
         or "\0" in text
         or text.encode("utf-8", "surrogateescape").split() != [text.encode("utf-8", "surrogateescape")]
     ):
-        raise ValueError(f"the {what} {text!r} cannot be written: it must not be empty nor have blanks or # in it")
+        raise ValueError(f"the {what} {text!r} cannot be written: it must not be empty or contain blanks or #")
     return text
 
 
-def _line(comment: str) -> str:
+def _checked_line(comment: str) -> str:
     if "\n" in comment or comment.endswith("\r"):
         raise ValueError(f"the comment {comment!r} cannot be written: it must be one line")
     return comment

@@ -134,7 +134,7 @@ class RelationJudge:
         mirrored = bool(self.parity) and setting in (2, 3)
         return RelationKFold(setting, n_splits, same_objects=same, random_state=self.random_state, mirrored=mirrored)
 
-    def _turned(self, setting: int) -> int:
+    def _setting_of_Y(self, setting: int) -> int:
         """The setting in terms of Y: 2 holds out rows, 3 columns."""
         return {2: 3, 3: 2}.get(setting, setting) if self.model.condition == "target" else setting
 
@@ -144,7 +144,7 @@ class RelationJudge:
         """The metrics of each fold of a relation given as a matrix."""
         turned = self.model.condition == "target"
         rows = []
-        splits = self._folds(self._turned(setting), self.n_splits, same=self.one_domain).split(Y)
+        splits = self._folds(self._setting_of_Y(setting), self.n_splits, same=self.one_domain).split(Y)
         for train, test in numbered(list(splits), "fold"):
             one = Z is None and np.array_equal(train.rows, train.columns)
             other = X if Z is None else Z
@@ -200,7 +200,7 @@ class RelationJudge:
                 raise ValueError('setting "time" trains on the past: pass date=, the date of each edge')
             folds: RelationKFold = PastFirst(edges.time, self.n_splits)
         else:
-            folds = self._folds(self._turned(setting), self.n_splits, same=self.one_domain)
+            folds = self._folds(self._setting_of_Y(setting), self.n_splits, same=self.one_domain)
         for train, test in folds.split_edges(edges.rows, edges.columns, shape):
             if train.any() and test.any():
                 yield train, test

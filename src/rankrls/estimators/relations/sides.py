@@ -80,7 +80,7 @@ class Side:
             features = np.asarray(kernel(data, points), dtype=np.float64) @ W
             return cls(name, data, kernel, Domain(features, True), ids, None, columns, points, W)
         if kernel is None and (d < n or _one_hot(data)):
-            return cls(name, data, Linear(), Domain(_double(data), True), ids, None, columns)
+            return cls(name, data, Linear(), Domain(_in_double_precision(data), True), ids, None, columns)
         memory.check_memory(8 * 2 * n * n, f"the kernel matrix of {n} objects of {name}", "use fewer objects")
         if isinstance(kernel, WeightedSum):
             kernel = kernel.cleaned(lambda K: relation_checks.check_similarity(name, K, indefinite)[0])
@@ -114,7 +114,7 @@ def _one_hot(data: Any) -> bool:
     return sparse.issparse(data) and data.nnz <= data.shape[0]
 
 
-def _double(data: object) -> Any:
+def _in_double_precision(data: object) -> Any:
     return sparse.csr_array(data, dtype=np.float64) if sparse.issparse(data) else np.asarray(data, dtype=np.float64)
 
 

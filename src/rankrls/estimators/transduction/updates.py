@@ -87,7 +87,7 @@ class TransductiveUpdates(Ranker):
         before = self._rows_so_far()
         with self._attempt():
             more = PartlyScored.of(self, X, y, qid, sample_weight, fresh=False)
-            return self._again(_joined(before, more))
+            return self._refit(_joined(before, more))
 
     def forget(
         self, X: MatrixLike, y: ArrayLike | None = None, qid: Ids = None, sample_weight: ArrayLike | None = None
@@ -107,7 +107,7 @@ class TransductiveUpdates(Ranker):
         before = self._rows_so_far()
         with self._attempt():
             gone = PartlyScored.of(self, X, y, qid, sample_weight, fresh=False)
-            return self._again(_without(before, gone))
+            return self._refit(_without(before, gone))
 
     def _fit_rows(
         self, X: Any, y: ArrayLike | None, qid: Ids, sample_weight: ArrayLike | None, *, more_to_come: bool = False
@@ -127,7 +127,7 @@ class TransductiveUpdates(Ranker):
             raise ValueError("new rows need kernel values with all rows: call fit with the whole matrix")
         return kept.unchanged()
 
-    def _again(self, rows: PartlyScored) -> Self:
+    def _refit(self, rows: PartlyScored) -> Self:
         """Fit to these rows, with the values chosen before."""
         first = self.inductive_
         fixed = {**self.get_params(deep=False), "alpha": self.alpha_}

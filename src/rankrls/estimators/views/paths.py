@@ -62,7 +62,7 @@ class ViewPaths(Ranker):
         >>> bool(np.allclose(coefs[0][0, 0], model.view_coefs_[0]))
         True
         """
-        (alphas, nus), found = self._along(alphas, nus)
+        (alphas, nus), found = self._solutions(alphas, nus)
         stack, flat = self._stack(), self.view_coefs_[0].ndim == 1
         views = zip(*(of_views(stack, weights, flat=flat)[0] for weights in found), strict=True)
         return alphas, nus, [np.reshape(v, (len(nus), len(alphas), *np.shape(v[0]))) for v in map(list, views)]
@@ -82,7 +82,7 @@ class ViewPaths(Ranker):
         -------
         scores : ndarray of shape (n_samples, n_nus, n_alphas), or (..., n_targets) for several targets
         """
-        (alphas, nus), found = self._along(alphas, nus)
+        (alphas, nus), found = self._solutions(alphas, nus)
         X, _ = checks.split_qid_column(X, None)
         X = self._rows(X)
         stack, M = self._stack(), len(self.views_)
@@ -121,7 +121,7 @@ class ViewPaths(Ranker):
     def _stack(self) -> Stack:
         return Stack.of(self.views_, np.empty((1, self.n_features_in_)), vars(self).get("expanded_in_", ()))
 
-    def _along(self, alphas: ArrayLike | None, nus: ArrayLike | None) -> tuple[Grid, list[ViewWeights]]:
+    def _solutions(self, alphas: ArrayLike | None, nus: ArrayLike | None) -> tuple[Grid, list[ViewWeights]]:
         """The solutions at every nu and alpha: all alphas at the first nu, then at the second, and so on."""
         check_is_fitted(self, "alpha_")
         if vars(self).get("statistics_") is None:
