@@ -234,13 +234,13 @@ def fine(split: Split) -> CandidateFeatures:
 
 
 def link(split: Split) -> CandidateFeatures:
-    """The features of the fine model, through a link: one Gauss-Newton step, and the sums of a second one."""
+    """The features of the fine model behind a link: one Gauss-Newton step, and the sums of a second one."""
     first = _next_step(split, split.coef["fine"])
     return _next_step(split, solve(first.sums, split.alpha["fine"], first.penalty))
 
 
 def _next_step(split: Split, coef: np.ndarray) -> CandidateFeatures:
-    """The sums of a step from coefficients of the fine model."""
+    """The sums of a Gauss-Newton step from coefficients of the fine model."""
     made, some = split.made["fine"], split.rows.sampled(SCREEN_ROWS)
     f = made.map.scores(some.N, coef)
     knots = knots_of(f)

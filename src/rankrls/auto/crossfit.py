@@ -21,7 +21,7 @@ from .candidates import MAKE, Common, Split
 from .rows import ALPHAS, AutoRows, Map, in_blocks, solve
 from .stack import stack
 
-RIDGES = (0.001, 0.01, 0.1, 1.0)  # of the stack
+RIDGES = (0.001, 0.01, 0.1, 1.0)  # regularisations of the stack to choose from
 FEW = 3  # with fewer queries per fold, rows are dealt into folds instead
 
 
@@ -170,7 +170,7 @@ class Blend:
 
     @classmethod
     def of(cls, judged: list[CrossFitted], rows: AutoRows, judge: CrossFitJudge) -> Blend:
-        """The stack, with the ridge that does best on held-out folds; for each fold, by the other folds."""
+        """The stack, with the ridge that does best on held-out folds; each fold is scored with that of the others."""
         held, honest = (np.stack([getattr(one, which) for one in judged], axis=1) for which in ("held", "honest"))
         folds = judge.folds
         F = QueryPreferences(folds.groups, rows.y, weighting="items", weights=rows.weights)

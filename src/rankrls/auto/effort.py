@@ -15,8 +15,8 @@ class Effort:
     """A level of effort."""
 
     folds: int
-    cv_rows: int  # rows, in whole queries, on which everything is chosen: at least so many, or a tenth of all, or
-    most_cv_rows: int  # at most so many
+    cv_rows: int  # everything is chosen on whole queries with at least this many rows, or a tenth of all, up to
+    most_cv_rows: int  # this many
     cv_basis: int  # basis points of a kernel while choosing
     basis: int  # basis points in the final model
     pairs: int  # pairs of columns found in each of two rounds
@@ -24,7 +24,7 @@ class Effort:
     candidates: tuple[str, ...]
 
     def sample(self, m: int) -> int:
-        """Of m rows, how many are used to choose everything."""
+        """The number of rows, out of m, on which everything is chosen."""
         return int(np.clip(m // 10, self.cv_rows, self.most_cv_rows))
 
 

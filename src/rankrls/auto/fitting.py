@@ -231,7 +231,7 @@ def judged(rows: AutoRows, folds: Folds, columns: ColumnMaps, metric: Metric, pl
 
 
 def stacked(study: CrossFit, plan: FitPlan) -> list[CrossFitted]:
-    """What may be in the stack: all but steps on the way to a candidate, unless that was never reached."""
+    """The candidates that may enter the stack: all but steps towards another candidate that was reached."""
     reached = {need for one in study.judged for need in NEEDS.get(one.name, ())}
     return [one for one in study.judged if one.name in plan.effort.candidates or one.name not in reached]
 
@@ -247,7 +247,7 @@ def fitted_parts(final: Split, study: CrossFit, blend: Blend) -> list[Any]:
             fit_on_all(final, name, alpha[name])
     except KeyboardInterrupt:
         left = [name for name in order if name not in final.coef]
-        weight = stood_in(weight, final.coef)
+        weight = weights_of_fitted(weight, final.coef)
         if not weight:
             raise
         warn(f"interrupted: the final model leaves out {', '.join(left)}")
@@ -258,8 +258,8 @@ def fitted_parts(final: Split, study: CrossFit, blend: Blend) -> list[Any]:
     ]
 
 
-def stood_in(weight: dict[str, float], fitted: Container[str]) -> dict[str, float]:
-    """The weights of candidates that are fitted, each of the others replaced by the last step on the way to it."""
+def weights_of_fitted(weight: dict[str, float], fitted: Container[str]) -> dict[str, float]:
+    """The weights of fitted candidates; one that was not fitted gives its weight to the last fitted step towards it."""
     found: dict[str, float] = {}
     for name, value in weight.items():
         there = next((n for n in (name, *reversed(NEEDS.get(name, ()))) if n in fitted), None)

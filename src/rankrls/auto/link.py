@@ -1,9 +1,9 @@
-"""An additive model through a link: labels are an increasing function g of the score, and g is learned.
+"""An additive model behind a link: labels are an increasing function g of the score, and g is learned.
 
-Grades end at both ends, so a sum of effects that is fitted to them has to bend there, and products bend for no other
-reason. With y = g(f) and f = Phi w the sum can stay a sum. Around a first f, g(Phi w) = g(f) + g'(f) (Phi w - f), so
-the next w is a ridge regression of y - g(f) + g'(f) f on the features g'(f) Phi: a Gauss-Newton step, from sums over
-rows.
+Grades are bounded at both ends, so a sum of effects fitted to them must bend there, and products of columns would
+only serve that. With y = g(f) and f = Phi w the sum can stay a sum. Around a first f, g(Phi w) = g(f) + g'(f) (Phi w - f), so
+the next w is a ridge regression of y - g(f) + g'(f) f on the features g'(f) Phi: a Gauss-Newton step, which needs only
+sums over rows.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from ..core.statistics import Statistics
 from .stack import non_negative
 
-PIECES = 16  # of g, with as many rows each
-PRIOR = 1000.0  # rows that equal slopes count as
-LEAST = 0.1  # the least slope, in units of the mean slope: where grades end, rows count little, but they count
+PIECES = 16  # linear pieces of g, with equally many rows each
+PRIOR = 1000.0  # the prior of equal slopes has the weight of this many rows
+LEAST = 0.1  # smallest slope, relative to the mean slope: rows near the end of the grades count little, but they count
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Link:
 
     @classmethod
     def of(cls, knots: np.ndarray, sums: Statistics) -> Link:
-        """The function that fits labels best, from the sums of `pieces` and labels."""
+        """The link that fits labels best, from the sums of `pieces` and labels."""
         slopes = non_negative(sums.gram, sums.cross[:, 0], min(1.0, PRIOR / max(sums.n_rows, 1)))
         least = LEAST * float(slopes.mean())
         return cls(knots, np.maximum(slopes, least) if least > 0 else np.ones(len(slopes)))
@@ -43,12 +43,12 @@ class Link:
 
 
 def knots_of(f: np.ndarray) -> np.ndarray:
-    """Knots between pieces with as many scores each."""
+    """Knots that cut the scores into pieces with equally many rows each."""
     return np.unique(np.quantile(f, np.arange(1, PIECES) / PIECES))
 
 
 def pieces(f: np.ndarray, knots: np.ndarray) -> np.ndarray:
-    """(m, k) how far f goes into each piece, from the first knot on; the pieces of a row sum to f - knots[0]."""
+    """(m, k) how far f reaches into each piece, from the first knot on; the pieces of a row sum to f - knots[0]."""
     ends = np.concatenate([[-np.inf], knots, [np.inf]])
     return np.clip(f[:, None], ends[:-1], ends[1:]) - np.concatenate([knots[:1], knots] if len(knots) else [[0.0]])
 
@@ -62,5 +62,5 @@ class Linked:
     link: Link
 
     def scores(self, N: np.ndarray) -> np.ndarray:
-        """f, before the link."""
+        """The scores f, before the link."""
         return self.map.scores(N, self.coef)

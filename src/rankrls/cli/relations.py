@@ -33,7 +33,7 @@ SHARED = (
     "random_state",
 )  # parameters that other estimators have too
 FEW = 10  # rows of a printed list
-UNSURE = 3  # times the median standard error: worth a remark
+UNSURE = 3  # remark on ratings with a standard error above this many times the median
 
 
 def is_relation(model: BaseEstimator) -> bool:
@@ -239,7 +239,7 @@ def data_for(model: ConditionalRankRLS | None, args: Namespace) -> RelationFiles
 
 
 def named(args: Namespace) -> Namespace:
-    """`evaluate DATA MODEL` with the data as edges or a matrix, if the model is one of relations."""
+    """Turn `evaluate DATA MODEL` into edges or a matrix, if the model is one of relations."""
     if len(args.scores) != 1 or args.edges or args.matrix or not learning.is_model(args.scores[0]):
         return args
     model = learning.load(args.scores[0])
@@ -277,7 +277,7 @@ def lists(model: ConditionalRankRLS, top: int) -> tuple[list[str], list[list[str
 
 
 def remark_unsure(model: ConditionalRankRLS, top: int, args: Namespace) -> None:
-    """Name objects among the best whose ratings rest on little: their standard errors are far above the usual."""
+    """Remark on top objects whose ratings rest on few edges: their standard errors are far above the usual."""
     if not hasattr(model, "rating_std_"):
         return
     found = model.rating(return_std=True)

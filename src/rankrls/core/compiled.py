@@ -9,7 +9,7 @@ from numba import carray, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-TILE = 1024  # rows
+TILE = 1024  # rows written at a time
 
 
 @intrinsic
@@ -24,9 +24,9 @@ def _pointer(typing, address):
 
 @njit(nogil=True, cache=True)
 def side_by_side(addresses, out):
-    """Write columns, given by the addresses of their first values, as rows (m, n); their type is that of `out`.
+    """Write columns, given by the addresses of their first values, as rows (m, n) of the type of `out`.
 
-    Eight columns at a time fill half a cache line or a whole one.
+    Eight columns at a time fill a whole cache line, or half of one.
     """
     m, n = out.shape
     for a in range(0, m, TILE):
@@ -55,7 +55,7 @@ def side_by_side(addresses, out):
 def _means(X, T, rows, first, u, one, mean, mean_T):
     """Write the weighted means of some rows and of their targets; `one` is 1 / the sum of their weights u.
 
-    X[row] is the row, or, if `first` is not negative, X holds these rows in their order, from `first` on.
+    X[row] is the row if `first` is negative; else X holds only these rows, in their order, from `first` on.
     """
     mean[:], mean_T[:] = 0, 0
     for i in range(len(rows)):
@@ -74,7 +74,7 @@ def loss_rows(
 ):  # fmt: skip
     """Write the loss rows of queries first to last - 1 to `out` and those of targets to `out_T`; return how many.
 
-    X holds all rows or, if `copied`, those of these queries in their order.
+    X holds all rows or, if `copied`, only those of these queries, in their order.
     """
     n, t = X.shape[1], T.shape[1]
     mean, mean_T = np.empty(n, X.dtype), np.empty(t, X.dtype)
@@ -121,7 +121,7 @@ def centred(X, copied, rows, share, first, last, unit, V, low, mean):
     """Write rows of queries first to last - 1, minus their query's mean and in units of columns, to V and `low`.
 
     Returns the number of rows. The means (g, n) are in the units of X.
-    X holds all rows or, if `copied`, those of these queries in their order.
+    X holds all rows or, if `copied`, only those of these queries, in their order.
     """
     n, r = X.shape[1], 0
     for q in range(first, last):
@@ -281,9 +281,9 @@ def corrected(S, level, V, total, rows, first, last, bits, largest, norm, Q, sco
 
 @njit(nogil=True, cache=True)
 def _same_for_equal_rows(S, V, Q):
-    """Where rows of V are equal, so are those of Q: a matrix product may round them differently.
+    """Make rows of Q equal where those of V are: the matrix product may have rounded them differently.
 
-    Equal rows have the same scores S.
+    Equal rows of V are found by their equal scores S.
     """
     n = len(S)
     if n > 500:  # comparing all rows takes longer than sorting them

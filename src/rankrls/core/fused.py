@@ -22,7 +22,7 @@ BLOCK_ROWS, BLOCK_CELLS = 2048, 1 << 18  # rows of a block; blocks of short rows
 LONGEST = 4096  # longest query whose rows are still in the cache when they are read again
 WORTH = 1e8  # number of cells above which loading the compiled code pays off
 LOADED = 5e6  # the same once the code is loaded
-FEWEST_QUERIES = 100  # held out in compiled passes; with fewer, the leverage of each is too large
+FEWEST_QUERIES = 100  # compiled hold-out needs at least this many; with fewer, the leverage of each is too large
 
 _wanted: ContextVar[bool | None] = ContextVar("compiled_code", default=None)
 
@@ -59,12 +59,12 @@ def ready() -> bool:
 
 
 def demanded() -> bool:
-    """True if compiled code is wanted whatever the size."""
+    """True if compiled code is requested for any size."""
     return bool(_wanted.get())
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
-    """A view that cannot be written to, so that code is not compiled twice, for arrays that can and that cannot."""
+    """A read-only view, so that code is not compiled both for writable and for read-only arrays."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -129,7 +129,7 @@ def accumulated(
 def rows_of(
     X: np.ndarray, order: np.ndarray, starts: np.ndarray, sizes: np.ndarray, memory: Callable[..., np.ndarray]
 ) -> tuple[np.ndarray, bool]:
-    """X or, where its rows are not adjacent in memory, a copy of the rows of some queries, and whether it is one."""
+    """X, or a copy of the rows of some queries if rows of X are not adjacent in memory; and whether it is a copy."""
     if X.flags.c_contiguous:
         return X, False
     rows = np.concatenate([order[a : a + length] for a, length in zip(starts, sizes, strict=True)])

@@ -19,7 +19,7 @@ from ..system.types import Matrix
 
 BATCH_ROWS = 2048  # large enough to hide the interpreter, small enough for the cache
 FEWEST_ROWS = 64
-RARE = 3  # a length is rare if there are more than this many times the batches that the rows would fill
+RARE = 3  # lengths are rare if there are more than this many times as many batches as full ones would need
 BATCH_CELLS = 1 << 20  # cells that fit in the cache with two threads
 
 
@@ -138,7 +138,7 @@ class Queries:
         return self._batches[rows]
 
     def are_ragged(self, width: int) -> bool:
-        """True if batches for rows of `width` columns would be small, because every length is rare (see `ragged`)."""
+        """True if batches for rows of `width` columns would be small because every length is rare (see `ragged`)."""
         if self.n_rows * width < limits.worth_runs or self.sizes.max() > self.batch_rows:
             return False
         return len(self.sized_batches(width)) > RARE * (1 + self.n_rows // self.batch_rows)

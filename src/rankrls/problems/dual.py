@@ -28,7 +28,7 @@ from .base import (
     without_rounding,
 )
 
-FEW_CELLS = 100_000  # of X: F X is kept
+FEW_CELLS = 100_000  # F X is kept in memory if X has at most this many cells
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Dual:
 
     @property
     def _centred(self) -> Iterable[tuple[np.ndarray, np.ndarray]]:
-        """Some columns of X at a time, and F times them, which is kept if they are few."""
+        """Yield some columns of X at a time, and F times them, which is kept if X is small."""
         if self.K.size <= FEW_CELLS:
             return self._centred_once
         return ((columns, self.F @ columns) for columns in column_blocks(self.K))

@@ -54,7 +54,7 @@ class Scratch:
 
 
 class Memory:
-    """Arrays by name, each in memory that is used again: `memory.A(m, n)`."""
+    """Arrays by name, each in memory that is reused: `memory.A(m, n)`."""
 
     def __init__(self, dtype: DTypeLike) -> None:
         self._dtype, self._scratch = dtype, dict[str, Scratch]()
@@ -67,7 +67,7 @@ class Memory:
 
 
 class Recycled:
-    """Arrays whose memory is used again once they and all views of them are gone, in whatever thread that happens."""
+    """Arrays whose memory is reused once they and all views of them are gone, in whichever thread that happens."""
 
     def __init__(self) -> None:
         self._free: list[np.ndarray] = []

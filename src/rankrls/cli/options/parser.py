@@ -81,7 +81,7 @@ class Parser(argparse.ArgumentParser):
         return next((name for name in names if name not in self._option_string_actions), None)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """A command takes files before, between and after its options, and itself reports those it does not know."""
+        """Accept files before, between and after a command's options; the command itself reports unknown options."""
         if self._mixing or not self._defaults.get("command_parser"):
             return super().parse_known_args(args, namespace)
         self.given, self._mixing = tuple(args or ()), True
