@@ -1,9 +1,9 @@
 """An additive model behind a link: labels are an increasing function g of the score, and g is learned.
 
-Grades are bounded at both ends, so a sum of effects fitted to them must bend there, and products of columns would
-only serve that. With y = g(f) and f = Phi w the sum can stay a sum. Around a first f, g(Phi w) = g(f) + g'(f) (Phi w - f), so
-the next w is a ridge regression of y - g(f) + g'(f) f on the features g'(f) Phi: a Gauss-Newton step, which needs only
-sums over rows.
+Grades are bounded at both ends, so a sum of effects fitted to them must bend there, and products of columns would only
+serve that. With y = g(f) and f = Phi w the sum can stay a sum. Around a first f, g(Phi w) = g(f) + g'(f) (Phi w - f),
+so the next w is a ridge regression of y - g(f) + g'(f) f on the features g'(f) Phi: a Gauss-Newton step, which needs
+only sums over rows.
 """
 
 from __future__ import annotations
