@@ -162,7 +162,7 @@ class AutoRanker(Ranker):
         qid : array-like of shape (n_samples,), or the name of a column of X, default=None
             Query of each row; None: all rows are one query.
         sample_weight : array-like of shape (n_samples,), or the name of a column of X, default=None
-            How many copies each row counts as. The scores of columns do not depend on it.
+            The number of copies that each row counts as. The scores of columns do not depend on it.
 
         Returns
         -------

@@ -28,26 +28,26 @@ class ConditionalRankRLS(RelationModel):
     """Rank objects given another object, including objects never seen in training.
 
     Learns a relation f(x, z) between a conditioning object x and an object z to be ranked: who beats whom, which
-    targets a drug binds, which items a user buys. Features or kernels describe the objects. The model minimises ::
+    targets a drug binds, which items a user buys. Objects are described by features or kernels. The model minimises ::
 
         sum over x of the sum over pairs z, z' related to x of
             ((Y[x, z] - Y[x, z']) - (f(x, z) - f(x, z')))^2 / n_x  +  alpha ||f||^2
 
-    with n_x the edges of x (`loss="ranking"`), or the squared errors of Y (`loss="regression"`). Complete relations are
-    solved in closed form, incomplete ones by conjugate gradients, without forming a matrix of edges by edges.
+    where n_x is the number of edges of x (`loss="ranking"`), or the squared errors of Y (`loss="regression"`). Complete
+    relations are solved in closed form, incomplete ones by conjugate gradients; no matrix of edges by edges is formed.
 
     Parameters
     ----------
     alpha : float or "auto", default="auto"
-        Regularisation; "auto" chooses among `alphas` by hold-out. Zero is accepted if a complete relation determines
-        every weight, and for an iterative solver, which is then regularised by stopping after `max_iter` iterations.
+        Regularisation; "auto" chooses among `alphas` by hold-out. Zero is allowed if a complete relation determines
+        every weight, and with an iterative solver, where stopping after `max_iter` iterations regularises instead.
     kernel : None, str, Kernel, callable, "precomputed" or list of kernels or matrices, default=None
-        Kernel among the objects of X; None is linear, f(x, z) = x' W z. See `rankrls.kernels`. gamma="auto" and
-        parameters that are lists, such as `Gaussian([0.1, 1.0])`, are chosen by hold-out. A list of kernels is a
-        weighted sum: hold-out chooses between weights by alignment with the relation, equal weights, and each kernel
-        alone. With a list of similarity matrices, the index of X names their rows, or X is a column of row numbers.
+        Kernel between the objects of X; None is linear, f(x, z) = x' W z. See `rankrls.kernels`. gamma="auto", and
+        parameters given as lists, such as `Gaussian([0.1, 1.0])`, are chosen by hold-out. A list of kernels means their
+        weighted sum; hold-out chooses between weights by alignment with the relation, equal weights, and each kernel
+        alone. For a list of similarity matrices, the index of X names their rows, or X is a column of row numbers.
     target_kernel : as `kernel`, default=None
-        Kernel among the objects of Z, if it differs from `kernel`.
+        Kernel between the objects of Z, if it differs from `kernel`.
     loss : {"ranking", "regression"}, default="ranking"
         Whether to fit differences of Y within each conditioning object, or the values of Y.
     relation : {None, "symmetric", "reciprocal"}, default=None
@@ -55,20 +55,20 @@ class ConditionalRankRLS(RelationModel):
         probabilities of a reciprocal relation as Y - 1/2. Lists of games (see `fit_edges`) count as reciprocal unless
         you pass "arbitrary", which is otherwise the same as None.
     condition : {"source", "target"}, default="source"
-        Y[i, j] is the edge from object i of X to object j of Z (of X if there is no Z). "source" ranks the ends of the
-        edges that leave an object, "target" the starts of those that arrive at it.
+        Which end conditions. Y[i, j] is the edge from object i of X to object j of Z (of X if there is no Z): "source"
+        ranks the objects that an object has edges to, "target" those that have edges to it.
     missing : {"unknown", "zero"}, default="unknown"
         What an edge that is not in Y means. With "zero" the relation is complete, as in implicit feedback: linear
         features then need only X'X, Z'Z and X'YZ, and a sparse Y stays sparse.
     pairwise : {"auto", "kronecker", "sum"} or list of both, default="auto"
-        The kernel of two pairs: the product of the kernels of their ends; their sum, so that f(x, z) = g(x) + h(z); or
-        both, with a weight chosen by hold-out. The sum lets an object be popular, or strong, regardless of the other.
-        "auto" is the product; both for games (lists of edges of a reciprocal relation) if alpha is "auto" too; and the
-        sum for objects that are known only by their ids.
+        The kernel between two pairs: the product of the kernels of their ends ("kronecker"), or their sum, which means
+        f(x, z) = g(x) + h(z), so that an object can be popular, or strong, regardless of the other end. With a list of
+        both, hold-out chooses their weights. "auto" means the sum for objects known only by their ids, both for games
+        (lists of edges of a reciprocal relation) if alpha is "auto" too, and otherwise the product.
     weighting : {"items", "queries", "pairs"}, default="items"
-        The weight of a conditioning object: its number of edges, the same for all, or its number of pairs of edges.
+        The weight of a conditioning object: its number of edges, one for all, or its number of pairs of edges.
     intercept : bool, default=False
-        An unpenalised constant (loss="regression"): needed if the mean of Y is far from zero.
+        Whether to fit an unpenalised constant (loss="regression"); needed if the mean of Y is far from zero.
     solver : {"auto", "closed", "cg", "pcg", "cr"}, default="auto"
         "closed": closed form, for complete relations. "cg": conjugate gradients. "pcg": the same, preconditioned by the
         closed form of the complete relation. "cr": conjugate residuals, whose early iterates are better models. "auto"
@@ -79,27 +79,27 @@ class ConditionalRankRLS(RelationModel):
     scoring : str or callable, default="pairwise_accuracy"
         Metric of `rankrls.metrics`, averaged over conditioning objects; it chooses alpha, and `score` returns it.
     cv : "auto", int, RelationKFold or the name of an exact hold-out, default="auto"
-        What is held out to choose alpha: hold out what will be new when the model is used. "leave-row-out" leaves out
-        each conditioning object of a complete relation in turn, exactly and without refits, "leave-edge-out" each edge,
-        "leave-column-out" each ranked object (regression). "auto" is "leave-row-out" if the relation is complete and
-        `relation` is None. Otherwise it is five folds: of conditioning objects (setting 2) if the ends differ in kind,
-        of objects in both roles (setting 4) if they do not, and of games (setting 1) for a reciprocal list. "time"
-        learns from the past of a list with dates and holds out what came next. Edges with hardly any weight, such as
+        What to hold out to choose alpha: what will be new when the model is used. Three kinds are exact and need no
+        refits: "leave-row-out" leaves out each conditioning object of a complete relation in turn, "leave-edge-out"
+        each edge, and "leave-column-out" each ranked object (regression). "time" is for edges with dates: it learns
+        from the past and holds out what came next. "auto" is "leave-row-out" if the relation is complete and `relation`
+        is None; otherwise five folds, of games for a reciprocal list (setting 1), of conditioning objects if the two
+        ends differ in kind (setting 2), or of objects in both roles (setting 4). Edges with hardly any weight, such as
         games long ago, are not used for judging. See `rankrls.selection.RelationKFold`.
     indefinite : {"error", "clip", "shift"}, default="error"
-        What to do about a precomputed kernel with negative eigenvalues, as similarities of drugs and proteins often
-        have: raise an error, drop the negative part (also from new similarities), or add a multiple of the identity.
-        The matrices used are `X_fit_` and `Z_fit_`: after "shift", pass rows of these to predict training objects.
+        What to do with a precomputed kernel that has negative eigenvalues, as similarities of drugs and proteins often
+        do: raise an error, drop the negative part (also from new similarities), or add a multiple of the identity. The
+        matrices used are `X_fit_` and `Z_fit_`; after "shift", pass their rows to predict training objects.
     basis, target_basis, random_state : None, int, Basis or array, default=None; int, default=0
         Points in which the kernels of X and Z are expanded, as in `RankRLS`, and the seed for drawing them.
     encoder : None, "auto" or transformer, default=None
-        Turns data frames with text, missing values or dates into numbers, at both ends: "auto" is a `TableEncoder`
-        that standardises numbers. Arrays are not changed. Fitted as `encoder_` and `target_encoder_`.
+        Turns data frames with text, missing values or dates into numbers, at both ends; "auto" is a `TableEncoder`
+        that standardises numbers. Arrays are left as they are. Stored as `encoder_` and `target_encoder_`.
     tol : float, default=1e-6
         Relative residual at which conjugate gradients stop, in folds too.
     max_iter : int or "auto", default=1000
         Largest number of iterations; reaching it gives a warning unless alpha is 0. "auto" chooses the number of
-        conjugate residual iterations by hold-out of folds; alpha="auto" is then 0, as stopping early regularises.
+        iterations of conjugate residuals by hold-out; alpha="auto" is then 0, as early stopping regularises.
     callback : callable, default=None
         Called with an `Iterate` after each iteration of conjugate residuals; returning True ends the fit.
     verbose : bool, default=False
@@ -126,9 +126,10 @@ class ConditionalRankRLS(RelationModel):
         Held-out scores at `alpha_`, equal to those of refits: a matrix if Y is dense, else one per edge; NaN where an
         edge was not held out.
     solver_, n_iter_, residuals_
-        "closed", "cg", "pcg", "cr" or "direct"; iterations; the relative residual before the first and after each.
+        The solver used ("closed", "cg", "pcg", "cr" or "direct"), its number of iterations, and the relative residual
+        before the first iteration and after each.
     iterations_ : ndarray of shape (n_tried,)
-        The numbers of iterations that `cv_scores_` refers to, if max_iter is "auto".
+        The numbers of iterations to which `cv_scores_` refers, if max_iter is "auto".
     n_edges_ : int
         Number of training edges.
     edge_columns_ : dict
@@ -230,33 +231,33 @@ class ConditionalRankRLS(RelationModel):
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_sources, n_features), "ids" or None
-            Objects; with kernel="precomputed" the kernel matrix among them. "ids" or None: only the ids in `edges` are
-            known, as for teams in a league.
+            Objects; with kernel="precomputed" the kernel matrix between them. "ids" or None: only the ids in `edges`
+            are known, as for teams in a league.
         edges : array-like of shape (n_edges, 2), or data frame
-            Source and target of each edge: ids if X and Z are frames with ids, as in `fit`, else row numbers. A
-            symmetric or reciprocal relation counts each edge from both of its ends. Edges that do not fit in memory can
-            be the path of a Parquet file or folder or of a CSV file, a polars LazyFrame, an Arrow Dataset or reader, a
-            DuckDB relation, or an iterator of data frames, with named columns; this needs linear features or a `basis`.
+            Source and target of each edge: ids if X and Z are frames with ids, as in `fit`, else row numbers. Edges of
+            a symmetric or reciprocal relation count from both of their ends. Edges need not fit in memory: pass the
+            path of a Parquet file or folder or of a CSV file, a polars LazyFrame, an Arrow Dataset or reader, a DuckDB
+            relation, or an iterator of data frames, and name the columns. This needs linear features or a `basis`, and
             alpha="auto" is then chosen by the held-out loss: of five folds of conditioning objects, or of games for a
             symmetric or reciprocal relation, or with missing="zero" of each conditioning object.
         y : array-like of shape (n_edges,) or str, default=None
-            The value of each edge, or the column that holds it. None: every edge is 1, so in a reciprocal relation the
-            source beat the target; with missing="zero", all other edges are 0. Margins of games need
+            The value of each edge, or the name of its column. None: every edge is 1, which means in a reciprocal
+            relation that the source beat the target; with missing="zero", all other edges are 0. Margins of games need
             relation="reciprocal", unless `source` and `target` are columns called winner and loser.
         Z : as X, default=None
             The objects at the other end; None relates those of X to each other.
         source, target : str, default=None
             The columns of a data frame of edges that hold the two ends.
         sample_weight : array-like of shape (n_edges,) or str, default=None
-            The weight of each edge, or the column that holds it. "recency" means a half-life of 365 days, unless there
-            is a column of that name.
+            The weight of each edge, or the name of its column. "recency" means a half-life of 365 days, unless there is
+            a column of that name.
         date : array-like of shape (n_edges,) or str, default=None
-            The date of each edge, or the column that holds it.
+            The date of each edge, or the name of its column.
         half_life : str, float or timedelta, default=None
             The age, from the latest date, at which an edge counts half: "365d", "52w", "2y".
         home : array-like of shape (n_edges,) or str, default=None
-            1 where the source plays at home, -1 where the target does, 0 on neutral ground. The unpenalised effect is
-            `home_advantage_`.
+            1 where the source plays at home, -1 where the target does, 0 on neutral ground. The effect, which is not
+            penalised, is stored as `home_advantage_`.
 
         Returns
         -------
@@ -315,10 +316,10 @@ class ConditionalRankRLS(RelationModel):
         X, Y, Z : as in `fit`
             Y may also be a list of edges, as in `fit_edges`, if `source`, `y` or `date` is given.
         settings : iterable of {1, 2, 3, 4, "time"}, default=None
-            As in `rankrls.selection.RelationKFold`; "time" learns from the past and judges what came next, one piece of
-            the edges after another. None: all four, or 1 and 4 for symmetric and reciprocal relations, or "time" with
-            `date`. In settings 2 and 3 of symmetric and reciprocal relations an object is new in both roles, and judged
-            by its edges to known objects.
+            As in `rankrls.selection.RelationKFold`; "time" learns from the past and judges what came next, piece by
+            piece. None: all four, or 1 and 4 for symmetric and reciprocal relations, or "time" with `date`. In settings
+            2 and 3 of symmetric and reciprocal relations an object is new in both roles, and is judged by its edges to
+            known objects.
         n_splits : int, default=5
             Folds in each setting.
         random_state : int, default=0

@@ -35,7 +35,7 @@ class CoRankRLS(ViewUpdates):
 
     with the loss of `RankRLS` on the scored rows; the prediction is the mean of the views. One pass over the
     unscored rows serves every alpha and nu, and values that are "auto" are chosen by exact leave-query-out over the
-    scored queries. Time is linear in the number of rows; memory is a block of rows and a matrix with one row and
+    scored queries. Time is linear in the number of rows. Memory holds a block of rows, and a matrix with one row and
     column for each basis point or linear column of all views.
 
     Parameters
@@ -87,8 +87,8 @@ class CoRankRLS(ViewUpdates):
         The intercept of each view; zero unless `regression` is positive.
     disagreement_ : float
         `sum_v ||f_v - f||^2 / sum_v ||f_v||^2` over pairs of unscored rows of one query, with f the mean of the views:
-        the share of their variation on which the views disagree. 0: they agree; 1 - 1/M: they have nothing in common.
-        NaN without unscored pairs.
+        the share of their variation on which the views disagree. 0 means that they agree, 1 - 1/M that they have
+        nothing in common. NaN without unscored pairs.
     alphas_, nus_ : ndarray of shape (n_alphas,), (n_nus,)
         The grids (only if alpha or nu is "auto", like the next three attributes).
     cv_scores_ : ndarray of shape (n_nus, n_alphas)
@@ -193,7 +193,7 @@ class CoRankRLS(ViewUpdates):
             Query of each row, scored or not: any labels in any order. None: all rows are one query. Scored and
             unscored rows may share a query.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many copies each row counts as.
+            The number of copies that each row counts as.
 
         Returns
         -------

@@ -42,10 +42,10 @@ class PursuitFit:
 class RankingPursuit(SizedRanker):
     """Sparse ranking models: basis functions are chosen one at a time, always the one that lowers the loss most.
 
-    Minimises the loss of `RankRLS` without a penalty; the number of basis functions regularises. They are kernels
-    centred at training rows or at given points or, with `kernel=None`, single features (greedy feature selection for
-    ranking). One run gives models of every size (`path_`); the best size is chosen by holding out whole queries unless
-    you pass a number.
+    Minimises the loss of `RankRLS` without a penalty; the number of basis functions regularises instead. These are
+    kernels centred at training rows or given points or, with `kernel=None`, single features (greedy feature selection
+    for ranking). One run gives models of every size (`path_`); the best size is chosen by holding out whole queries
+    unless you pass a number.
 
     Parameters
     ----------
@@ -66,11 +66,11 @@ class RankingPursuit(SizedRanker):
     view_weights : array-like of float, default=None
         The weight of each view, in the loss and in the prediction, which is the weighted mean; None: equal weights.
     shared_basis : bool, default=False
-        Whether all views choose the same number of their points, or columns, in a step. Otherwise two views search all
-        pairs; more than two take turns, each choosing the best given the others, until none changes its choice.
+        Whether all views choose the point, or column, of the same number in each step. Otherwise two views search all
+        pairs, and more than two take turns: each chooses the best given the others' choices, until no choice changes.
     backfit : bool, default=True
         Whether all coefficients are refitted in every step, and functions chosen for that (orthogonal pursuit).
-        False is the update of the paper, which does not change earlier coefficients: a function may be chosen again,
+        False is the paper's update, which does not change earlier coefficients: a function may then be chosen again,
         and `n_basis` counts steps.
     regression : float in [0, 1], default=0.0
         Share of the plain squared error, as in `RankRLS`; 1 is kernel matching pursuit (with an intercept).
@@ -206,7 +206,7 @@ class RankingPursuit(SizedRanker):
         qid : array-like of shape (n_samples,), default=None
             Query of each row: any labels in any order. None: all rows are one query.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many copies each row counts as.
+            The number of copies that each row counts as.
 
         Returns
         -------

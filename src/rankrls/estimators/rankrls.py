@@ -49,15 +49,15 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
         `rankrls.kernels`; a callable maps (X, Z) to the matrix of kernel values. `Gaussian(gamma="auto")` chooses the
         width together with alpha.
     basis : None, int, object of `rankrls.bases`, array of row indices or array of points, default=None
-        Points in which a kernel model is expanded (Sparse RankRLS); None: all training rows. A number draws that many
-        rows by randomly pivoted Cholesky; an object such as `KMeansCentres(500)` chooses in its own way; a
-        one-dimensional array holds row numbers, a two-dimensional one the points themselves.
+        The points in which a kernel model is expanded (Sparse RankRLS); None: all training rows. A number draws that
+        many rows by randomly pivoted Cholesky; an object such as `KMeansCentres(500)` chooses points in its own way. A
+        one-dimensional array contains row numbers, a two-dimensional one the points themselves.
     weighting : {"pairs", "queries", "items"}, default="items"
         What counts equally: every pair (c = 1), every query (c = 1 / pairs of the query) or every item
         (c = 1 / items of the query).
     tied_pairs : bool or "auto", default=False
-        Whether pairs with equal y should get equal scores (True) or are left out (False); "auto" chooses together with
-        alpha. Several targets need True.
+        True: pairs with equal y should get equal scores. False: they are left out. "auto" chooses together with alpha.
+        Several targets need True.
     regression : float in [0, 1], default=0.0
         Share of the plain squared error of each item in the loss; above zero there is an unpenalised intercept, and
         scores are on the scale of y. 1 is ridge regression.
@@ -68,19 +68,20 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
         A metric of `rankrls.metrics` by name, such as `"ndcg@10"`, or a callable (y, scores, qid) -> float, larger
         better. It chooses alpha, and `score` returns it.
     cv : "leave-query-out", int, scikit-learn group splitter or iterable of splits, default="leave-query-out"
-        Held-out folds, unions of whole queries; all are exact, and none needs a refit. A single query is cut into folds
-        of its items (10 unless `cv` is a number or gives splits); with cv="leave-pair-out" each pair of its items is
-        ranked by the model of all others instead, the least biased estimate of the area under the ROC curve. With the
-        iterative solver (many thousands of sparse features and rows), "leave-query-out" means five folds of queries.
+        Held-out folds, which are unions of whole queries. All are exact and need no refits. A single query is cut into
+        folds of its items instead (10 unless `cv` is a number or gives splits), or with cv="leave-pair-out" each pair
+        of its items is ranked by the model of all others, the least biased estimate of the area under the ROC curve.
+        The iterative solver (many thousands of sparse features and rows) takes "leave-query-out" to mean five folds of
+        queries.
     scale : "auto" or None, default="auto"
-        "auto" measures columns in units of their own spread, so that their scale does not matter: a linear model is
-        penalised by the sum of (w_j s_j)^2, where s_j is the root mean square of column j within queries over the
-        pairs that count, and the kernels of the library see every column divided by its standard deviation. `coef_`
-        stays in the units of X. None is the papers' penalty, the sum of w_j^2, with unscaled columns. Your own kernel
-        functions and precomputed kernels are never scaled.
+        "auto" measures columns in units of their own spread, so that their scale does not matter: the penalty of a
+        linear model is the sum of (w_j s_j)^2, where s_j is the root mean square of column j within queries over the
+        pairs that count, and the library's kernels see every column divided by its standard deviation. `coef_` stays in
+        the units of X. None uses unscaled columns and the papers' penalty, the sum of w_j^2. Your own kernel functions
+        and precomputed kernels are never scaled.
     positive : bool, list of columns, or dict, default=False
         Signs required of the weights of a linear model: True if none may be negative, a list of columns (names or
-        numbers) if only these may not be, or a dict such as `{"bm25": +1, "spam": -1}`. Solved and held out exactly.
+        numbers) if only theirs may not be, or a dict such as `{"bm25": +1, "spam": -1}`. Solved and held out exactly.
     gain : None, "exponential", "auto" or function, default=None
         The targets of the loss: the labels themselves, 2^y - 1, or a function of an array of labels. "auto" chooses
         between the first two together with alpha. `scoring` always uses the given labels.
@@ -205,7 +206,7 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
             Query of each row: any labels in any order. None: all rows are one query. For a table, the name of its
             column.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many copies each row counts as. For a table, the name of its column.
+            The number of copies that each row counts as. For a table, the name of its column.
         pairs, margins, pair_weights : array-like, default=None
             Preferences to learn in addition to the labels, as in `add_pairs`. Alpha is chosen by the labels.
         checkpoint : path, default=None

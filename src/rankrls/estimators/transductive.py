@@ -30,9 +30,9 @@ class TransductiveRankRLS(TransductiveUpdates):
         sum over all queries q of
             (leave-query-out error of q when all queries are scored)  +  fidelity ||v - f||^2
 
-    with f the scores of a RankRLS of the scored queries. This is linear least squares, solved exactly: in two passes
-    over the rows for linear models and kernels with a basis, in O(m^3) for a kernel on all rows. A RankRLS of all
-    queries, with completed scores, ranks new queries.
+    with f the scores of a RankRLS fitted to the scored queries. This is linear least squares, solved exactly: in two
+    passes over the rows for linear models and kernels with a basis, in O(m^3) for a kernel on all rows. New queries are
+    ranked by a RankRLS fitted to all queries with the completed scores.
 
     Do not expect it to beat RankRLS: in our comparisons it did not (docs/reproductions/transductive.md).
 
@@ -179,7 +179,7 @@ class TransductiveRankRLS(TransductiveUpdates):
         qid : array-like of shape (n_samples,)
             Query of each row: any labels in any order.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many copies each row counts as, in the loss and in the fidelity.
+            The number of copies that each row counts as, in the loss and in the fidelity.
 
         Returns
         -------
