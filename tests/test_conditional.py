@@ -1,5 +1,6 @@
 """Conditional ranking: relations, losses, complete or not, one or two domains, against the explicit kernel of edges."""
 
+import copy
 import pickle
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from rankrls.core.krylov import multishift_cg, preconditioned_cg
 from rankrls.kernels import Gaussian, Linear
 from rankrls.problems import choice
 from rankrls.relations import edges
-from rankrls.relations.complete import Kronecker, Mirrored
+from rankrls.relations.complete import INTERPOLATE, Kronecker, Mirrored, _RowsOut
 from rankrls.relations.folds import RelationKFold
 from rankrls.relations.problems import CompleteProblem, RelationLoss
 from rankrls.relations.relation import Domain, EdgeSet, part
@@ -676,3 +677,45 @@ def test_edges_in_one_direction_only_contradict_no_relation(relation):
     model = ConditionalRankRLS(1.0, relation=relation).fit_edges(X, edges, y)
     sign = 1 if relation == "symmetric" else -1
     assert_allclose(model.predict(X), sign * model.predict(X).T, atol=1e-12)
+
+
+def test_held_out_scores_are_computed_when_they_are_asked_for():
+    X = objects(30)
+    Y = relation(X)
+    model = ConditionalRankRLS(kernel=Gaussian(0.3)).fit(X, Y)
+    assert "cv_predictions_" not in vars(model)
+    again, copied = pickle.loads(pickle.dumps(model)), copy.deepcopy(model)  # which computes them
+    assert_array_equal(again.cv_predictions_, model.cv_predictions_)
+    assert_array_equal(copied.cv_predictions_, model.cv_predictions_)
+    path = CompleteProblem(
+        Domain(Gaussian(0.3)(X, X)), Domain(Gaussian(0.3)(X, X)), EdgeSet(Y.shape, Y), RelationLoss()
+    )
+    assert_allclose(model.cv_predictions_, path.held_out(model.alpha_, "leave-row-out"), atol=1e-9)
+    model.fit(X, Y + 1.0)
+    assert "cv_predictions_" not in vars(model)  # those of the last fit are gone
+    with pytest.raises(AttributeError, match="nothing was held out"):
+        getattr(ConditionalRankRLS(1.0).fit(X, Y), "cv_predictions_")  # noqa: B009
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.02), Gaussian(0.1), Gaussian(0.5), Linear()])
+@pytest.mark.parametrize("labels", ["real", "groups"])
+def test_scores_that_follow_from_those_at_other_alphas_are_right(kernel, labels):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(320, 8))
+    groups = rng.integers(0, 9, 320)
+    X[:, :4] += rng.normal(size=(9, 4))[groups]
+    X[-1] = 40.0  # has nothing in common with others
+    Y = X @ rng.normal(size=(8, 8)) @ X.T + 3 * rng.normal(size=(320, 320))
+    Y = (groups[:, None] == groups).astype(float) if labels == "groups" else Y
+    K = Domain(kernel(X, X)) if not isinstance(kernel, Linear) else Domain(X, True)
+    edges, metric = EdgeSet(Y.shape, Y), metrics.get_metric("pairwise_accuracy")
+    exact, single = (CompleteProblem(K, K, edges, RelationLoss(), limit) for limit in (10**9, 0))
+    alphas = choice.default_alphas(exact.mean_eigenvalue)
+    wanted, found = (one.scores(alphas, metric, "leave-row-out") for one in (exact, single))
+    assert_allclose(found, wanted, atol=2e-6 if labels == "real" else 1e-6)  # a pair of a row is 6e-8
+    held = single.path.closed.leave_rows_out(alphas / single.path.unit, np.float32)
+    plan = _RowsOut.of(single.path.closed, alphas / single.path.unit, np.float32, INTERPOLATE).between(np.arange(320))
+    assert len(plan.others) or isinstance(kernel, Gaussian)
+    slow = exact.path.closed.leave_rows_out(alphas / single.path.unit)
+    size = lambda M: np.sqrt(np.einsum("khj,khj->kh", M, M))
+    assert np.mean(size(held - slow) / (size(slow) + 1e-3 * np.linalg.norm(Y, axis=1))) < 1e-5

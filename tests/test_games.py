@@ -1,5 +1,6 @@
 """Games: winners and losers by name, dates, home advantage, ratings and probabilities, against explicit kernels."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -471,3 +472,16 @@ def test_evaluate_of_players_who_hardly_meet_with_a_column_of_names_and_one_of_n
     )
     winner = [found.means()[setting]["winner"] for setting in (1, 4)]
     assert min(winner) > 0.55, winner
+
+
+def test_candidates_that_were_not_chosen_are_not_warned_of():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    X -= X.mean(axis=0)  # a product of centred features explains little
+    a, b = rng.integers(60, size=(2, 800))
+    wins = rng.random(800) < 1 / (1 + np.exp(-2 * (X[a, 0] - X[b, 0])))
+    games = np.where(wins[:, None], np.column_stack([a, b]), np.column_stack([b, a]))[a != b]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = ConditionalRankRLS().fit_edges(X, games)
+    assert model.pairwise_["sum"] > 0 and model.cv_scores_.max() > 0.7

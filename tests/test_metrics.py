@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose
 
 import oracles
 from rankrls import metrics
+from rankrls.core.fused import compiled_code
 from rankrls.core.queries import Queries
 from rankrls.metrics import get_metric, ndcg, pairwise_accuracy, per_query
 
@@ -593,3 +594,22 @@ def test_auc_of_two_grades_is_pairwise_accuracy():
 def test_an_unknown_convention_of_the_error_is_refused():
     with pytest.raises(ValueError, match="one of None, 'papers', got 'paper'"):
         metrics.disagreement_error([1, 0], [1, 0], convention="paper")
+
+
+@pytest.mark.parametrize("levels", [2, 5, 40, None])
+@pytest.mark.parametrize("coarse", [False, True])
+def test_compiled_counts_of_pairs_are_those_of_numpy(levels, coarse):
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(7, 60)) if levels is None else rng.integers(0, levels, (7, 60)).astype(float)
+    s = (rng.normal(size=(7, 3, 60)) + y[:, None] / (levels or 1)).astype(np.float32)
+    s = np.round(s, 1) if coarse else s
+    s[0, 0, ::2], s[0, 0, 1::2] = 0.0, -0.0  # a tie
+    s[1, 0] = np.float32(1e-42) * np.arange(60)  # subnormal numbers
+    s[2, 0] *= np.float32(1e30)
+    with compiled_code(False):
+        expected = metrics.pairs._pairs(y, s)
+    with compiled_code(True):
+        found = metrics.pairs._pairs(y, s)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -7,6 +7,7 @@ from scipy import sparse
 
 import oracles
 from rankrls import ConditionalRankRLS
+from rankrls.core.fused import compiled_code
 from rankrls.kernels import Gaussian
 from rankrls.relations import top
 from rankrls.relations.edges import EdgeKernel
@@ -133,20 +134,29 @@ def test_recommendations(kernel, condition):
         model.recommend(whom, exclude=sparse.csr_array((3, 3)))
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("parity", [0, 1, -1])
-def test_products_of_sparse_features_are_those_of_dense_ones(parity):
+def test_products_of_sparse_features_are_those_of_dense_ones(parity, compiled):
+    if compiled:
+        pytest.importorskip("numba")
+    with compiled_code(compiled):
+        _compare_with_dense(parity, compiled)
+
+
+def _compare_with_dense(parity, compiled):
     rng = np.random.default_rng(0)
     X = sparse.random_array((30, 50), density=0.05, rng=rng, format="csr")
     Z = X if parity else sparse.random_array((20, 40), density=0.05, rng=rng, format="csr")
     rows, columns = rng.integers(0, 30, 60), rng.integers(0, Z.shape[0], 60)
     kernel = EdgeKernel(Domain(X, True), Domain(Z, True), rows, columns, parity)
-    assert kernel.pair_features is not None
+    assert (kernel.grams is None, kernel.pair_features is None) == (not compiled, compiled)
     edges = list(zip(rows, columns, strict=True))
     other = list(zip(rng.integers(0, 30, 9), rng.integers(0, Z.shape[0], 9), strict=True))
     G, K = (X @ X.T).toarray(), (Z @ Z.T).toarray()
     v = rng.normal(size=60)
     assert_allclose(kernel(v), oracles.edge_kernel(G, K, edges, edges, parity) @ v, atol=1e-12)
     assert_allclose(kernel.at(v, *np.transpose(other)), oracles.edge_kernel(G, K, other, edges, parity) @ v, atol=1e-12)
+    assert_allclose(kernel(2 * v), 2 * kernel(v), atol=1e-12)  # after other edges
 
 
 def test_sparse_features_give_the_model_of_dense_ones():

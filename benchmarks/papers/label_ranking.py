@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import argparse
 import time
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy.spatial.distance import pdist
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
@@ -32,7 +35,9 @@ FULL = 1500  # rows up to which every one is a point of the kernel
 POINTS = 500  # of larger sets
 CHOOSING = 800  # rows on which the width of larger sets is chosen
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # multiples of 1 / median squared distance
-NEIGHBOURS = (5, 10, 20)
+NEIGHBOURS = (5, 10, 20, 40, 80)
+TREES, SHARES = 100, (1 / 3, 1.0)  # of a forest, and shares of the features tried at each split
+METHODS = ("gaussian", "linear", "neighbours", "forest", "pairs")
 
 
 def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -71,11 +76,39 @@ def gaussian(X: np.ndarray, Y: np.ndarray) -> ConditionalRankRLS:
 
 
 def neighbours(X: np.ndarray, Y: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Mean ranks among the nearest neighbours, with the number of neighbours that suits training rows best."""
+    """Mean ranks among the nearest neighbours, weighted by 1 / distance; training rows choose how many."""
     near = NearestNeighbors(n_neighbors=max(NEIGHBOURS) + 1).fit(X)
-    others = near.kneighbors(X, return_distance=False)[:, 1:]
-    best = max(NEIGHBOURS, key=lambda k: tau(Y, Y[others[:, :k]].mean(axis=1)))
-    return Y[near.kneighbors(new, best, return_distance=False)].mean(axis=1)
+    own = [found[:, 1:] for found in near.kneighbors(X)]
+    best = max(NEIGHBOURS, key=lambda k: tau(Y, _weighted(Y, *own, k)))
+    return _weighted(Y, *near.kneighbors(new, best), best)
+
+
+def _weighted(Y: np.ndarray, distance: np.ndarray, place: np.ndarray, k: int) -> np.ndarray:
+    u = 1 / np.maximum(distance[:, :k], 1e-9)
+    return np.einsum("ik,ikl->il", u, Y[place[:, :k]]) / u.sum(axis=1, keepdims=True)
+
+
+def forest(X: np.ndarray, Y: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """A random forest that predicts the places of all labels at once; out-of-bag rows choose the share of features."""
+    some = np.random.default_rng(0).permutation(len(X))[: 2 * FULL]
+    made = lambda share, **more: RandomForestRegressor(TREES, max_features=share, random_state=0, **more)
+    judged = lambda share: made(share, oob_score=True).fit(X[some], Y[some]).oob_prediction_
+    best = max(SHARES, key=lambda share: tau(Y[some], judged(share)))
+    return made(best).fit(X, Y).predict(new)
+
+
+def pairs(X: np.ndarray, Y: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Ranking by pairwise comparison: logistic regression for each two labels, and the sum of its probabilities."""
+    scores = np.zeros((len(new), Y.shape[1]))
+    for i, j in combinations(range(Y.shape[1]), 2):
+        wins = Y[:, i] > Y[:, j]
+        if wins.all() or not wins.any():
+            p = np.full(len(new), float(wins[0]))
+        else:
+            p = LogisticRegression(max_iter=300).fit(X, wins).predict_proba(new)[:, 1]
+        scores[:, i] += p
+        scores[:, j] += 1 - p
+    return scores
 
 
 def _with_one(X: np.ndarray) -> np.ndarray:
@@ -84,7 +117,7 @@ def _with_one(X: np.ndarray) -> np.ndarray:
 
 def judged(name: str, X: np.ndarray, Y: np.ndarray, folds: int) -> dict[str, np.ndarray]:
     """Kendall tau of each fold, and CPU seconds of the Gaussian fits."""
-    found: dict[str, list[float]] = {"gaussian": [], "linear": [], "neighbours": [], "cpu": []}
+    found: dict[str, list[float]] = {key: [] for key in (*METHODS, "cpu")}
     for train, test in KFold(folds, shuffle=True, random_state=0).split(X):
         scaler = StandardScaler().fit(X[train])
         x, new = scaler.transform(X[train]), scaler.transform(X[test])
@@ -94,7 +127,8 @@ def judged(name: str, X: np.ndarray, Y: np.ndarray, folds: int) -> dict[str, np.
         labels = np.eye(Y.shape[1])
         found["gaussian"].append(tau(Y[test], model.predict(new, labels)))
         found["linear"].append(tau(Y[test], linear(x, Y[train]).predict(_with_one(new), labels)))
-        found["neighbours"].append(tau(Y[test], neighbours(x, Y[train], new)))
+        for key, method in (("neighbours", neighbours), ("forest", forest), ("pairs", pairs)):
+            found[key].append(tau(Y[test], method(x, Y[train], new)))
     return {key: np.array(values) for key, values in found.items()}
 
 
@@ -105,14 +139,14 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=10)
     args = parser.parse_args()
     print(f"{machine()}\n")
-    print("| set | rows | labels | Gaussian | linear | nearest neighbours | CPU s of a fit |")
-    print("|---|---|---|---|---|---|---|")
+    print("| set | rows | labels | Gaussian | linear | nearest neighbours | forest | pairs | CPU s of a fit |")
+    print("|---|---|---|---|---|---|---|---|---|")
     means = []
     for name in args.sets:
         X, Y = read(args.data / "label-ranking" / f"{name}.txt.xz")
         found = judged(name, X, Y, args.folds)
-        cells = [mean(found[key], 3) for key in ("gaussian", "linear", "neighbours")]
-        means.append([found[key].mean() for key in ("gaussian", "linear", "neighbours")])
+        cells = [mean(found[key], 3) for key in METHODS]
+        means.append([found[key].mean() for key in METHODS])
         print(f"| {name} | {len(X):,} | {Y.shape[1]} | {' | '.join(cells)} | {found['cpu'].mean():.1f} |", flush=True)
     overall = [f"{value:.3f}" for value in np.mean(means, axis=0)]
     print(f"| mean | | | {' | '.join(overall)} | |")

@@ -41,10 +41,7 @@ def serves(F: QueryPreferences, X: np.ndarray) -> bool:
     """True if `accumulated` should compute the sums of these rows."""
     if not (X.flags.c_contiguous or X.flags.f_contiguous) or int(F.queries.sizes.max(initial=0)) > LONGEST:
         return False
-    wanted = _wanted.get()
-    if wanted is None:
-        wanted = X.size >= (LOADED if ready() else WORTH)
-    return wanted and _installed()
+    return worth(X.size)
 
 
 def serves_folds(F: QueryPreferences, X: np.ndarray) -> bool:
@@ -61,6 +58,12 @@ def ready() -> bool:
 def demanded() -> bool:
     """True if compiled code is requested for any size."""
     return bool(_wanted.get())
+
+
+def worth(cells: float) -> bool:
+    """True if compiled code for work of this size is there, and loading it pays off if it is not loaded yet."""
+    wanted = _wanted.get()
+    return (cells >= (LOADED if ready() else WORTH) if wanted is None else wanted) and _installed()
 
 
 def frozen(array: np.ndarray) -> np.ndarray:

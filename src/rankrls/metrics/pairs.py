@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core import fused
 from ..system.types import DTypeLike
 from . import counted
 from .counted import Counted
@@ -63,6 +64,20 @@ def _pairs(y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     with different labels are concordant or `tied` in the scores only.
     """
     level, untied = _levels(y)
+    n, (discordant, tied_scores, tied) = y.shape[1] * (y.shape[1] - 1) // 2, _out_of_order(level, s)
+    concordant = untied - tied - discordant
+    return concordant - discordant, untied, n - tied_scores, concordant
+
+
+def _out_of_order(level: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(g, c) the numbers of discordant pairs, of pairs tied in the scores, and of those tied in the scores only."""
+    if s.dtype == np.float32 and fused.ready():
+        from .compiled_order import count_pairs
+
+        found = np.empty((3, *s.shape[:2]))
+        level, scores = np.ascontiguousarray(level), np.ascontiguousarray(s)
+        count_pairs(level, scores.view(np.uint32), int(level.max()) + 1, *found)
+        return found[0], found[1], found[2]
     tied, tied_scores = np.zeros(s.shape[:2]), np.zeros(s.shape[:2])
     key, bits = _keys(level, s)
     score = key >> bits
@@ -74,9 +89,7 @@ def _pairs(y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     elif rows.any():  # scores may differ in the bits that were given up for the levels
         query = np.nonzero(rows)[0]
         ordered[rows], tied[rows], tied_scores[rows] = _in_order_with_ties(level[query], s[rows])
-    n, discordant = y.shape[1] * (y.shape[1] - 1) // 2, _inversions(ordered)
-    concordant = untied - tied - discordant
-    return concordant - discordant, untied, n - tied_scores, concordant
+    return _inversions(ordered), tied_scores, tied
 
 
 def _levels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -26,6 +26,7 @@ from ..system.parallel import share
 from ..system.types import Matrix
 from . import direct
 from .direct import EdgeFeatures
+from .grams import SparseGrams
 from .loss import EdgeLoss
 from .pairs import LIMIT, PairFeatures
 from .relation import PRODUCT, Domain, EdgeSet, Pairwise, dense, one_way, part
@@ -82,9 +83,15 @@ class EdgeKernel:
         return np.bincount(self.place, self.sign * v, minlength=len(self.rows)) if self.merged else v
 
     @cached_property
+    def grams(self) -> SparseGrams | None:
+        """Sparse kernels of both ends, if that is cheaper than matrix products."""
+        both = self.G.sparse and self.K.sparse and self.pairwise.product
+        return SparseGrams.of(self.G.array, self.K.array, len(self.indices)) if both else None
+
+    @cached_property
     def pair_features(self) -> PairFeatures | None:
         """Products of sparse features of both ends, if that is cheaper than matrix products."""
-        if not (self.G.sparse and self.K.sparse):
+        if not (self.G.sparse and self.K.sparse) or self.grams is not None:
             return None
         X, Z = self.G.array, self.K.array
         products = PairFeatures.count(X, Z, self.rows, self.columns) * (2 if self.parity else 1)
@@ -139,6 +146,8 @@ class EdgeKernel:
         return out
 
     def _product(self, V: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        if self.grams is not None:
+            return self.grams.at(V, rows, columns)
         if self.G.sparse and self.K.sparse:
             return self._by_columns(V, rows, columns)
         M = self.half(V)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,9 @@ class HoldOut:
 
     alphas: np.ndarray
     scores: np.ndarray
-    predictions: np.ndarray  # at the best alpha, (p, r) or (q,)
+    predictions: Callable[[], np.ndarray] | None  # at the best alpha, (p, r) or (q,), when they are asked for
     best: int
+    ended: tuple[np.ndarray, ...] = ()  # grids to warn of, at whose end the best alpha was
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,10 @@ def _best(candidates: Sequence[RelationCandidate], edges: EdgeSet, search: Searc
             best = candidate, problem, found
     assert best is not None
     candidate, problem, found = best
+    if found is not None:
+        _warn_about_chance(float(found.scores[found.best]), search.metric.name, edges.shape[0])
+        if found.ended:
+            choice.warn_of_end(*found.ended)
     if found is not None and len(candidates) > 1:
         found = _hold_out(problem, candidate, edges, search, only=float(found.alphas[found.best]), judged=found)
     alpha = search.alpha if found is None else float(found.alphas[found.best])
@@ -184,29 +190,34 @@ def _hold_out(
     if isinstance(problem, CompleteProblem) and isinstance(held, RelationKFold) and held.setting == 1:
         problem = problem.by_edges(search.tol, search.limit)  # folds are incomplete
     if judged is None:
-        alphas, scores = _scores(problem, search, held)
+        alphas, scores, ended = _scores(problem, search, held)
         check_held_out(scores, search.metric.name)
         best = choice.best(scores if search.metric.greater_is_better else -scores, alphas)
-        _warn_about_chance(float(scores[best]), search.metric.name, edges.shape[0])
     else:
-        alphas, scores, best = judged.alphas, judged.scores, judged.best
-    predictions = np.empty(0)
+        alphas, scores, best, ended = judged.alphas, judged.scores, judged.best, judged.ended
+    predictions = None
     small = edges.Y is None or isinstance(edges.Y, np.ndarray)
     if small and (predict or only is not None):
-        predictions = problem.held_out(float(alphas[best]), held)  # type: ignore[arg-type]
-    return HoldOut(alphas, scores, predictions, best)
+        predictions = _later(problem, float(alphas[best]), held)
+    return HoldOut(alphas, scores, predictions, best, ended)
 
 
-def _scores(problem: Problem, search: Search, held: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(k,) alphas and the held-out score of each; a default grid grows while its best alpha is at an end."""
+def _later(problem: Any, alpha: float, held: Any) -> Callable[[], np.ndarray]:
+    """The held-out scores at alpha: at once if folds are refitted, when they are asked for if that takes no refits."""
+    if isinstance(problem, CompleteProblem) and held == ROWS:
+        return partial(problem.held_out, alpha, held)
+    known = problem.held_out(alpha, held)
+    return lambda: known
+
+
+def _scores(problem: Problem, search: Search, held: Any) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
+    """(k,) alphas, the held-out score of each, and grids to warn of; a default grid grows while its best is an end."""
     sign, given = 1 if search.metric.greater_is_better else -1, search.alphas
     grid = alphas = choice.default_alphas(problem.mean_eigenvalue) if given is None else given
     scores = problem.scores(alphas, search.metric, held)
     more = choice.beyond(sign * scores, alphas)
     if given is not None:
-        if more is not None:
-            choice.warn_of_end(alphas)
-        return alphas, scores
+        return alphas, scores, () if more is None else (alphas,)
     iterates = isinstance(problem, EdgeProblem) and problem.graph.features is None  # then small alphas take longer
     for _ in range(choice.EXTENSIONS):
         if more is None or (iterates and more[0] < alphas[0]):
@@ -215,8 +226,7 @@ def _scores(problem: Problem, search: Search, held: Any) -> tuple[np.ndarray, np
         order = np.argsort(alphas)
         alphas, scores = alphas[order], scores[order]
         more = choice.beyond(sign * scores, alphas)
-    choice.warn_of_end(grid, alphas)
-    return alphas, scores
+    return alphas, scores, (grid, alphas)
 
 
 def _warn_about_chance(score: float, metric: str, p: int) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from ..system.types import DTypeLike
 from .smoothing import Smoother
 
-OfRows = Callable[[Any], np.ndarray]
+OfRows = Callable[..., np.ndarray]
 INTERPOLATE = 256  # leverages are interpolated if there are more eigenvalues than this
 
 
@@ -29,7 +29,7 @@ def over_alphas(
     functions: Sequence[Callable[[np.ndarray, Any], np.ndarray]], left: Smoother, s: np.ndarray, alphas: np.ndarray,
     dtype: DTypeLike, interpolate: int = INTERPOLATE,
 ) -> list[list[OfRows]]:  # fmt: skip
-    """For each function of (rho, rows) and each alpha, a function of rows at rho = s / alpha.
+    """For each function of (rho, rows) and each alpha, a function of rows at rho = s / alpha, or some of its columns.
 
     The functions are interpolated in log(rho) if there are many eigenvalues.
     """
@@ -39,7 +39,8 @@ def over_alphas(
     high = log_s.max(initial=0) - np.log(alphas.min())
     xs = [np.maximum(log_s - np.log(alpha), flat) for alpha in alphas]
     if high <= low or left.basis.shape[1] <= interpolate:
-        return [[lambda rows, at=at, x=x: at(np.exp(x), rows).astype(dtype) for x in xs] for at in functions]  # type: ignore[misc]
+        exact = lambda at, x, rows, columns=slice(None): at(np.exp(x[columns]), rows).astype(dtype)
+        return [[partial(exact, at, x) for x in xs] for at in functions]
     nodes = Chebyshev.on(low, high, strip=np.pi, digits=13.0 if dtype == np.float64 else 8.0)
     weights = [nodes.matrix(np.clip(x, low, high)).astype(dtype) for x in xs]
     rho, everybody = np.exp(nodes.x), slice(None)
@@ -47,8 +48,8 @@ def over_alphas(
     return [[partial(_interpolated, log, W) for W in weights] for log in logs]
 
 
-def _interpolated(log: np.ndarray, weights: np.ndarray, rows: Any) -> np.ndarray:
-    found = log[rows] @ weights
+def _interpolated(log: np.ndarray, weights: np.ndarray, rows: Any, columns: Any = slice(None)) -> np.ndarray:
+    found = log[rows] @ weights[:, columns]
     return np.exp(found, out=found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from .rankings import Ranking, by_id, edge_frame, excluded, ranking_frame
 
 INPUT = ("n_features_in_", "feature_names_in_")  # stored when X is checked
 MOST_RATED = 2000  # with more objects than this, ratings get no error bars
+LATER = ("_cache", "_held_out")  # made from a fit when something is asked for
 
 
 class RelationModel(RelationEnds):
@@ -36,6 +38,13 @@ class RelationModel(RelationEnds):
     `target_kernel_`, `X_fit_`, `Z_fit_`, `source_ids_`, `target_ids_`, `intercept_` and, for effects of single ends,
     `source_effects_` and `target_effects_`.
     """
+
+    @cached_property
+    def cv_predictions_(self):
+        """Held-out scores at the alpha chosen, computed when they are first asked for."""
+        if "_held_out" not in vars(self):
+            raise AttributeError(f"this {type(self).__name__} has no cv_predictions_: nothing was held out")
+        return self.__dict__.pop("_held_out")()
 
     def predict(self, X=None, Z=None):
         """Scores of the relation from each object of X to each of Z.
@@ -262,7 +271,7 @@ class RelationModel(RelationEnds):
     # ---------------------------------------------------------------- helpers
 
     def _store(self, attributes: dict[str, Any]) -> None:
-        stale = [name for name in vars(self) if (name.endswith("_") or name == "_cache") and name not in INPUT]
+        stale = [name for name in vars(self) if (name.endswith("_") or name in LATER) and name not in INPUT]
         for name in stale:
             delattr(self, name)
         for name, value in attributes.items():
@@ -353,7 +362,9 @@ class RelationModel(RelationEnds):
         return self._cache
 
     def __getstate__(self):
-        state = {name: value for name, value in super().__getstate__().items() if name != "_cache"}
+        if "_held_out" in vars(self):
+            self.cv_predictions_  # noqa: B018 - computed now, since what it takes is not stored
+        state = {name: value for name, value in super().__getstate__().items() if name not in LATER}
         for name in ("kernel", "target_kernel"):  # frames of similarities are stored once, as arrays
             given = state.get(name)
             if isinstance(given, list | tuple) and any(hasattr(one, "iloc") for one in given) and f"{name}_" in state:

@@ -267,8 +267,9 @@ def attributes_of(
         attributes["home_advantage_"] = float(found.free[0])
     if found.held_out is not None:
         attributes["alphas_"], attributes["cv_scores_"] = found.held_out.alphas, found.held_out.scores
-        if found.held_out.predictions.size:
-            attributes["cv_predictions_"] = as_given(found.held_out.predictions, edges, matrix, turned)
+        predictions = found.held_out.predictions
+        if predictions is not None:
+            attributes["_held_out"] = lambda: as_given(predictions(), edges, matrix, turned)
     if found.stop is not None:
         attributes["iterations_"] = np.arange(1, len(found.stop.scores) + 1)
         attributes["cv_scores_"] = found.stop.scores
