@@ -67,6 +67,7 @@ def _unjudged(queries: Queries, ranks: np.ndarray, unjudged: np.ndarray) -> floa
 
 
 def _pair(session: Session, metric: str, ranks: Any, values: Matrix) -> dict[str, Any]:
+    """The comparison of one snapshot with the first: wins, reversed pairs, overlap, and documents that move."""
     sign = 1 if get_metric(metric).greater_is_better else -1
     gain = sign * (values[1] - values[0])
     known = np.flatnonzero(~np.isnan(gain))

@@ -69,6 +69,7 @@ class KnownQuality:
         metrics: Sequence[str],
         report: Report | None,
     ) -> Quality:
+        """Cached values of metrics at some alphas, computed if they are missing or incomplete."""
         found = kept.get(key)
         if found is not None and found.done >= 1:
             return found

@@ -108,6 +108,7 @@ def _imports(session: Session, started: bool) -> str:
 
 
 def _decisions(session: Session, pairs: list[Any]) -> str:
+    """The judgments, preferences and settings of the session, as assignments."""
     state, data = session.state, session.documents
     name = lambda row: (data.query_ids[int(data.queries.codes[row])], data.doc_id(row))
     labels = data.queries.labels.tolist()
@@ -157,6 +158,7 @@ def _options(state: State, kernel: bool, scale: bool) -> str:
 
 
 def _fit(session: Session, learned: np.ndarray) -> str:
+    """The body of the function that fits the model."""
     state, kernel = session.state, not session.models.linear
     lines = ["start_ranker = start[-1] if hasattr(start, 'steps') else start"] if kernel else []
     target = "y[learned]" if state.gain == "linear" else "2 ** np.minimum(y[learned], 60) - 1"
@@ -195,6 +197,7 @@ def _saved(session: Session, started: bool) -> str:
 
 
 def _replay(session: Session, started: bool) -> str:
+    """A program that repeats the actions of the session, for models that an estimator cannot fit exactly."""
     actions = [{k: v for k, v in action.items() if k != "time"} for action in session.journal.actions]
     start = ", encoder=start[0]" if started and session.documents.encoder is not None else ""
     lines = [

@@ -80,6 +80,7 @@ class Guard:
         await (self.app if refusal is None else refusal)(scope, receive, guarded)
 
     def _refusal(self, request: Request) -> Response | None:
+        """The response to a request that must not pass; None if it may."""
         if request.headers.get("host", "") not in self.hosts:
             return PlainTextResponse("this address is only for its own machine", 403)
         origin = request.headers.get("origin")

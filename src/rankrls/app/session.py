@@ -201,6 +201,7 @@ class Session:
         self.listeners.tell({"type": "problem", "text": f"{type(error).__name__}: {error}"})
 
     def _follow(self) -> None:
+        """Compute the held-out quality of the current state and of those it is compared with, and report progress."""
         version, state = self.version, self.state
         current = lambda: self.version == version and not self.background.closed
 

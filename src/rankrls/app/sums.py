@@ -146,6 +146,7 @@ class Sums:
         return total
 
     def _sum(self, key: Key, y: np.ndarray, rows: np.ndarray) -> Statistics | None:
+        """The sums of labelled rows for one loss; None if there are no rows."""
         if not len(rows):
             return None
         weighting, tied = key

@@ -138,6 +138,7 @@ class CrossFit:
             self.judged.append(self._judged(name))
 
     def _judged(self, name: str) -> CrossFitted:
+        """Fit a candidate in every split, and choose its alpha by the held-out scores."""
         start = time.perf_counter()
         rows = self.common.rows
         P = np.empty((len(rows), len(ALPHAS)), dtype=np.float32)

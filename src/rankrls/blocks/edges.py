@@ -61,6 +61,7 @@ def edge_blocks(edges: Any, columns: list[str]) -> Iterator[dict[str, np.ndarray
 
 
 def _of_path(path: Path, columns: list[str]) -> Iterator[dict[str, np.ndarray]]:
+    """Read edges from a Parquet file or folder, or from a text file."""
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSED]
     if suffixes and suffixes[-1] in TEXT:
         try:

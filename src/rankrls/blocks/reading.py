@@ -110,6 +110,7 @@ class SourceRows:
     def _sum(
         self, function: Callable[[Block], T], batches: Iterator[Any], label: str, waiting: WaitingRows | None
     ) -> T:
+        """The sum of a function over batches, in threads and in order; resumes from a checkpoint if there is one."""
         count = counter(label, self.source.n_rows, "rows")
         state = self.checkpoint.begin(label)
         sums: Any = TreeSum[T]()

@@ -130,6 +130,7 @@ class SumRows:
         return Primal(F, self.features, block.X, self._targets(block), self.dtype).sums
 
     def _fragments(self, block: Block, number: np.ndarray) -> PartialSums:
+        """The fragments of rows whose queries continue in other blocks."""
         totals = self.totals
         assert totals is not None
         if self.loss.tied:

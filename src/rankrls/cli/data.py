@@ -104,6 +104,7 @@ def _read_one(
     label: bool,
     kinds: dict[str, str] | None,
 ) -> RankingData:
+    """All rows of one file."""
     if kind(path, args.input_format) == "letor":
         with source(path, args.quiet) as file:
             return _named(load_letor(file, n_features=n_features, **_letor_options(args)), args)
@@ -261,6 +262,7 @@ def _letor_options(args: Namespace) -> dict[str, Any]:
 def _tables(
     path: str, args: Namespace, names: Iterable[str] | None, label: bool, *, anything: bool = False
 ) -> Iterator[RankingData]:
+    """Yield blocks of a CSV, TSV or Parquet file."""
     form = kind(path, args.input_format)
     features = None if names is None else list(names)
     if args.columns is not None and features != []:

@@ -125,6 +125,7 @@ def fit(model: BaseEstimator, data: RankingData, args: Namespace) -> tuple[Any, 
 
 
 def _fit_clicks(model: BaseEstimator, data: RankingData, args: Namespace) -> tuple[Any, list[str], dict[str, Any]]:
+    """Fit the model to a click log."""
     if args.pairs or args.judgments:
         raise ValueError("--clicks cannot be combined with --pairs or --qrels: clicks replace labels")
     if not isinstance(ranker_of(model), RankRLS):

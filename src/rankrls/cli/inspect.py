@@ -68,6 +68,7 @@ def in_a_line(record: dict[str, Any]) -> str:
 
 
 def _model(model: BaseEstimator, args: Namespace) -> tuple[dict[str, Any], str]:
+    """A record of a model, and the same as text."""
     ranker, curve, record = ranker_of(model), curve_of(model), described(model)
     lines = [
         in_a_line(record),

@@ -99,6 +99,7 @@ def _against_chance(metric: str, value: float, error: float) -> str:
 
 
 def _settings(evaluation: Any) -> Html | None:
+    """A table of the metrics in each setting."""
     if evaluation is None:
         return None
     names = list(dict.fromkeys(metric for found in evaluation.metrics.values() for metric in found))
@@ -173,6 +174,7 @@ def _shown(value: float) -> str:
 
 
 def _card(model: ConditionalRankRLS, args: Namespace) -> Html:
+    """A table of what is known about the model."""
     parameters = ", ".join(f"{key}={value!r}" for key, value in model.get_params(False).items() if key != "verbose")
     rows = [
         ["file", args.models[0]],

@@ -86,6 +86,7 @@ def fit(model: ConditionalRankRLS, known: RelationFiles) -> ConditionalRankRLS:
 
 
 def train(args: Namespace) -> None:
+    """Learn a relation and write the model."""
     if args.data:
         raise ValueError(f"--method conditional reads --edges or --matrix, not rows of queries ({args.data[0]})")
     with learning.stopwatch() as reading:

@@ -126,6 +126,7 @@ def _data(args: Namespace, data: RankingData, judged: JudgedEntry) -> Html:
 
 
 def _comparison(entries: list[Entry], found: dict[str, list[dict[str, Any]]]) -> Html:
+    """A table of all metrics, with differences from the first model."""
     rows = []
     for metric, models in found.items():
         means = [one["mean"][-1] for one in models]
@@ -166,6 +167,7 @@ def _cell(one: dict[str, Any], best: float | None, larger: bool) -> Html:
 
 
 def _pictures(entries: list[Entry], main: str, found: list[dict[str, Any]], curves: dict[str, list[str]]) -> Html:
+    """Plots that compare the models."""
     drawn = []
     for base, metrics in curves.items():
         values = {entry.name: np.stack([entry.values[metric] for metric in metrics], axis=1) for entry in entries}

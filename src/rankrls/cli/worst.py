@@ -54,6 +54,7 @@ def _varied(judged: JudgedEntry) -> np.ndarray:
 
 
 def _query(entry: Entry, judged: JudgedEntry, query: int, value: str, top: int, *, opened: bool) -> Html:
+    """A query with its ranking, and why a worse document is above a better one."""
     rows = judged.queries.rows(query)
     scores, y = entry.scores[rows], judged.y[rows]
     order = np.argsort(-scores, kind="stable")

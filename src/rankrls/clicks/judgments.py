@@ -215,6 +215,7 @@ def _places(names: list[str], what: str) -> list[int]:
 
 
 def _judgments(columns: Iterable[list[Any]], what: str) -> Judgments:
+    """Judgments from columns of queries, documents and ratings."""
     rows = [row for row in zip(*columns, strict=True) if not _is_nothing(row[2])]
     query, document, rating = ([row[j] for row in rows] for j in range(3))
     if not rows:

@@ -45,6 +45,7 @@ def runs(F: QueryPreferences, dtype: DTypeLike) -> list[Run]:
 
 
 def _run(F: QueryPreferences, queries: np.ndarray, dtype: np.dtype) -> Run:
+    """A run of whole queries, with the matrices that take their means."""
     q = F.queries
     rows: Any = slice(int(q.starts[queries[0]]), int(q.starts[queries[-1]] + q.sizes[queries[-1]]))
     rows = rows if q.order is None else q.order[rows]

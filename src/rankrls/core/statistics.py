@@ -88,6 +88,7 @@ class Statistics:
 
     @np.errstate(over="ignore", invalid="ignore")  # callers check that the sums are finite
     def _combine(self, other: Statistics, sign: int) -> Statistics:
+        """Add (sign 1) or subtract (-1) sums, moved to a common mean."""
         weight = self.weight + sign * other.weight
         share = sign * other.weight / weight if weight > 0 else 0.0
         dx, dy = other.mean - self.mean, other.target_mean - self.target_mean

@@ -365,6 +365,7 @@ def _parts_of(
     *,
     encoded: bool,
 ) -> DaskRows:
+    """The partitions of a frame or array, with its columns resolved."""
     dask = _dask()
     import pyarrow as pa  # comes with Dask's data frames
 

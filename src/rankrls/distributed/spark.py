@@ -314,6 +314,7 @@ def _parts_of(
     *,
     encoded: bool,
 ) -> SparkRows:
+    """The partitions of a frame, with its columns resolved."""
     F = _spark()
     if not hasattr(frame, "mapInArrow"):
         raise TypeError(f"frame must be a Spark data frame, got {type(frame).__name__}")

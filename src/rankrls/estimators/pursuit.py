@@ -269,6 +269,7 @@ class RankingPursuit(SizedRanker):
             return self._pursue(self._setups(F, data, rows, idle), data, (0, F.n_pairs, len(idle)), 0.0)
 
     def _fit(self, rows: PartlyScored) -> Self:
+        """Fit to checked rows."""
         X, scored, unscored = rows.X, rows.scored, rows.unscored
         self._check_kernel(X)
         F = preferences_among(

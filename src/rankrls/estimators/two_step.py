@@ -249,6 +249,7 @@ class TwoStepRLS(RelationModel):
         return OBJECT if steps.one_domain else ROW
 
     def _check_options(self) -> None:
+        """Raise an error for invalid parameters."""
         checks.check_choices(
             self,
             relation=tuple(PARITY),

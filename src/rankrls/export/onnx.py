@@ -149,6 +149,7 @@ def _onnx() -> Any:
 
 
 def _scaled(graph: OnnxGraph, x: str, step: BaseEstimator) -> str:
+    """Add the nodes of a step before the ranker; returns the name of the result."""
     if isinstance(step, TableEncoder):
         if isinstance(x, str):  # a matrix of numbers from an earlier step
             raise ValueError("TableEncoder takes the columns of a table, so it must be the first step")

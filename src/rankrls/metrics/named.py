@@ -1,4 +1,4 @@
-"""Metrics by name, metrics from functions given by the caller, and how sure a mean over queries is."""
+"""Metrics by name, metrics from the caller's functions, and the standard error of a mean over queries."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Metrics of ranks: kernels on labels (g, l) and scores (g, c, l) of g queries, c models.
 
-Ties. A metric must not depend on the order of the rows, so by default tied scores get the expected value over random
-tie breaking, in closed form. Within a run of t tied items of total gain G that starts after position a,
-every position has expected gain G / t: enough for metrics linear in the gains (ndcg, precision, recall). With r
-relevant items in the run and R before it, position a + i holds a relevant item with probability r / t, and then
-R + 1 + (i - 1) (r - 1) / (t - 1) relevant items are expected up to it (average precision); if nothing relevant
-came before a + i, the item there is relevant with probability r / (t - i + 1) (reciprocal rank).
+A metric must not depend on the order of the rows, so by default tied scores get the expected value over random tie
+breaking, in closed form. Within a run of t tied items of total gain G that starts after rank a, every rank has expected
+gain G / t, which suffices for metrics linear in the gains (ndcg, precision, recall). With r relevant items in the run
+and R before it, rank a + i holds a relevant item with probability r / t, and then R + 1 + (i - 1) (r - 1) / (t - 1)
+relevant items are expected up to it (average precision). If nothing relevant came before a + i, the item there is
+relevant with probability r / (t - i + 1) (reciprocal rank).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import counted
 from .counted import Counted, Pass
 from .pairs import Kernel, ratio, take
 
-# Conventions of ndcg: gain, discount, ties, value of a query without a relevant item.
+# The conventions of ndcg: gain, discount, ties, value of a query without a relevant item.
 CONVENTIONS: dict[str | None, tuple[Any, Any, str, Any]] = {
     None: ("exp2", "log2", "average", "skip"),
     "letor": ("exp2", "letor", "stable", 0),
@@ -76,7 +76,7 @@ def ndcg(*, k: int | None, gain: object, discount: object, ties: object, empty: 
 def relevance(
     terms: Callable, divisor: Callable, *, k: int | None, relevant: float, ties: object, empty: object = 0
 ) -> Kernel:
-    """The kernel (sum of the terms of the first k places) / divisor(number of relevant items, k)."""
+    """The kernel (sum of the terms of the first k ranks) / divisor(number of relevant items, k)."""
     cut, ties, empty = _cutoff(k), _tie_rule(ties), _empty_value(empty)
 
     def kernel(y: np.ndarray, s: np.ndarray) -> np.ndarray:
@@ -88,7 +88,7 @@ def relevance(
 
 
 def precision_at_hits(ranked: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """At each place: the chance of a relevant item, times the precision expected if it is one."""
+    """At each rank: the probability of a relevant item, times the expected precision if it is one."""
     start, t, r = _runs(ranked, new)
     place = np.arange(ranked.shape[-1])
     before = take(np.cumsum(ranked, axis=-1) - ranked, start)
@@ -97,17 +97,17 @@ def precision_at_hits(ranked: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 
 def first_hit(ranked: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """At each place: the chance that the first relevant item is there, over the rank."""
+    """At each rank: the probability that the first relevant item is there, divided by the rank."""
     start, t, r = _runs(ranked, new)
     place = np.arange(ranked.shape[-1])
-    hit = np.minimum(1, r / (t - (place - start)))  # after t - r misses in a run the next is surely a hit
+    hit = np.minimum(1, r / (t - (place - start)))  # after t - r misses in a run the next item must be a hit
     all_missed = np.cumprod(1 - hit, axis=-1)
     hit[..., 1:] *= all_missed[..., :-1]
     return hit / (place + 1)
 
 
 def cascade(*, k: Any, max_grade: float, ties: Any, empty: Any) -> Kernel:
-    """Expected reciprocal rank: at each place the chance to stop there, over the rank."""
+    """Expected reciprocal rank: at each rank the probability to stop there, divided by the rank."""
     cut, ties, empty = _cutoff(k), _tie_rule(ties), _empty_value(empty)
     if not float(max_grade) > 0:
         raise ValueError(f"max_grade must be the highest possible label, a positive number; got {max_grade!r}")
@@ -126,8 +126,11 @@ def cascade(*, k: Any, max_grade: float, ties: Any, empty: Any) -> Kernel:
 
 
 def _left(go_on: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """The chance of going on after each place. In a run of ties, the mean over all choices of the items seen so far:
-    E_k[i] = i/k g_k E_{k-1}[i-1] + (1 - i/k) E_{k-1}[i], item by item."""
+    """The probability of going on after each rank.
+
+    In a run of ties, the mean over all choices of the items seen so far, item by item:
+    E_k[i] = i/k g_k E_{k-1}[i-1] + (1 - i/k) E_{k-1}[i].
+    """
     left = np.cumprod(go_on, axis=-1)
     for row in map(tuple, np.argwhere(~np.all(new, axis=-1))):
         starts, chance = np.flatnonzero(new[row]), 1.0
@@ -142,20 +145,20 @@ def _left(go_on: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 
 def overlap(*, p: float) -> Kernel:
-    """Rank-biased overlap of two rankings of the same items, extrapolated beyond the last one."""
+    """Rank-biased overlap of two rankings of the same items, extrapolated beyond the last item."""
     if not 0 < float(p) < 1:
-        raise ValueError(f"p must be the probability of looking one place further, between 0 and 1; got {p!r}")
+        raise ValueError(f"p must be the probability of looking one rank further, between 0 and 1; got {p!r}")
 
     def kernel(y: np.ndarray, s: np.ndarray) -> np.ndarray:
         depth = np.arange(1, y.shape[-1] + 1)
         shared = _shared(y, s)
-        return (1 - p) / p * (shared / depth * p**depth).sum(axis=-1) + p ** depth[-1]  # all items are in both
+        return (1 - p) / p * (shared / depth * p**depth).sum(axis=-1) + p ** depth[-1]  # beyond, all items are shared
 
     return kernel
 
 
 def jaccard(*, k: int | None) -> Kernel:
-    """The items among the first k of both rankings, over those among the first k of either."""
+    """The number of items in the first k of both rankings, divided by that in the first k of either."""
     cut = _cutoff(k)
 
     def kernel(y: np.ndarray, s: np.ndarray) -> np.ndarray:
@@ -167,7 +170,7 @@ def jaccard(*, k: int | None) -> Kernel:
 
 
 def _shared(y: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """(g, c, l) how many items are among the first 1, 2, ... of both rankings; ties in the order of the rows."""
+    """(g, c, l) how many items are in the first 1, 2, ... of both rankings; ties are in the order of the rows."""
     place = lambda v: np.argsort(np.argsort(-v, axis=-1, kind="stable"), axis=-1, kind="stable")
     both = np.maximum(place(y)[:, None], place(s))  # the depth at which an item is in both
     cell = both + y.shape[-1] * np.arange(both.size // y.shape[-1]).reshape(*both.shape[:-1], 1)
@@ -175,7 +178,7 @@ def _shared(y: np.ndarray, s: np.ndarray) -> np.ndarray:
 
 
 def _ranked(value: np.ndarray, s: np.ndarray, ties: str) -> tuple[np.ndarray, np.ndarray]:
-    """Values (g, l) from greatest to smallest score (g, c, l), and the places where a run of ties starts."""
+    """Values (g, l) from largest to smallest score (g, c, l), and the ranks at which a run of ties starts."""
     if ties == "worst":
         upward = np.argsort(value, axis=-1)
         value, s = take(value, upward), take(s, upward[:, None])
@@ -188,7 +191,7 @@ def _ranked(value: np.ndarray, s: np.ndarray, ties: str) -> tuple[np.ndarray, np
 
 
 def expected(ranked: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """The expected value at each place, tied items in random order."""
+    """The expected value at each rank, with tied items in random order."""
     if new.all():
         return ranked
     _, t, total = _runs(ranked, new)
@@ -196,7 +199,7 @@ def expected(ranked: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 
 def _runs(ranked: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The start, length and total value of the run of ties that each place belongs to."""
+    """The start, length and total value of the run of ties that each rank belongs to."""
     first = np.flatnonzero(new)  # every row starts a run
     length = np.diff(first, append=new.size)
     total = np.add.reduceat(ranked.ravel(), first)

@@ -133,6 +133,7 @@ class Dual:
         return scores
 
     def _leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
+        """Held-out scores, before those that nothing was learned for are made constant."""
         F, path = self.F, self.path
         S = self.system.KF @ path.basis
         S[:, path.d == 0] = 0

@@ -198,6 +198,7 @@ class ByTurns:
         return max(found, key=lambda columns_and_gain: columns_and_gain[1])
 
     def _by_turns(self, first: int, d: np.ndarray, e: np.ndarray, free: np.ndarray) -> tuple[list[int], float]:
+        """The columns found by turns that start with one view, and their gain."""
         M = len(self.blocks)
         chosen: dict[int, int] = {}
         gain, kept = 0.0, 0  # kept: how many views in a row kept their function

@@ -276,6 +276,7 @@ class Supervised:
         return _leave_out(self._held_out, folds, sizes, len(self.y))
 
     def _held_out(self, fold: HeldOutFold, n: int) -> np.ndarray:
+        """(l, k) scores of a fold, for each size, by a pursuit without its rows and their atoms."""
         if isinstance(self.F, PairPreferences):
             return self._held_out_pairs(self.F, fold, n)
         atoms = np.arange(self.dictionary.n_atoms)

@@ -106,6 +106,7 @@ def _product(candidate: RelationCandidate, edges: EdgeSet) -> float:
 
 
 def _best(candidates: Sequence[RelationCandidate], edges: EdgeSet, search: Search) -> Fitted:
+    """The best candidate and alpha by hold-out, and the model solved with them."""
     best: tuple[RelationCandidate, Problem, HoldOut | None] | None = None
     for candidate in numbered(candidates, "setting"):
         problem = problem_of(candidate, edges, search)
@@ -277,6 +278,7 @@ def held_out_by(cv: Any, problem: Problem, candidate: RelationCandidate) -> Rela
 def _solve(
     candidate: RelationCandidate, problem: Problem, alpha: float, search: Search, found: HoldOut | None
 ) -> Fitted:
+    """Solve a candidate's problem at one alpha."""
     if isinstance(problem, CompleteProblem):
         if alpha == 0:
             check_determined(problem)

@@ -143,6 +143,7 @@ class RelationKFold:
             yield np.flatnonzero(train), np.flatnonzero(test)
 
     def _parts(self, Y: Any) -> Iterator[tuple[Part, Part]]:
+        """Yield training and test parts of a relation."""
         p, r = Y.shape
         if self.setting == 1:
             if sparse.issparse(Y):

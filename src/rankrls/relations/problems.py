@@ -106,6 +106,7 @@ class CompleteProblem:
         return mean_score(metric, folds)
 
     def _scores_of_rows(self, alphas: np.ndarray, metric: Metric) -> np.ndarray:
+        """(k,) the metric of conditioning objects left out one by one, for each alpha."""
         p, r = self.edges.shape
         rows = np.arange(0, p, max(1, -(-p * r // JUDGED)) if sparse.issparse(self.edges.Y) else 1)
         single = len(rows) * r >= self.single_precision and metric.name not in COUNTS_TIES

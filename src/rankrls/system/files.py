@@ -160,6 +160,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """Write to a temporary file that then replaces the target; to devices and pipes, directly."""
     if path.exists() and not path.is_file():
         if path.is_dir():
             raise IsADirectoryError(f"{path} is a folder: give the name of a file in it")

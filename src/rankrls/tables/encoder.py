@@ -211,6 +211,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return TrainingMaps(learned.kinds, learned.training, self.n_folds, learned.n_queries == 1)
 
     def _learned(self, parts: TableParts) -> LearnedMap:
+        """Learn the maps of all columns; an error if labels are needed or nothing varies."""
         try:
             learned = learn(parts, self._settings())
         except ManyLevelsError as error:
@@ -367,6 +368,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         checks.check_number("smoothing", self.smoothing, zero=True, auto=False)
 
     def _checked(self, table: Any, *, reset: bool) -> Any:
+        """The table, checked to have rows and the columns of training."""
         if hasattr(table, "shape") and len(table.shape) == 2 and not table.shape[1]:
             shape = tuple(table.shape)
             raise ValueError(

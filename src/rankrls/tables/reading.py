@@ -152,6 +152,7 @@ def _polars() -> Any:
 
 
 def _of_arrow(column: Any) -> Column:
+    """A column of an Arrow table."""
     import pyarrow
 
     types, kind = pyarrow.types, column.type

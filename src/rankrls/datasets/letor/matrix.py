@@ -97,6 +97,7 @@ class Assembly:
                 )
 
     def _dense(self, pieces: list[ParsedRows], m: int, n: int, offset: int) -> np.ndarray:
+        """The values as a dense array; frees each piece once it is copied."""
         size = m * n * np.dtype(self.dtype).itemsize
         check_memory(
             size, f"{self.name} as {m} dense rows of {n} features", "pass sparse=True, or read it with iter_letor"

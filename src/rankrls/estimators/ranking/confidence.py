@@ -195,6 +195,7 @@ class Confidence(RidgeRanker):
         return kept[2], noise
 
     def _new_posterior(self) -> Posterior:
+        """The uncertainty of scores in units of the noise; an error if the model cannot give it."""
         if self.alpha_ == 0:
             raise ValueError("without a penalty (alpha=0) weights have no distribution: use a positive alpha")
         setup = None if self.statistics_ is not None else setup_again(self, self.alpha_)

@@ -33,6 +33,7 @@ def leave_pair_out(
 
 
 def _check(data: Training, metric: Metric) -> None:
+    """Raise an error if leave-pair-out does not apply."""
     if len(data.queries) > 1:
         raise ValueError(
             f'cv="leave-pair-out" is for the items of one query, but there are {len(data.queries)}: '

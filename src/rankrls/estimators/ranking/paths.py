@@ -144,6 +144,7 @@ class Paths(RidgeRanker):
         return found, [solved.model(alpha) for alpha in found]
 
     def _models_of_rows(self, alphas: ArrayLike | None) -> tuple[np.ndarray, list[Model]]:
+        """The alphas and the solution of each, from the stored rows."""
         setup, rows = setup_again(self), vars(self).get("trained_on_")
         if setup is None or rows is None:
             raise ValueError(

@@ -125,6 +125,7 @@ class Updates(RidgeRanker):
     def _update(
         self, X: FitInput, y: ArrayLike | None, qid: Ids, sample_weight: ArrayLike | None, *, learn: bool
     ) -> Self:
+        """Learn from more queries, or forget some."""
         self._check_params()
         fitted = hasattr(self, "alpha_")
         if fitted:

@@ -313,6 +313,7 @@ class RelationModel(RelationEnds):
         return np.where(np.abs(rating).max(initial=0) > rounding, rating, 0.0)
 
     def _best(self, conditions, candidates, top_: int | None, exclude) -> Any:
+        """The best candidates for each conditioning object, as `rank` and `recommend` return them."""
         source = self.condition == "source"
         mine, other = ("source", "target") if source else ("target", "source")
         by_id = conditions is not None and self._are_ids(conditions, mine)

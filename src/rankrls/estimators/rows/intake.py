@@ -81,6 +81,7 @@ def _plain(X: Any, y: Any) -> bool:
 def _training(
     model: RidgeRanker, rows: Any, targets: np.ndarray, qid: Ids, sample_weight: ArrayLike | None, *, fresh: bool
 ) -> Training:
+    """Checked training rows, with warnings about data that look like a mistake."""
     if model.tied_pairs is not True and targets.ndim == 2 and targets.shape[1] == 1:
         targets = column_or_1d(targets, warn=True)
     m, n = rows.shape

@@ -108,6 +108,7 @@ class ViewUpdates(ViewPaths):
         raise NotImplementedError
 
     def _update(self, X: object, y: ArrayLike | None, qid: Ids, sample_weight: ArrayLike | None, sign: int) -> Self:
+        """Add rows (sign 1) or remove them (-1)."""
         if vars(self).get("statistics_") is None or "expanded_in_" in vars(self):
             raise ValueError(
                 "this model keeps no sums to update (a linear view with more columns than rows was expanded in its "
