@@ -118,22 +118,22 @@ class Dual:
     def leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
         """Held-out scores, by one dense solve of the size of the fold for each fold and alpha."""
         checks.check_penalised(float(alphas.min()))
-        anew = heavy_queries(self.F)
+        to_refit = heavy_queries(self.F)
         if folds is not None:
             folds = careful(folds, self.F)
-            anew = [fold for fold in folds if not fold.whole]
+            to_refit = [fold for fold in folds if not fold.whole]
             folds = [fold for fold in folds if fold.whole]
         scores = self._leave_out(folds, alphas)
         if folds is None:
-            anew += [HeldOutFold(self.F.queries.rows(q)) for q in unsolved(scores, self.F.queries.codes)]
+            to_refit += [HeldOutFold(self.F.queries.rows(q)) for q in unsolved(scores, self.F.queries.codes)]
         else:
-            anew += [fold for fold in folds if np.isnan(scores[fold.rows]).any()]
-        for fold in anew:
+            to_refit += [fold for fold in folds if np.isnan(scores[fold.rows]).any()]
+        for fold in to_refit:
             scores[fold.rows] = self._refit(fold, alphas)
         return scores
 
     def _leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
-        """Held-out scores, before those that nothing was learned for are made constant."""
+        """Held-out scores without refits; NaN for folds that need one."""
         F, path = self.F, self.path
         S = self.system.KF @ path.basis
         S[:, path.d == 0] = 0
