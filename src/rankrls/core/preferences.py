@@ -70,6 +70,7 @@ class QueryPreferences(LinearOperator):
         self.free = self.beta > 0 and intercept
         self.s = None if weights is None else np.sqrt(weights)
         self.S = queries.sizes.astype(float) if weights is None else queries.sum(weights)  # (q,)
+        self.weight = float(self.S.sum())
         self.n_pairs = int(queries.pairs().sum())  # pairs that count
         self.ties: Ties | None = None
         self.within: np.ndarray | None = None  # (m,) needed only if some items tie
@@ -88,11 +89,6 @@ class QueryPreferences(LinearOperator):
             self.within = within[levels.level]
             self.level_scale = self.weighting.level_scale[levels.size > 1]  # (ties,)
             self.n_pairs -= int((levels.size * (levels.size - 1) // 2).sum())
-
-    @property
-    def weight(self) -> float:
-        """The total weight of all items."""
-        return float(self.S.sum())
 
     def restrict(self, rows: np.ndarray) -> QueryPreferences:
         """The preferences within a subset of the items."""

@@ -86,7 +86,7 @@ class Queries:
     def __len__(self) -> int:
         return len(self.labels)
 
-    @property
+    @cached_property
     def n_rows(self) -> int:
         return len(self.codes)
 

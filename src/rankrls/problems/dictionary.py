@@ -3,6 +3,9 @@
 A pursuit needs four things of A, whatever its size: the squares g = diag(A'A), which atoms vanish, products A'q with
 a vector, and single columns. `AtomsInMemory` holds all of A; if that does not fit, parts of it are recomputed for
 every product. `SparseColumns` never forms the columns of a sparse X.
+`Compressed` replaces many rows of few columns by few rows R and targets b with R'R = A'A and R'b = A'z: a pursuit uses
+only lengths and angles of A and z, which R and b share. They come from sums that take one pass over the rows. A Gram
+matrix loses half of the digits, so columns that are nearly dependent are not compressed.
 
 With a share beta > 0 of regression there is an intercept: A is orthogonal to F 1, and `means` are the means subtracted.
 """
@@ -21,12 +24,15 @@ from ..core.means import Read, Rows
 from ..core.pairs import PairPreferences
 from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Batch
-from ..core.statistics import Preferences, sparse_terms
+from ..core.statistics import Preferences, Statistics, sparse_terms
+from ..core.symmetric import eigh
 from ..kernels import Kernel
 from ..system import memory
 from ..system.limits import limits
 from ..system.parallel import share
 
+SINGULAR = 1e-6  # do not compress if an eigenvalue of the columns' correlations is below this share of the largest
+TALL = 2  # compress if there are more than this many rows per column
 MEMORY_SHARE = 0.5  # of the free memory that A may take; further atoms are recomputed for every product
 BLOCK_CELLS = 1 << 20  # kernel values at a time, so that they stay in the cache
 ZERO = 1e-13  # an atom vanishes if F leaves less than this share of it
@@ -291,3 +297,29 @@ def _centre(A: np.ndarray, F: QueryPreferences) -> np.ndarray:
 
 def _budget() -> float:
     return MEMORY_SHARE * memory.available_memory()
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """Columns and target of a least-squares problem in at most n + 1 rows."""
+
+    atoms: Whitened
+    z: np.ndarray  # (n + 1,)
+    target_mean: float
+
+    @classmethod
+    def of(cls, sums: Statistics) -> Compressed | None:
+        """From the sums of one target; None if they have too few digits."""
+        seen = sums.deviation > 0
+        length = np.sqrt(np.diag(sums.gram)[seen])
+        d, V = eigh(sums.gram[np.ix_(seen, seen)] / np.outer(length, length))
+        if not len(d) or not np.all(np.isfinite(d)) or d[0] < SINGULAR * d[-1]:
+            return None
+        n, k, root = len(seen), len(d), np.sqrt(d)[:, None]
+        A = np.zeros((k + 1, n))
+        A[:k, seen] = root * V.T * length
+        z = np.zeros(k + 1)
+        z[:k] = (V.T @ (sums.cross[seen, 0] / length)) / root[:, 0]
+        z[k] = np.sqrt(max(0.0, sums.square[0] - z[:k] @ z[:k]))  # the part that no column explains
+        atoms = Whitened(A, sums.mean, np.einsum("ij,ij->j", A, A), ~seen)
+        return cls(atoms, z, float(sums.target_mean[0]))

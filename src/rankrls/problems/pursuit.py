@@ -41,8 +41,7 @@ from ..core.pairs import PairPreferences
 from ..core.statistics import Preferences, targets
 from ..system.progress import counted
 from .base import HeldOutFold, careful
-from .compressed import TALL, Compressed
-from .dictionary import Atoms, Columns, Dictionary, as_atoms
+from .dictionary import TALL, Atoms, Columns, Compressed, Dictionary, as_atoms
 from .primal import Primal
 
 DEPENDENT = 1e-10  # an atom whose new part is at most this share of its square is spanned by the chosen ones

@@ -39,9 +39,8 @@ from ..core.means import Rows
 from ..system.parallel import n_threads, share
 from ..system.types import DTypeLike
 from .between import Between, between, sample_of
-from .leverage import INTERPOLATE, over_alphas
 from .relation import Coefficients, Domain, part
-from .smoothing import Arrowhead, Eigenbasis, Smoother
+from .smoothing import INTERPOLATE, Arrowhead, Eigenbasis, Smoother, over_alphas
 
 ROWS = 2000  # most rows left out at a time
 FILLED = 64  # rows whose scores follow from those at other alphas, at a time

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -172,12 +172,13 @@ _inside: ContextVar[Progress | None] = ContextVar("inside", default=None)  # the
 _now: tuple[str, ...] = ()  # the phases of the work started last, for `working`
 
 
-@contextmanager
-def reporting(verbose: bool, label: str = "fitting") -> Iterator[None]:
+def reporting(verbose: bool, label: str = "fitting") -> AbstractContextManager[None]:
     """Report the progress of long work inside the block if `verbose`; of work that cannot be counted, the time."""
-    if not verbose or _reported.get():
-        yield
-        return
+    return nullcontext() if not verbose or _reported.get() else _reporting(label)
+
+
+@contextmanager
+def _reporting(label: str) -> Iterator[None]:
     token = _reported.set(True)
     try:
         with working(label):
@@ -237,6 +238,10 @@ def counter(label: str, total: int | None = None, unit: str = "") -> Progress:
 
 def counted(items: Sequence[T], label: str) -> Iterator[T]:
     """Yield the items in order and report their progress; counts inside an item are part of it."""
+    return _counted(items, label) if _reported.get() else iter(items)
+
+
+def _counted(items: Sequence[T], label: str) -> Iterator[T]:
     count = counter(label, len(items))
     token = _inside.set(count)
     try:
@@ -303,16 +308,18 @@ class TimedCall:
 _step: TimedCall | None = None
 
 
-@contextmanager
-def step(label: str, multiplications: float) -> Iterator[None]:
+def step(label: str, multiplications: float) -> AbstractContextManager[None]:
     """Announce a LAPACK call that will take over a second, with its duration, estimated from a small product run now.
 
     Some of these calls let no other thread print until they return.
     """
+    silent = not _reported.get() or multiplications < limits.long_call
+    return nullcontext() if silent else _announced(label, multiplications)
+
+
+@contextmanager
+def _announced(label: str, multiplications: float) -> Iterator[None]:
     global _step
-    if not _reported.get() or multiplications < limits.long_call:
-        yield
-        return
     label = ", ".join((*_phases.get(), label))
     _step = TimedCall(label, limits.clock(), multiplications * _seconds_each())
     told = _step.seconds > limits.silent_seconds
