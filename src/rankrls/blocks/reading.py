@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -113,10 +114,8 @@ class SourceRows:
         """The sum of a function over batches, in threads and in order; resumes from a checkpoint if there is one."""
         count = counter(label, self.source.n_rows, "rows")
         state = self.checkpoint.begin(label)
-        sums: Any = TreeSum[T]()
-        apply: Callable[[Block], Any] = function
-        if isinstance(function, SumRows):
-            apply, sums = function.in_turn()
+        sums: Any
+        apply, sums = function.in_turn() if isinstance(function, SumRows) else (function, TreeSum[T]())
         if state.finished:
             return state.value
         if state.value is not None:
@@ -124,14 +123,7 @@ class SourceRows:
         if state.waiting is not None and waiting is not None:
             waiting.add(state.waiting, whole=True)
 
-        def work(batch: pa.RecordBatch) -> tuple[int, Any, Any]:
-            block = self._block(batch)
-            rows = len(block)
-            rest = None
-            if waiting is not None and rows:
-                block, rest = waiting.totals.divide(block)
-            return rows, apply(block) if len(block) else None, rest
-
+        work = partial(self._value, apply, waiting)
         for number, (rows, value, rest) in enumerate(in_order(work, _skip(batches, state.done)), start=state.done):
             if waiting is not None and rest is not None:
                 waiting.add(rest, whole=len(rest) == rows)
@@ -149,6 +141,16 @@ class SourceRows:
         result = sums.total()
         self.checkpoint.save(finished=True, value=result, waiting=None)
         return result
+
+    def _value(
+        self, function: Callable[[Block], Any], waiting: WaitingRows | None, batch: pa.RecordBatch
+    ) -> tuple[int, Any, Any]:
+        """How many rows a batch has, the value of its whole queries, and the rows that wait for the rest of theirs."""
+        block = self._block(batch)
+        rows, rest = len(block), None
+        if waiting is not None and rows:
+            block, rest = waiting.totals.divide(block)
+        return rows, function(block) if len(block) else None, rest
 
 
 def _skip(items: Iterator[Any], n: int) -> Iterator[Any]:

@@ -50,11 +50,7 @@ def make(args: Namespace, data: RankingData) -> Any:
     """The unfitted estimator that the options describe, after its scaler."""
     if args.method == "conditional":
         raise ValueError("relations have no curve over queries: judge them with rankrls evaluate --settings 1,2,3,4")
-    name = METHODS[args.method]
-    known_methods = {AutoRanker.__name__: AutoRanker, **{n: getattr(estimators, n) for n in estimators.__all__}}
-    if name not in known_methods:
-        raise ValueError(f"--method {args.method} needs {name}, which this version of rankrls does not have")
-    cls = known_methods[name]
+    cls = AutoRanker if METHODS[args.method] == AutoRanker.__name__ else getattr(estimators, METHODS[args.method])
     known = inspect.signature(cls).parameters
     given = {key: getattr(args, key) for key in NAMES if getattr(args, key) is not None}
     encoder = _encoder(False if "relative" in known else given.pop("relative", False), data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -54,23 +54,23 @@ def run(args: Namespace) -> None:
         raise ValueError(f"--std and --interval are columns of a table, but --format {args.format} only holds scores")
     tally = {"rows": 0, "skipped": 0}
     with learning.stopwatch() as seconds, target(args.output) as file:
-        parts = _scored(model, args, tally)
-        if args.format in DELIMITERS:
-            write_csv(map(_columns, parts), file, DELIMITERS[args.format])
-        elif args.format == "parquet":
-            write_parquet(map(_columns, parts), file)
-        else:
-            for part in parts:
-                lines = _run_lines(part, args.tag) if args.format == "trec" else _score_lines(part)
-                file.write("".join(lines).encode())
+        _write(_scored(model, args, tally), args, file)
     if tally["skipped"] and args.rows > 0:
-        remark(
-            args,
-            f"left out {plural(tally['skipped'], 'unreadable line')}, which got no score",
-        )
+        remark(args, f"left out {plural(tally['skipped'], 'unreadable line')}, which got no score")
     if args.output != "-":
         record = {"scores": args.output, "format": args.format, **tally, "seconds": round(seconds[0], 3)}
         say(args, record, f"wrote {plural(tally['rows'], 'score')} to {args.output} in {seconds[0]:.2f} s")
+
+
+def _write(parts: Iterator[Scored], args: Namespace, file: BinaryIO) -> None:
+    if args.format in DELIMITERS:
+        write_csv(map(_columns, parts), file, DELIMITERS[args.format])
+    elif args.format == "parquet":
+        write_parquet(map(_columns, parts), file)
+    else:
+        for part in parts:
+            lines = _run_lines(part, args.tag) if args.format == "trec" else _score_lines(part)
+            file.write("".join(lines).encode())
 
 
 def _scored(model: BaseEstimator, args: Namespace, tally: dict[str, int]) -> Iterator[Scored]:

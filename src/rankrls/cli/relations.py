@@ -33,6 +33,7 @@ SHARED = (
     "random_state",
 )  # parameters that other estimators have too
 FEW = 10  # rows of a printed list
+PLAIN = (bool, int, float, str, list, type(None))  # parameters that JSON can hold
 UNSURE = 3  # remark on ratings with a standard error above this many times the median
 
 
@@ -109,16 +110,19 @@ def train(args: Namespace) -> None:
         "held_out": None if curve is None else curve.score,
         "seconds": {"reading": round(reading[0], 3), "fitting": round(fitting[0], 3)},
     }
-    held = "nothing: alpha was given"
-    if curve is not None:
-        held = f"{model.scoring} {curve.score:.4f}, best of {len(curve.values)} values of {curve.over}"
     lines = [
         f"read     {described(size)} in {reading[0]:.2f} s",
         f"fitted   {type(model).__name__} in {fitting[0]:.2f} s: {settled(model)}",
-        f"held out {held}",
+        f"held out {_held_out(model, curve)}",
         f"wrote    {args.output}",
     ]
     say(args, record, "\n".join(lines), file=learning.out(args.output))
+
+
+def _held_out(model: ConditionalRankRLS, curve: Any) -> str:
+    if curve is None:
+        return "nothing: alpha was given"
+    return f"{model.scoring} {curve.score:.4f}, best of {len(curve.values)} values of {curve.over}"
 
 
 def remark_islands(edges: Any, columns: dict[str, Any], args: Namespace) -> None:
@@ -292,7 +296,6 @@ def remark_unsure(model: ConditionalRankRLS, top: int, args: Namespace) -> None:
 def inspect(model: ConditionalRankRLS, args: Namespace) -> tuple[dict[str, Any], str]:
     """A description of a model of a relation."""
     curve, size = curve_of(model), sizes(model)
-    plain = (bool, int, float, str, list)
     record = {
         "class": type(model).__name__,
         **size,
@@ -301,9 +304,7 @@ def inspect(model: ConditionalRankRLS, args: Namespace) -> tuple[dict[str, Any],
         "columns": getattr(model, "edge_columns_", None),
         "reading": getattr(model, "reading_", None),
         "ids": [str(label) for label in model.source_ids_[:FEW]],
-        "parameters": {
-            k: v if v is None or isinstance(v, plain) else repr(v) for k, v in model.get_params(False).items()
-        },
+        "parameters": {k: v if isinstance(v, PLAIN) else repr(v) for k, v in model.get_params(False).items()},
         "curve": None if curve is None else curve.record(),
         "rating": {str(k): float(v) for k, v in model.rating().items()},
     }

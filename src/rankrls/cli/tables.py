@@ -52,6 +52,16 @@ class TableColumns:
     minds_queries: bool = False  # whether an unused column of query ids is an error
 
 
+def _check_idle(names: list[str], file: str) -> None:
+    """None of the columns that are not used may look like query ids."""
+    idle = next((name for name in names if is_query_name(name)), None)
+    if idle is not None:
+        raise ValueError(
+            f"column {idle!r} of {file} looks like query ids, but --columns leaves it out: pass --qid {idle}, "
+            f"or --exclude {idle} if all rows are one query"
+        )
+
+
 @dataclass(frozen=True)
 class Layout:
     """Which column of a table is what."""
@@ -95,12 +105,7 @@ class Layout:
             raise ValueError(f"{file} has no column of features; it has {listed(names)}")
         if columns.minds_queries and qid is None:
             used = {label, *mixed, docid, comment, *features, *columns.exclude}
-            idle = next((name for name in names if name not in used and is_query_name(name)), None)
-            if idle is not None:
-                raise ValueError(
-                    f"column {idle!r} of {file} looks like query ids, but --columns leaves it out: pass --qid {idle}, "
-                    f"or --exclude {idle} if all rows are one query"
-                )
+            _check_idle([name for name in names if name not in used], file)
         return cls(label, qid, docid, comment, features, columns.anything, columns.mix)
 
     def data(

@@ -26,8 +26,7 @@ from .text import check_target, plural, say
 NOT_STREAMED = ("group", "feature_names", "sparse", "skip_bad_lines", "judgments", "pairs", "clicks", "mix")
 STREAMED_METHODS = ("rankrls", "sparse", "auto")
 OF_TABLES = ("columns", "exclude", "docid")
-
-
+SIZES = {"rows": "row", "queries": "query", "features": "feature"}
 CLICKED = "held out nothing: clicks say what was clicked, not what should be; rankrls evaluate judges by labels"
 
 
@@ -36,35 +35,25 @@ def run(args: Namespace) -> None:
     if args.method == "conditional" or args.edges or args.matrix:
         relations.train(args)
         return
-    if not args.data:
-        raise ValueError("which data? rankrls train DATA -o MODEL, or --method conditional with --edges or --matrix")
-    lines_of: list[str] = []
-    told: dict[str, Any] = {}
-    if args.stream:
-        model, size, seconds = _streamed(args)
-    elif args.checkpoint:
-        raise ValueError("--checkpoint needs --stream: rows in memory are quickly read again")
-    else:
-        model, size, seconds, lines_of, told = _in_memory(args)
+    model, size, seconds, lines_of, told = _learned(args)
     remember(model, args)
     learning.save(model, args.output)
     ranker, curve = ranker_of(model), curve_of(model)
-    scoring = ranker.scoring
     record = {
         "model": args.output,
         "class": type(ranker).__name__,
         "scale": args.scale,
         **size,
         "chosen": learning.chosen(model),
-        "scoring": scoring,
+        "scoring": ranker.scoring,
         "held_out": getattr(ranker, "cv_score_", None) if curve is None else curve.score,
         **({"feedback": told} if told else {}),
         "seconds": {what: round(taken, 3) for what, taken in seconds.items()},
     }
-    rows = f"{plural(size['rows'], 'row')}, {plural(size['queries'], 'query')}"
+    read = ", ".join(plural(size[one], name) for one, name in SIZES.items())
+    read += f" in {seconds['reading']:.2f} s" if "reading" in seconds else " in blocks"
     lines = [
-        f"read     {rows}, {plural(size['features'], 'feature')} "
-        + ("in blocks" if args.stream else f"in {seconds['reading']:.2f} s"),
+        f"read     {read}",
         *_encoded(model),
         f"fitted   {type(ranker).__name__} in {seconds['fitting']:.2f} s: {learning.settled(record['chosen'])}",
         *lines_of,
@@ -97,8 +86,17 @@ def _held_out(ranker: BaseEstimator, curve: Curve | None) -> str:
     return f"held out nothing: there was nothing to choose{hint}"
 
 
-def _in_memory(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float], list[str], dict[str, Any]]:
+def _learned(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float], list[str], dict[str, Any]]:
     """The model, the size of the data, the time taken, and lines and records about preferences and clicks."""
+    if not args.data:
+        raise ValueError("which data? rankrls train DATA -o MODEL, or --method conditional with --edges or --matrix")
+    if args.checkpoint and not args.stream:
+        raise ValueError("--checkpoint needs --stream: rows in memory are quickly read again")
+    return _streamed(args) if args.stream else _in_memory(args)
+
+
+def _in_memory(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float], list[str], dict[str, Any]]:
+    """The same for rows in memory."""
     with learning.stopwatch() as reading:
         data = read_to_learn(args)
     with learning.stopwatch() as fitting:
@@ -110,8 +108,8 @@ def _in_memory(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float], 
     return model, size, {"reading": reading[0], "fitting": fitting[0]}, lines, told
 
 
-def _streamed(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
-    """The same for rows that are read in blocks and need not fit in memory."""
+def _streamed(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float], list[str], dict[str, Any]]:
+    """The same for rows that are read in blocks and need not fit in memory; nothing is said of preferences."""
     if len(args.data) > 1 or args.data[0] == "-":
         raise ValueError("--stream reads one file or folder, several times: put several files into a folder")
     if args.method not in STREAMED_METHODS or args.scale not in ("auto", "none"):
@@ -138,7 +136,7 @@ def _streamed(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float]]:
     features = ranker.n_features_in_ if encoder is None else len(encoder.kinds_)
     rows_read = ranker.n_rows_ if args.method == "auto" else ranker.statistics_.n_rows
     size = {"rows": rows_read, "queries": ranker.n_queries_, "features": features}
-    return model, size, {"fitting": fitting[0]}
+    return model, size, {"fitting": fitting[0]}, [], {}
 
 
 def _parquet(args: Namespace) -> tuple[Any, tuple[str | None, str | None], TableEncoder | None]:

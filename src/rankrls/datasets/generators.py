@@ -76,25 +76,9 @@ def make_search(
 
     topic = rng.normal(size=(m, 4))  # text match, semantic match, authority, quality of each document
     level = rng.normal(size=(n_queries, 4))[query]  # an offset shared by the documents of a query
-    jitter = lambda scale: scale * rng.normal(size=m)
-    match, meaning, authority, quality = (topic + 1.5 * level).T
-    X = np.column_stack(
-        [
-            12 + 4 * match + jitter(1.5),
-            20 + 5 * match + 3 * meaning + jitter(3.0),
-            np.clip(0.4 + 0.2 * match + jitter(0.1), 0, 1),
-            np.clip(0.2 + 0.1 * match + jitter(0.1), 0, 1),
-            np.tanh(0.5 + 0.5 * meaning + jitter(0.2)),
-            np.exp(0.8 * authority + jitter(0.3)),
-            np.clip(0.1 + 0.03 * authority + 0.04 * quality + jitter(0.02), 0, 1),
-            np.exp(4 - 0.5 * quality + jitter(0.8)),
-            np.exp(6 + 0.3 * meaning + jitter(0.5)),
-            1 / (1 + np.exp(2 + quality + jitter(0.5))),
-            rng.integers(1, 8, n_queries)[query],
-            np.exp(3 + level[:, 2]),
-            *rng.normal(size=(n_noise, m)),
-        ]
-    )
+    found = _search_features(rng, topic + 1.5 * level)
+    found += [rng.integers(1, 8, n_queries)[query], np.exp(3 + level[:, 2]), *rng.normal(size=(n_noise, m))]
+    X = np.column_stack(found)
     relevance = topic @ [1.0, 0.8, 0.5, 0.6] + noise * rng.normal(size=m)
     thresholds = np.array([-0.3, 0.6, 1.6, 2.8]) + 0.8 * rng.normal(size=n_queries)[query][:, None]
     y = (relevance[:, None] > thresholds).sum(axis=1).astype(float)
@@ -103,6 +87,24 @@ def make_search(
     qid = np.array([f"q{number:04d}" for number in range(n_queries)])[query]
     names = SEARCH_FEATURES + [f"noise_{i}" for i in range(n_noise)]
     return RankingData(X, y, qid, names)
+
+
+def _search_features(rng: np.random.Generator, traits: np.ndarray) -> list[np.ndarray]:
+    """Features on different scales, from the text match, semantic match, authority and quality of each document."""
+    jitter = lambda scale: scale * rng.normal(size=len(traits))
+    match, meaning, authority, quality = traits.T
+    return [
+        12 + 4 * match + jitter(1.5),
+        20 + 5 * match + 3 * meaning + jitter(3.0),
+        np.clip(0.4 + 0.2 * match + jitter(0.1), 0, 1),
+        np.clip(0.2 + 0.1 * match + jitter(0.1), 0, 1),
+        np.tanh(0.5 + 0.5 * meaning + jitter(0.2)),
+        np.exp(0.8 * authority + jitter(0.3)),
+        np.clip(0.1 + 0.03 * authority + 0.04 * quality + jitter(0.02), 0, 1),
+        np.exp(4 - 0.5 * quality + jitter(0.8)),
+        np.exp(6 + 0.3 * meaning + jitter(0.5)),
+        1 / (1 + np.exp(2 + quality + jitter(0.5))),
+    ]
 
 
 def make_ranking(

@@ -69,8 +69,7 @@ class Agreeing:
 
     def path(self, n: int) -> PursuitPath:
         """Models of sizes 1 to n, or fewer; a size counts the atoms of each view."""
-        z, mean = targets(self.F, self.y)
-        atoms, M = self._atoms, len(self.blocks)
+        (z, mean), atoms, M = targets(self.F, self.y), self._atoms, len(self.blocks)
         G, cross, start = atoms.A.T @ atoms.A, z[:, 0] @ atoms.A, float(z[:, 0] @ z[:, 0])
         H, w = -2 * self.nu * self.S, self._weight
         for block in self.blocks:

@@ -27,16 +27,14 @@ def pursue_signed(
 ) -> PursuitPath:
     """The path of ||z - A w||^2 with s_j w_j >= 0, by at most `n_steps` steps."""
     c, squares, start = atoms.products(z), atoms.squares, float(z @ z)
-    free = ~atoms.zero
-    free[list(banned)] = False
+    free = ~atoms.zero & ~np.isin(np.arange(len(c)), banned)
     chosen: list[int] = []
     H, w = np.empty((len(c), n_steps)), np.empty(0)  # A'A of the chosen columns, and their weights
     coefs, errors, stopped = np.zeros((n_steps, n_steps)), [], ""
     for p in counted(range(n_steps), "pursuit"):
-        e, P = c - H[:, :p] @ w, np.flatnonzero(w)
-        g = squares - _spanned(H[:, P], np.array(chosen, dtype=np.intp)[P])
-        gain = np.where(free & (g > DEPENDENT * squares) & ((signs == 0) | (signs * e > 0)), e**2, 0.0)
-        gain = np.divide(gain, g, out=np.zeros_like(g), where=gain > 0)
+        P = np.flatnonzero(w)  # places of the atoms in use
+        g = squares - _spanned(H[:, P], [chosen[i] for i in P])
+        gain = _gains(c - H[:, :p] @ w, g, free & (g > DEPENDENT * squares), signs)
         best = int(np.argmax(gain))
         if gain[best] <= NOTHING * start:
             stopped = NO_GAIN if free.any() else EXHAUSTED
@@ -48,11 +46,11 @@ def pursue_signed(
         w = signed_solution((M + M.T) / 2, c[chosen], signs[chosen], np.append(w != 0, True))
         coefs[p, : p + 1] = w
         errors.append(max(0.0, start - float(w @ (2 * c[chosen] - M @ w))))
-    k = len(chosen)
+    coefs = coefs[: len(chosen), : len(chosen)]
     return PursuitPath(
         np.array(chosen, dtype=np.intp)[:, None],
-        coefs[:k, None, :k],
-        -(coefs[:k, :k] @ atoms.means[chosen])[:, None],
+        coefs[:, None],
+        -(coefs @ atoms.means[chosen])[:, None],
         np.array(errors),
         start,
         n_zero=int(atoms.zero.sum()),
@@ -60,7 +58,13 @@ def pursue_signed(
     )
 
 
-def _spanned(H: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def _gains(e: np.ndarray, g: np.ndarray, free: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """(n,) what each free atom would take off the loss: e^2 / g if its weight would have the right sign, else zero."""
+    gain = np.where(free & ((signs == 0) | (signs * e > 0)), e**2, 0.0)
+    return np.divide(gain, g, out=np.zeros_like(g), where=gain > 0)
+
+
+def _spanned(H: np.ndarray, columns: list[int]) -> np.ndarray:
     """(n,) the square of the part of each column that the chosen columns span; H (n, p) is A'A of those."""
     if not len(columns):
         return np.zeros(len(H))

@@ -131,22 +131,9 @@ class Domain:
             keep = root**2 > (root[0] ** 2 if len(root) else 0) * cutoff(len(A))
             U = U[:, : len(root)]
             return R @ U[:, keep], root[keep] ** 2
-        rounding = 0.0
-        if centred:
-            mean = A.mean(axis=0)
-            rounding = float(np.abs(mean).max(initial=0)) * cutoff(
-                len(A)
-            )  # rounding that centring leaves of large entries
-            A = A - mean
-            A -= mean[:, None]
-            A += mean.mean()
-            A += (
-                1.1 * float(np.linalg.norm(A)) / len(A)
-            )  # makes the constant the largest direction, so that no other mixes with it
-        d, U = eigh(A, overwrite=centred)
-        if centred:
-            d, U = d[:-1], U[:, :-1]
-            U -= U.mean(axis=0)
+        d, U = _centred_eigh(A) if centred else eigh(A)
+        # what rounding centring leaves of large entries
+        rounding = float(np.abs(A.mean(axis=0)).max(initial=0)) * cutoff(len(A)) if centred else 0.0
         largest = float(d.max(initial=0.0))
         if d.min(initial=0.0) < -1e-6 * largest - 10 * rounding:
             raise ValueError(INDEFINITE.format(d[0], d[-1]))
@@ -269,6 +256,19 @@ def one_way(rows: np.ndarray, columns: np.ndarray, parity: int) -> tuple[np.ndar
         return rows, columns, 1.0
     sign = np.where(rows > columns, float(parity), 1.0)
     return np.minimum(rows, columns), np.maximum(rows, columns), sign
+
+
+def _centred_eigh(A: np.ndarray) -> Eigen:
+    """Eigenvectors and eigenvalues of C A C, without the constant direction."""
+    mean = A.mean(axis=0)
+    A = A - mean
+    A -= mean[:, None]
+    A += mean.mean()
+    A += 1.1 * float(np.linalg.norm(A)) / len(A)  # the constant becomes the largest direction and mixes with no other
+    d, U = eigh(A, overwrite=True)
+    d, U = d[:-1], U[:, :-1]
+    U -= U.mean(axis=0)
+    return d, U
 
 
 def dense(A: Any) -> np.ndarray:

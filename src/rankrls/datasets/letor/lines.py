@@ -282,9 +282,7 @@ class _Tokens:
             return None
         if first is None or not first[2] or first[2][-1] >= 10**7:
             return None
-        names = [b" %d" % feature for feature in first[2]]
-        if first[1] is not None:
-            names.insert(0, b" qid")
+        names = [b" qid"] * (first[1] is not None) + [b" %d" % feature for feature in first[2]]
         k = len(names)
         width = np.array([len(name) for name in names])
         expected = np.array([int.from_bytes(name.rjust(8, b"\0"), "little") for name in names], dtype=np.uint64)

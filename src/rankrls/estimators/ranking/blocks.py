@@ -18,7 +18,7 @@ from ...core.queries import Queries
 from ...core.statistics import Statistics
 from ...core.weighting import LINEAR, gains_of
 from ...kernels import Precomputed, as_kernel
-from ...metrics import get_metric
+from ...metrics import Metric, get_metric
 from ...problems import choice
 from ...problems.choice import Choice, Setting
 from ...system import memory
@@ -51,14 +51,7 @@ def fit_rows(model: RidgeRanker, blocks: BlockedRows) -> RankRLSFit:
     """Fit to rows in blocks; `model` has the parameters."""
     _check_blocked(model, blocks)
     auto = isinstance(model.alpha, str)
-    rows = CountedRows(blocks)
-    kernels = with_kernels(model, blocks)
-    settings = [
-        (data, Loss(model.weighting, float(model.regression), tied, gain))
-        for gain in gains_of(model.gain)
-        for data in kernels
-        for tied in ((True, False) if model.tied_pairs == "auto" else (bool(model.tied_pairs),))
-    ]
+    rows, settings = CountedRows(blocks), _settings(model, blocks)
     to_choose = auto or len(settings) > 1
     n_folds, metric = _n_folds(model.cv) if to_choose else None, get_metric(model.scoring)
     alphas = model.alphas if auto else [model.alpha]
@@ -82,12 +75,26 @@ def fit_rows(model: RidgeRanker, blocks: BlockedRows) -> RankRLSFit:
         gain=setup.loss.gain,
     )
     weights = Weights.of(setup.model(alpha), setup.data, model.regression)
-    if not auto:
-        return weights, learned, Selected()
+    return weights, learned, _selected(chosen, metric, blocks) if auto else Selected()
+
+
+def _settings(model: RidgeRanker, blocks: BlockedRows) -> list[tuple[Training, Loss]]:
+    """The kernels and losses to choose from."""
+    kernels = with_kernels(model, blocks)
+    return [
+        (data, Loss(model.weighting, float(model.regression), tied, gain))
+        for gain in gains_of(model.gain)
+        for data in kernels
+        for tied in ((True, False) if model.tied_pairs == "auto" else (bool(model.tied_pairs),))
+    ]
+
+
+def _selected(chosen: Choice, metric: Metric, blocks: BlockedRows) -> Selected:
+    """How alpha was chosen: by the loss if the rows can be read only once."""
     criterion = ("minus the loss" if metric.greater_is_better else "loss") if blocks.once else None
-    held_out, k = setup.noise.get(alpha, (None, 0))
+    held_out, k = chosen.candidate.noise.get(chosen.setting.alpha, (None, 0))
     noise = None if held_out is None else held_out.at(k)
-    return weights, learned, Selected(chosen.alphas, chosen.scores, chosen.errors, criterion, noise=noise)
+    return Selected(chosen.alphas, chosen.scores, chosen.errors, criterion, noise=noise)
 
 
 def _check_blocked(model: RidgeRanker, blocks: BlockedRows) -> None:

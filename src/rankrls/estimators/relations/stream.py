@@ -119,18 +119,23 @@ def refuse_in_streams(model: BaseEstimator, X: object, columns: dict[str, Any], 
         raise ValueError('a choice of pairwise kernels needs edges in memory: set pairwise="kronecker" or "sum"')
 
 
+def _check_factored(*sides: Side) -> None:
+    """Sums over edges need the features of both objects."""
+    for side in sides:
+        if not side.domain.factored:
+            raise ValueError(
+                f"{side.name} has a full kernel matrix, but edges from a file or iterator need linear features (fewer "
+                "than objects) or basis="
+            )
+
+
 def fit_stream(
     model: BaseEstimator, source: Side, target: Side, edges: ArrayLike, columns: dict[str, Any], parity: int
 ) -> dict[str, Any]:
     """The attributes that a fit stores in the estimator."""
     turned, ranking = model.condition == "target", model.loss == "ranking"
     first, second = (target, source) if turned else (source, target)
-    for side in (first, second):
-        if not side.domain.factored:
-            raise ValueError(
-                f"{side.name} has a full kernel matrix, but edges from a file or iterator need linear features (fewer "
-                "than objects) or basis="
-            )
+    _check_factored(first, second)
     named = {name: value for name, value in columns.items() if isinstance(value, str)}
     read = BlockEdges((source.ids, target.ids), named, turned, parity)
     if model.missing == "zero":

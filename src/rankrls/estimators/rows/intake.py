@@ -48,7 +48,7 @@ def training_rows(
     if fresh:
         warn_about_columns(X, qid)
     if fresh and _plain(X, y):
-        model.n_features_in_ = X.shape[1]
+        model.n_features_in_ = np.shape(X)[1]
         model.__dict__.pop("feature_names_in_", None)
         return _training(model, np.asarray(X), np.asarray(y), qid, sample_weight, fresh=True)
     try:

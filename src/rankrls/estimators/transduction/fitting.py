@@ -133,19 +133,22 @@ def fit_transduction(
     )
     if model.store_path:
         found = _with_path(found, best.data, ~unscored)
-    if not unscored.any() and more_to_come:
-        return found
     if not unscored.any():
-        warn(
-            "every row has a score, so there is nothing to transduce and this is "
-            f"RankRLS(tied_pairs={model.tied_pairs}); set y to NaN for the queries without scores",
-        )
+        if not more_to_come:
+            _warn_that_all_are_scored(model.tied_pairs)
         return found
     found = transduced(model, found, best.data, y, unscored)
     assert found.transduction is not None
     every, scores = np.arange(len(y)), found.transduction
     ranker = ranker_of_rows(model, best.data, every, scores, found.alpha, store_path=model.store_path)
     return replace(found, ranker=ranker)
+
+
+def _warn_that_all_are_scored(tied_pairs: bool) -> None:
+    warn(
+        "every row has a score, so there is nothing to transduce and this is "
+        f"RankRLS(tied_pairs={tied_pairs}); set y to NaN for the queries without scores",
+    )
 
 
 def _with_path(found: TransductiveFit, data: Training, scored: np.ndarray) -> TransductiveFit:
