@@ -264,12 +264,6 @@ def test_options_are_the_parameters(words, make, run):
     assert_allclose(rankrls.load("m.rankrls").predict(data.X), make().fit(data.X, data.y, qid=data.qid).predict(data.X))
 
 
-def test_a_missing_method_is_reported(run, monkeypatch):
-    monkeypatch.setattr(estimators, "__all__", [name for name in estimators.__all__ if name != "RankingPursuit"])
-    message = run("train", "train.txt", "-o", "m", "--method", "pursuit", code=2)
-    assert "--method pursuit needs RankingPursuit, which this version of rankrls does not have" in message
-
-
 def test_a_sparse_model_of_few_rows_takes_them_all(run):
     run("train", "train.txt", "-o", "m.rankrls", "--method", "sparse")
     assert len(rankrls.load("m.rankrls").X_fit_) <= len(load_letor("train.txt"))

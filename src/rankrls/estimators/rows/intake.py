@@ -48,9 +48,10 @@ def training_rows(
     if fresh:
         warn_about_columns(X, qid)
     if fresh and _plain(X, y):
-        model.n_features_in_ = np.shape(X)[1]
+        plain = np.asarray(X)
+        model.n_features_in_ = plain.shape[1]
         model.__dict__.pop("feature_names_in_", None)
-        return _training(model, np.asarray(X), np.asarray(y), qid, sample_weight, fresh=True)
+        return _training(model, plain, np.asarray(y), qid, sample_weight, fresh=True)
     try:
         rows, targets = validate_data(
             model,
