@@ -22,6 +22,7 @@ from ..datasets import RankingData
 from ..datasets.scaling import fill_with_minimum
 from ..system import frames
 from ..system.files import opened
+from ..system.parallel import Recycled
 from ..system.types import ArrayLike, Ids
 from ..tables import PlainTable, TableEncoder
 from .documents import DocumentTable, MissingValuesError, documents
@@ -154,10 +155,10 @@ def from_parquet(path: str | os.PathLike, name: str, chosen: Chosen | None = Non
     single = all(table.schema.field(f).type == "float" for f in layout.features)
     X = np.empty((int(table.n_rows), len(layout.features)), dtype=np.float32 if single else np.float64)
     parts: dict[str, list[np.ndarray]] = {column: [] for column in layout.texts}
-    start = 0
+    start, memory = 0, Recycled()
     for batch in table.read([*layout.texts, *layout.features]):
         stop = start + batch.num_rows
-        X[start:stop] = row_major(batch.select(layout.features), X.dtype)
+        X[start:stop] = row_major(batch.select(layout.features), X.dtype, memory)
         for column, found in parts.items():
             found.append(batch.column(column).to_numpy(zero_copy_only=False))
         start = stop

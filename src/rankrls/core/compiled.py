@@ -32,7 +32,7 @@ def side_by_side(addresses, out):
     for a in range(0, m, TILE):
         b, j = min(a + TILE, m), 0
         while j + 8 <= n:
-            c0 = carray(_pointer(addresses[j]), (m,), out.dtype)
+            c0 = carray(_pointer(addresses[j]), (m,), out.dtype)  # type: ignore[call-arg]
             c1 = carray(_pointer(addresses[j + 1]), (m,), out.dtype)
             c2 = carray(_pointer(addresses[j + 2]), (m,), out.dtype)
             c3 = carray(_pointer(addresses[j + 3]), (m,), out.dtype)
@@ -46,7 +46,7 @@ def side_by_side(addresses, out):
                 row[j + 4], row[j + 5], row[j + 6], row[j + 7] = c4[i], c5[i], c6[i], c7[i]
             j += 8
         for k in range(j, n):
-            column = carray(_pointer(addresses[k]), (m,), out.dtype)
+            column = carray(_pointer(addresses[k]), (m,), out.dtype)  # type: ignore[call-arg]
             for i in range(a, b):
                 out[i, k] = column[i]
 
