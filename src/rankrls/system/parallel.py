@@ -113,7 +113,7 @@ class _OneThread:
 
     @contextmanager
     def briefly(self) -> Iterator[None]:
-        """The same for a short call: its own thread sets and lifts the limit, in a tenth of the time."""
+        """The same for a call in one thread: it sets and lifts the limit itself, in a tenth of the time."""
         with self._lock:
             self._inside += 1
             limit = _blas().limit(limits=1).__enter__() if self._inside == 1 else None
@@ -158,7 +158,7 @@ def threads_for(product: float) -> AbstractContextManager[None]:
     OpenBLAS threads spin while they wait for one another: on a busy machine, a loop over small products takes many
     times as long with two threads as with one.
     """
-    return one_thread_each if product < SMALL_PRODUCT else nullcontext()
+    return one_thread_each.briefly() if product < SMALL_PRODUCT else nullcontext()
 
 
 def in_order(work: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
