@@ -90,7 +90,7 @@ def _weighted(Y: np.ndarray, distance: np.ndarray, place: np.ndarray, k: int) ->
 
 def forest(X: np.ndarray, Y: np.ndarray, new: np.ndarray) -> np.ndarray:
     """A random forest that predicts the places of all labels at once; out-of-bag rows choose the share of features."""
-    some = np.random.default_rng(0).permutation(len(X))[: 2 * FULL]
+    some = np.random.default_rng(0).permutation(len(X))[:FULL]
     made = lambda share, **more: RandomForestRegressor(TREES, max_features=share, random_state=0, **more)
     judged = lambda share: made(share, oob_score=True).fit(X[some], Y[some]).oob_prediction_
     best = max(SHARES, key=lambda share: tau(Y[some], judged(share)))

@@ -37,7 +37,7 @@ def sparse_features(quick: bool) -> Iterator[Row]:
     p, q = (1_000, 20_000) if quick else (5_000, 200_000)
     rows, columns, v = rng.integers(p, size=q), rng.integers(p, size=q), rng.normal(size=q)
     first = None
-    for k in (5, 10, 20, 40):
+    for k in (5, 10, 20, 40, 80):
         made = [
             sparse.csr_array(
                 (rng.normal(size=p * k), (np.repeat(np.arange(p), k), rng.integers(8_000, size=p * k))),

@@ -124,7 +124,7 @@ class ConditionalRankRLS(RelationModel):
         The grid and the mean held-out score of each value (only if alpha is "auto", like the next attribute).
     cv_predictions_ : ndarray of shape (n_sources, n_targets) or (n_edges,)
         Held-out scores at `alpha_`, equal to those of refits: a matrix if Y is dense, else one per edge; NaN where an
-        edge was not held out.
+        edge was not held out. Where they take no refits they are computed when they are first read.
     solver_, n_iter_, residuals_
         The solver used ("closed", "cg", "pcg", "cr" or "direct"), its number of iterations, and the relative residual
         before the first iteration and after each.
