@@ -444,7 +444,7 @@ def table() -> str:
                 notes.append(f'{numbers[refused]}. `{error.__name__}`, "{says}": {why}.')
             cells.append("yes" if refused is None else f"no ({numbers[refused]})")
         lines.append(f"| {capability} | " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", "What is refused raises:", "", *notes])
+    return "\n".join([*lines, "", "The refusals:", "", *notes])
 
 
 def test_the_documentation_shows_this_table():

@@ -80,7 +80,7 @@ def data(made: argparse.ArgumentParser) -> None:
 
 def learning(made: argparse.ArgumentParser) -> None:
     """The parameters of the estimator."""
-    group = made.add_argument_group("learning relations", "with --method conditional")
+    group = made.add_argument_group("learning relations", "with --edges or --matrix")
     for one in PARAMETERS:
         option, text = f"--{one.name.replace('_', '-')}", f"{one.text} (default {one.default})"
         group.add_argument(option, type=one.kind, metavar=one.metavar, help=text)

@@ -21,7 +21,7 @@ EXAMPLES = (
 def declare(commands: argparse._SubParsersAction) -> None:
     made = command(commands, "train", "learn a model from data", *EXAMPLES)
     made.add_argument(
-        "data", nargs="*", metavar="DATA", help="files of one set, - is standard input; none for --method conditional"
+        "data", nargs="*", metavar="DATA", help="files of one set, - is standard input; none with --edges or --matrix"
     )
     made.add_argument("-o", "--output", required=True, metavar="MODEL", help="the model file, usually *.rankrls")
     made.add_argument("--stream", action="store_true", help="read DATA, a file or a Parquet folder, in blocks")
