@@ -581,7 +581,7 @@ def test_convert_through_a_pipe_and_formats_given(run):
     assert Path("again.txt").read_text() == Path("train.txt").read_text()
 
 
-def test_zero_based_text_stays_so(run):
+def test_zero_based_text_stays_zero_based(run):
     Path("z.txt").write_text("1 qid:1 0:1 1:2\n0 qid:1 0:3 1:4\n")
     run("convert", "z.txt", "again.txt", "--zero-based")
     assert Path("again.txt").read_text() == Path("z.txt").read_text()
@@ -629,7 +629,7 @@ def test_export_to_onnx(run, monkeypatch):
     assert "pip install 'rankrls[onnx]'" in run("export", "m.rankrls", "--to", "onnx", "-o", "x", code=2)
 
 
-def test_what_cannot_be_exported_is_refused(run):
+def test_models_that_cannot_be_exported_are_refused(run):
     run("train", "train.txt", "-o", "m.rankrls", "--scale", "query-minmax")
     assert "scaling within queries" in run("export", "m.rankrls", "--to", "solr", code=2)
     run("train", "train.txt", "-o", "m.rankrls", "--method", "sparse", "--basis", "9")

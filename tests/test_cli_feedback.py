@@ -108,7 +108,7 @@ def test_judgments_from_clicks_and_back(files, capsys):
 # ---------------------------------------------------------------- preferences
 
 
-def test_pairs_besides_labels(files, capsys):
+def test_pairs_in_addition_to_labels(files, capsys):
     pairs = pair_rows()
     margins, weights = np.tile([2.0, 1.5], 6), np.repeat([1.0, 3.0], 6)
     pair_file(pairs, margin=margins, weight=weights)

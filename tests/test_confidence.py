@@ -70,7 +70,7 @@ def test_one_query(params):
     assert np.all(model.predict(X, return_std=True)[1] > 0)
 
 
-def test_the_noise_follows_queries_that_come_and_go():
+def test_the_noise_follows_added_and_forgotten_queries():
     early = qid < 5
     model = RankRLS(2.0).fit(X, y, qid=qid)
     assert np.all(np.isfinite(model.noise_))

@@ -373,7 +373,7 @@ def test_scoring_can_be_an_error():
     assert (wrong.alpha_, wrong.nu_) == (right.alpha_, right.nu_)
 
 
-def test_without_unscored_pairs_views_learn_alone_and_a_warning_says_so():
+def test_without_unscored_pairs_views_learn_separately_with_a_warning():
     X, y, qid = partly_scored()
     y = np.nan_to_num(y)
     with pytest.warns(UserWarning, match="nothing to agree on"):

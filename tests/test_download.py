@@ -137,7 +137,7 @@ def test_a_connection_that_drops_is_resumed_where_it_stopped(tmp_path, pauses):
     assert pauses == [0.5, 1.0, 2.0]
 
 
-def test_a_server_that_knows_no_ranges_starts_anew(tmp_path):
+def test_a_server_without_ranges_starts_over(tmp_path):
     with Server(faults=["drop", "ignore range"]) as server:
         assert fetched(server.remote(), tmp_path).read_bytes() == CONTENT
     assert len(server.requests) == 2

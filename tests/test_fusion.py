@@ -72,7 +72,7 @@ ODD = {"bm25-title": 0.5, "7 words": 0.499999, "bm25 title": 0.000001}
 
 
 @pytest.mark.parametrize("weights", [{"title": 1.0}, {"title": 0.25, "body": 0.75}, ODD], ids=["one", "two", "odd"])
-def test_exports_are_what_the_grammars_of_engines_allow(weights):
+def test_exports_follow_the_grammars_of_engines(weights):
     model = fusion.Fusion()
     model.names_, model.weights_ = list(weights), np.array(list(weights.values()))
     values = pytest.approx(model.weights_)

@@ -164,7 +164,7 @@ def test_without_a_penalty_a_basis_determines_a_model():
         (RNG.normal(size=(M, 30)), {}, "more columns than rows"),
     ],
 )
-def test_what_the_rows_do_not_determine_needs_a_penalty(rows, options, message):
+def test_undetermined_weights_need_a_penalty(rows, options, message):
     with pytest.raises(ValueError, match=message):
         RankRLS(0, **options).fit(rows, LABELS["no ties"])
 

@@ -89,7 +89,7 @@ def test_plain_decimals_are_all_read_in_bulk():
         assert not assert_as_float_reads([b"%.*f" % (digits, v) for v in rng.normal(scale=50, size=2000)]).any()
 
 
-def test_shortest_decimals_are_read_in_bulk_but_for_those_between_two_floats():
+def test_shortest_decimals_are_read_in_bulk_except_between_two_floats():
     odd = assert_as_float_reads([repr(v).encode() for v in np.random.default_rng(0).uniform(0.01, 9, 20_000).tolist()])
     assert odd.mean() < 0.01 or np.finfo(np.longdouble).nmant == 52
 
@@ -396,7 +396,7 @@ def test_blocks_give_the_same_model_as_the_whole_file():
     np.testing.assert_allclose(model.coef_, RankRLS(alpha=1.0).fit(data.X, data.y, qid=data.qid).coef_)
 
 
-def test_blocks_refuse_what_would_break_them():
+def test_invalid_blocks_are_refused():
     text = "1 qid:1 1:1\n0 qid:2 1:1\n1 qid:1 1:1\n"
     with pytest.raises(ValueError, match="line 3: query '1' comes again after other queries.*sort the file"):
         list(iter_letor(io.BytesIO(text.encode())))
@@ -455,7 +455,7 @@ def test_an_abandoned_iteration_leaves_no_file_open(tmp_path, limit):
     ),
     st.booleans(),
 )
-def test_what_is_written_reads_back_exactly(rows, zero_based):
+def test_written_rows_read_back_exactly(rows, zero_based):
     X, y, qid, comments = rows
     data = RankingData(
         np.array(X),
@@ -500,7 +500,7 @@ def test_blocks_can_be_written_one_after_the_other(tmp_path):
 @pytest.mark.parametrize(
     "field", [{"qid": np.array(["a b"])}, {"qid": np.array([""])}, {"comments": np.array(["a\nb"])}]
 )
-def test_what_cannot_be_written_is_refused_and_leaves_the_old_file(tmp_path, field):
+def test_a_refused_write_leaves_the_old_file(tmp_path, field):
     path = tmp_path / "data.txt"
     path.write_text("old")
     with pytest.raises(ValueError, match="cannot be written"):

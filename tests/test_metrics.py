@@ -310,7 +310,7 @@ def test_queries_without_relevant_items_count_as_asked(name):
     np.testing.assert_array_equal(per_query(function, y, s, qid, **k), [1, np.nan])
 
 
-def test_a_cutoff_beyond_the_query_is_no_cutoff_but_precision_divides_by_it():
+def test_a_cutoff_beyond_the_query_matters_only_for_precision():
     y, s, qid = ranking_data()
     for name in ("ndcg", "average_precision", "reciprocal_rank"):
         assert get_metric(f"{name}@1000")(y, s, qid) == get_metric(name)(y, s, qid)

@@ -239,7 +239,7 @@ def test_vectors_in_one_column(tmp_path):
     assert model.feature_names_in_[0] == "x_0"
 
 
-def test_row_labels_of_pandas_are_no_features(tmp_path):
+def test_row_labels_of_pandas_are_not_features(tmp_path):
     X, y, qid, _ = rows()
     for index in (np.arange(len(y))[::-1], pd.Index(np.arange(len(y)), name="document")):
         frame(X, y, qid).set_index(index).to_parquet(tmp_path / "rows.parquet")

@@ -393,7 +393,7 @@ def test_arrays_do_not_overlap(written, tmp_path):
         load(path)
 
 
-def test_newer_files_say_so(written, tmp_path):
+def test_newer_files_are_refused(written, tmp_path):
     data = bytearray(written)
     data[16:20] = struct.pack("<I", persistence.VERSION + 1)
     (tmp_path / "m").write_bytes(data)

@@ -229,7 +229,7 @@ def test_precomputed_kernels():
         RankingPursuit(kernel="precomputed", basis=3).fit(K, y, qid=qid)
 
 
-def test_points_by_number_or_method_are_what_is_chosen_from():
+def test_points_may_be_given_by_number_or_method():
     X, y, qid = noisy()
     drawn = RankingPursuit(5, kernel=RBF, basis=10, random_state=0).fit(X, y, qid=qid)
     assert (
@@ -334,7 +334,7 @@ def test_duplicate_zero_and_constant_atoms_are_skipped_and_counted():
     assert full.n_basis_ == 6 and full.path_.n_skipped == 2
 
 
-def test_nothing_left_to_gain_stops_early_and_says_so():
+def test_a_path_without_further_gain_ends_early_with_a_warning():
     X, _, qid = noisy()
     y = 2 * X[:, 1] - X[:, 4]
     with pytest.warns(UserWarning, match="stopped after . of 6 basis functions: no remaining atom would"):
@@ -462,7 +462,7 @@ def test_nu_is_chosen_with_the_size():
     assert [len(i) for i in auto.basis_indices_] == [auto.n_basis_] * 2
 
 
-def test_without_unscored_pairs_a_warning_says_so():
+def test_without_unscored_pairs_there_is_a_warning():
     X, y, qid = noisy()
     with pytest.warns(UserWarning, match="nothing to agree on"):
         RankingPursuit(3, views=[View([0, 1, 2]), View([3, 4, 5])], nu=1.0).fit(X, y, qid=qid)

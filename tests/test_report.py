@@ -312,7 +312,7 @@ def test_a_real_set(run, folder):
     assert "2,874" in found and "0: 2,319 · 1: 378 · 2: 177" in found and "place 1, label 0" in found
 
 
-def test_the_verdict_comes_first_and_warns_of_what_is_suspicious(run, folder):
+def test_the_verdict_comes_first_and_warns_of_suspicious_models(run, folder):
     data = load_letor("train.txt")
     dump_letor(replace(data, X=data.X * np.where(np.arange(data.X.shape[1]) == 0, 1e4, 1.0)), "raw.txt")
     save(RankRLS(alphas=[1e6, 1e7], **UNSCALED).fit(load_letor("raw.txt").X, data.y, data.qid), "raw.rankrls")

@@ -93,7 +93,7 @@ def test_duckdb_and_datasets_of_arrow(kind, tmp_path, small_batches):
     assert_same(fitted(source), *local())
 
 
-def test_a_block_without_values_does_not_say_what_a_column_holds(small_batches):
+def test_a_block_without_values_leaves_the_kind_of_a_column_open(small_batches):
     frame = FRAME.sort_values("query", kind="stable")
     frame = frame.assign(kind=np.where(np.arange(len(frame)) < 250, None, frame["kind"]))
     parts = [frame[:200], frame[200:400], frame[400:]]

@@ -169,7 +169,7 @@ def test_the_pair_of_alphas_is_the_one_refits_prefer(condition):
         assert_allclose(model.cv_scores_[a, b], exact, atol=1e-12)
 
 
-def test_folds_of_one_object_are_what_is_left_out():
+def test_folds_of_one_object_equal_leave_one_out():
     X, Y, Z = two_kinds(p=6, r=6)
     found = held_out("leave-both-out", X, Y, Z)
     for train, test in RelationKFold(4, 6).split(Y):

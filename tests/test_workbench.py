@@ -279,7 +279,7 @@ def test_undo_and_redo_of_everything(session):
 
 
 @pytest.mark.parametrize("stored", [True, False])
-def test_undo_goes_back_further_than_memory(tmp_path, stored):
+def test_undo_goes_back_further_than_the_steps_in_memory(tmp_path, stored):
     path = tmp_path / "long.jsonl" if stored else None
     session = open_session(DATA, journal=path)
     session.history.reach, steps = 10, [session.step]
@@ -585,7 +585,7 @@ def test_grades_keep_their_history():
     assert Grades().changed([(3, 0.0)]) != Grades().changed([(3, None)])
 
 
-def test_the_comments_of_letor_are_titles_but_for_the_id(tmp_path):
+def test_letor_comments_without_the_id_are_titles(tmp_path):
     lines = ["2 qid:1 1:0.5 #docid = GX1", "0 qid:1 1:0.1 #docid = GX2 inc = 1", "1 qid:2 1:0.2 # a title"]
     (tmp_path / "data.txt").write_text("\n".join([*lines, ""]))
     data = documents_of(tmp_path / "data.txt")
@@ -680,7 +680,7 @@ def test_the_script_of_a_session_without_labels(tmp_path):
     session.close()
 
 
-def test_the_script_goes_on_from_a_model():
+def test_the_script_continues_from_a_model():
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 

@@ -52,8 +52,8 @@ class RankingPursuit(SizedRanker):
     n_basis : int or "auto", default="auto"
         Number of basis functions (of each view). "auto" takes the size up to `max_basis` with the best `scoring` under
         `cv`, the smallest if several are equal.
+    kernel : None, str, kernel object or callable, default="rbf"
         As in `RankRLS`; None chooses among the columns of X. `Gaussian(gamma="auto")` also chooses the width.
-        As in `RankRLS`; None chooses among the columns of X. `Gaussian(gamma="auto")` chooses the width too.
     basis : None, int, object of `rankrls.bases`, array of row indices or array of points, default=None
         The points to choose from: every scored training row (None), or as in `RankRLS`. A dictionary that does not fit
         into memory is recomputed in every step.
