@@ -323,3 +323,22 @@ def merged_rows(V, slot, weight, root, mean, total, out):
         total[s] = w + W
         r += W > 0
     return r
+
+
+@njit(nogil=True, cache=True)
+def squared_residuals(y, scores, order, starts, sizes, total):
+    """Add the squares of y - scores (m, k), less their mean in the query, to `total` (k,)."""
+    k = scores.shape[1]
+    mean = np.empty(k)
+    for q in range(len(sizes)):
+        a, b = starts[q], starts[q] + sizes[q]
+        mean[:] = 0
+        for i in range(a, b):
+            row = order[i]
+            for c in range(k):
+                mean[c] += (y[row] - scores[row, c]) / sizes[q]
+        for i in range(a, b):
+            row = order[i]
+            for c in range(k):
+                residual = y[row] - scores[row, c] - mean[c]
+                total[c] += residual * residual

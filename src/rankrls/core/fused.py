@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ WORTH = 1e8  # number of cells above which loading the compiled code pays off
 LOADED = 5e6  # the same once the code is loaded
 FEWEST_QUERIES = 100  # compiled hold-out needs at least this many; with fewer, the leverage of each is too large
 
+A, B = TypeVar("A"), TypeVar("B")
 _wanted: ContextVar[bool | None] = ContextVar("compiled_code", default=None)
 
 
@@ -66,6 +68,17 @@ def worth(cells: float) -> bool:
     return (cells >= (LOADED if ready() else WORTH) if wanted is None else wanted) and _installed()
 
 
+def as_here(work: Callable[[A], B]) -> Callable[[A], B]:
+    """A function that uses compiled code where this thread does, in whatever thread it runs."""
+    wanted = _wanted.get()
+
+    def call(argument: A) -> B:
+        with compiled_code(wanted):
+            return work(argument)
+
+    return call
+
+
 def frozen(array: np.ndarray) -> np.ndarray:
     """A read-only view, so that code is not compiled both for writable and for read-only arrays."""
     view = array.view()
@@ -73,10 +86,12 @@ def frozen(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def prepare(cells: float) -> None:
-    """Load the compiled code if it pays off for data of this size, which is then read in smaller blocks."""
-    if _wanted.get() is None and cells >= WORTH:
-        _installed()
+@contextmanager
+def for_size(cells: float) -> Iterator[None]:
+    """Use compiled code for every block of data of this size if it pays off for the whole."""
+    wanted = _wanted.get()
+    with compiled_code(_installed() if wanted is None and cells >= WORTH else wanted):
+        yield
 
 
 @cache

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcx
 
+from . import fused
 from .queries import Queries
 
 SAMPLE = 8000  # held-out pairs to calibrate by
@@ -68,6 +69,14 @@ def noise_of_pairs(margins: np.ndarray, held_out: np.ndarray, weights: np.ndarra
 
 def _squares(y: np.ndarray, held_out: np.ndarray, queries: Queries) -> np.ndarray:
     """(k,) sums of the squares of residuals less their mean in the query."""
+    if fused.ready():
+        from .compiled import squared_residuals
+
+        square, arrays = np.zeros(held_out.shape[1]), (y, held_out, fused.row_order(queries))
+        squared_residuals(
+            *(fused.frozen(np.ascontiguousarray(a)) for a in arrays), queries.starts, queries.sizes, square
+        )
+        return square
     order = slice(None) if queries.order is None else queries.order
     residual = y[order, None] - held_out[order]
     sizes = queries.sizes[queries.sizes > 0]

@@ -13,7 +13,7 @@ from ...blocks.reading import SourceRows
 from ...blocks.sources import Source
 from ...blocks.sums import BlockedRows
 from ...blocks.totals import Loss
-from ...core.fused import prepare
+from ...core.fused import for_size
 from ...core.queries import Queries
 from ...core.statistics import Statistics
 from ...core.weighting import LINEAR, gains_of
@@ -40,9 +40,9 @@ def fit_source(model: RidgeRanker, source: Source, checkpoint: Path | None) -> R
     about = {"source": source.describe(), "model": repr(model), **{k: repr(v) for k, v in model.get_params().items()}}
     if checkpoint is not None:
         about["rows"] = source.fingerprint()
-    prepare(float(source.n_rows or 0) * source.n_columns)
     state = Checkpoint(checkpoint, json.dumps(about))
-    found = fit_rows(model, SourceRows(source, state))
+    with for_size(float(source.n_rows or 0) * source.n_columns):
+        found = fit_rows(model, SourceRows(source, state))
     state.remove()
     return found
 
