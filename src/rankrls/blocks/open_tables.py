@@ -52,9 +52,15 @@ def parquet_table(files: Sequence[Path], what: str) -> OpenTable:
     def read(names: list[str]) -> Iterator[Any]:
         for file in files:
             with _naming(file), parquet.ParquetFile(file, memory_map=True) as opened:
-                yield from opened.iter_batches(limits.table_rows, columns=names)
+                yield from opened.iter_batches(_rows_at_once(opened.metadata), columns=names)
 
     return OpenTable(what, schema, read, n_rows, version(files))
+
+
+def _rows_at_once(metadata: Any) -> int:
+    """Rows of a batch: even parts of a row group, since a batch across two groups takes longer to read."""
+    group = metadata.row_group(0).num_rows if metadata.num_row_groups else 0
+    return -(-group // -(-group // limits.table_rows)) if group > limits.table_rows else limits.table_rows
 
 
 def _common_schema(first: Any, other: Any, file: Path, other_file: Path) -> Any:
