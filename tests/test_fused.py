@@ -9,14 +9,18 @@ from numpy.testing import assert_allclose
 from cases import problem, weights
 from rankrls import RankRLS
 from rankrls.blocks.fragments import PartialSums, RunningSums, no_sums
+from rankrls.blocks.open_tables import row_major
 from rankrls.core import fused_folds
 from rankrls.core.features import Identity
 from rankrls.core.fused import compiled_code, serves, serves_folds
+from rankrls.core.noise import HeldOutNoise
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
 from rankrls.core.statistics import statistics
 from rankrls.metrics import per_query
 from rankrls.problems.primal import Primal
+from rankrls.system.limits import limited
+from rankrls.system.parallel import Recycled
 
 pytest.importorskip("numba")
 
@@ -221,3 +225,67 @@ def test_compiled_metrics_equal_numpys(metric, labels, dtype):
 def test_compiled_ndcg_refuses_negative_gains():
     with compiled_code(True), pytest.raises(ValueError, match="the label -1 has gain"):
         per_query("ndcg", [1.0, -1.0, 0.0], [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "mixed", "missing"])
+def test_columns_of_a_record_batch_become_rows(kind):
+    pa = pytest.importorskip("pyarrow")
+    columns = np.random.default_rng(0).normal(size=(11, 40)).astype("float64" if kind == "float64" else "float32")
+    arrays = [pa.array(column)[3:] for column in columns]  # a slice starts within its memory
+    if kind == "mixed":
+        arrays[4] = pa.array(np.arange(37))
+    if kind == "missing":
+        arrays[4] = pa.array([None, *range(36)], pa.float32())
+    batch = pa.RecordBatch.from_arrays(arrays, names=[str(j) for j in range(11)])
+    dtype = np.float64 if kind in ("float64", "mixed") else np.float32
+    for compiled in (True, False):
+        with compiled_code(compiled):
+            X = row_major(batch, dtype, Recycled())
+        expected = np.column_stack([np.asarray(a.to_numpy(zero_copy_only=False), dtype=dtype) for a in arrays])
+        assert X.dtype == dtype and X.flags.c_contiguous
+        assert np.array_equal(X, expected, equal_nan=True)
+
+
+def test_memory_is_used_again_only_once_all_views_are_gone():
+    memory = Recycled()
+    X = memory((4, 3), np.float64)
+    X[:] = 1
+    view = X[1:, :2].T
+    del X
+    other = memory((4, 3), np.float64)
+    other[:] = 2
+    assert np.all(view == 1)
+    place = other.__array_interface__["data"][0]
+    del other
+    assert memory((2, 3), np.float32).__array_interface__["data"][0] == place
+    assert memory((0, 3), np.float32).shape == (0, 3)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_noise_of_compiled_squares(dtype):
+    _, y, qid = problem(m=300, n=5, n_queries=40, shuffle=True)
+    held_out = np.random.default_rng(0).normal(size=(300, 3)).astype(dtype)
+    got, expected = (_noise(compiled, y, held_out, qid) for compiled in (True, False))
+    assert_allclose(got.square, expected.square, rtol=1e-12)
+    assert np.array_equal(got.margins, expected.margins)
+
+
+def _noise(compiled, y, held_out, qid):
+    with compiled_code(compiled):
+        return HeldOutNoise.of(y, held_out, Queries.of(qid))
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+def test_files_are_learned_from_compiled_or_not(tmp_path, scattered):
+    pd = pytest.importorskip("pandas")
+    X, y, qid = problem(m=4000, n=6, n_queries=200, shuffle=scattered)
+    y = np.rint(X @ np.arange(6) + y)
+    frame = pd.DataFrame(X.astype(np.float32), columns=list("abcdef")).assign(y=y, qid=qid)
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=1500)
+    models = []
+    for compiled in (True, False):
+        with compiled_code(compiled), limited(table_rows=512):
+            models.append(RankRLS().fit(tmp_path / "rows.parquet"))
+    assert models[0].alpha_ == models[1].alpha_
+    assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-4)
+    assert_allclose(models[0].cv_scores_, models[1].cv_scores_, rtol=1e-4)

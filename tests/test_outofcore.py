@@ -344,8 +344,8 @@ def test_columns_by_name_in_memory():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t.assign(f2=t.f2.where(t.index != 100)), r"rows 64 to 127: feature 'f2' is nan at row 36"),
-        (lambda t: t.assign(y=t.y.where(t.index != 100)), r"rows 64 to 127: y must be finite: row 36"),
+        (lambda t: t.assign(f2=t.f2.where(t.index != 100)), r"rows 100 to 149: feature 'f2' is nan at row 0"),
+        (lambda t: t.assign(y=t.y.where(t.index != 100)), r"rows 100 to 149: y must be finite: row 0"),
         (lambda t: t.assign(qid=t.qid.where(t.index != 100)), "every row needs one"),
         (lambda t: t.assign(doc="a"), r"'doc' \(.*string\) is not numeric"),
         (lambda t: t.drop(columns="y"), "no column 'y'"),

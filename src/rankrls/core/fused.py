@@ -86,6 +86,12 @@ def frozen(array: np.ndarray) -> np.ndarray:
     return view
 
 
+def prepare(cells: float) -> None:
+    """Load the compiled code if it pays off for data of this size."""
+    if _wanted.get() is None and cells >= WORTH:
+        _installed()
+
+
 @contextmanager
 def for_size(cells: float) -> Iterator[None]:
     """Use compiled code for every block of data of this size if it pays off for the whole."""
