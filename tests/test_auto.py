@@ -22,7 +22,7 @@ from rankrls.auto.elsewhere import DrawQueries
 from rankrls.auto.fitting import FitPlan, dealt, judged, stacked
 from rankrls.auto.functions import KNOTS, Curves, Ramps
 from rankrls.auto.kernelmap import JITTER, KernelMap
-from rankrls.auto.link import Link, Linked, knots_of, pieces
+from rankrls.auto.link import Link, Linked, pieces
 from rankrls.auto.rows import ALPHAS, AutoRows, Penalised, solve
 from rankrls.auto.screen import best_pairs, pair_lift
 from rankrls.auto.stack import stack
@@ -154,10 +154,8 @@ def test_a_link_follows_grades_that_end_and_a_step_is_weighted_least_squares():
     rng = np.random.default_rng(0)
     qid, f = np.arange(40_000) // 20, rng.normal(size=40_000)
     rows = AutoRows(f[:, None].astype(np.float32), np.clip(3 * f + 2, 0, 4), Queries.of(qid))
-    knots = knots_of(f)
-    parts = pieces(f, knots)
-    assert_allclose(parts.sum(axis=1), f - knots[0], atol=1e-12)
-    g = Link.of(knots, rows.sums(parts.astype(np.float32)))
+    g = Link.between(f, rows)
+    assert_allclose(pieces(f, g.knots).sum(axis=1), f - g.knots[0], atol=1e-12)
     assert (g.slopes > 0).all() and g.slopes[[0, -1]].max() < 0.3 and abs(g.slopes[8] - 3) < 0.2
     assert_allclose((g(f + 1e-6) - g(f - 1e-6)) / 2e-6, g.slope(f), rtol=1e-6)
 

@@ -21,7 +21,7 @@ from .additive import PAIR_CURVES, AdditiveMap, adapted, column_effects, deviati
 from .effort import Effort
 from .functions import Curves, Ramps, step, with_steps
 from .kernelmap import KernelMap
-from .link import Link, Linked, knots_of, pieces
+from .link import Link, Linked
 from .rows import AutoRows, Map, Scores, in_blocks, solve
 from .screen import MOST_COLUMNS, best_pairs, pair_lift
 
@@ -41,7 +41,7 @@ class CandidateFeatures:
     map: Any  # a Map; an AdditiveMap if blocks have a scale
     sums: Statistics
     penalty: np.ndarray | None = None  # as `Penalised` takes it
-    link: Link | None = None  # scores are link(map(N) @ coef)
+    linked: bool = False  # labels are an increasing function of the scores
 
 
 @dataclass
@@ -242,10 +242,8 @@ def link(split: Split) -> CandidateFeatures:
 def _next_step(split: Split, coef: np.ndarray) -> CandidateFeatures:
     """The sums of a Gauss-Newton step from coefficients of the fine model."""
     made, some = split.made["fine"], split.rows.sampled(SCREEN_ROWS)
-    f = made.map.scores(some.N, coef)
-    knots = knots_of(f)
-    g = Link.of(knots, some.sums(pieces(f, knots).astype(np.float32)))
-    return CandidateFeatures(made.map, split.rows.sums_through(Linked(made.map, coef, g)), made.penalty, g)
+    g = Link.between(made.map.scores(some.N, coef), some)
+    return CandidateFeatures(made.map, split.rows.sums_through(Linked(made.map, coef, g)), made.penalty, True)
 
 
 def found_knots(split: Split, columns: set[int], pairs: list[tuple[int, ...]]) -> dict[int, np.ndarray]:

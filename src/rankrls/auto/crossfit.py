@@ -18,6 +18,7 @@ from ..core.queries import Queries
 from ..metrics import Metric, get_metric, standard_error
 from .additive import AdditiveMap
 from .candidates import MAKE, Common, Split
+from .link import Link
 from .rows import ALPHAS, AutoRows, Map, in_blocks, solve
 from .stack import stack
 
@@ -116,6 +117,7 @@ class CrossFitted:
     honest: np.ndarray  # (m,) held-out scores at alphas chosen without the row's fold
     size: int  # features
     seconds: float
+    link: Link | None = None  # from held-out scores to labels, if the candidate is fitted through a link
 
 
 @dataclass
@@ -150,14 +152,21 @@ class CrossFit:
             P[fold] = split.left_out(made.map) @ paths[-1].astype(np.float32)
         values = self.judge.values(P)
         best = self.judge.best(values)
-        held, honest = np.empty((2, len(rows)))
-        for split, path in zip(self.splits, paths, strict=True):
+        choices = [self.judge.best(values, split.number) for split in self.splits]
+        honest, link = np.empty(len(rows)), None
+        linked = self.splits[0].made[name].linked
+        for split, path, choice in zip(self.splits, paths, choices, strict=True):
             split.coef[name], split.alpha[name] = path[:, best], float(ALPHAS[best])
-            fold, link = self.folds.rows(split.number), split.made[name].link
-            for found, column in ((held, best), (honest, self.judge.best(values, split.number))):
-                found[fold] = P[fold, column] if link is None else link(P[fold, column])
+            fold, rest = self.folds.rows(split.number), self.folds.others(split.number)
+            honest[fold] = P[fold, choice]
+            if linked:
+                honest[fold] = Link.between(P[rest, choice], split.rows)(honest[fold])
+        held = P[:, best].astype(float)
+        if linked:
+            link = Link.between(held, rows)
+            held = link(held)
         size = max(split.made[name].map.n_columns for split in self.splits)
-        return CrossFitted(name, best, held, honest, size, time.perf_counter() - start)
+        return CrossFitted(name, best, held, honest, size, time.perf_counter() - start, link)
 
 
 @dataclass(frozen=True)

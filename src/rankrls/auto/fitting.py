@@ -239,7 +239,7 @@ def stacked(study: CrossFit, plan: FitPlan) -> list[CrossFitted]:
 def fitted_parts(final: Split, study: CrossFit, blend: Blend) -> list[Any]:
     """The candidates with a weight in the stack, and those they build on, fitted to all rows."""
     weight = {one.name: w / d for one, w, d in zip(blend.judged, blend.weights, blend.deviation, strict=True) if w > 0}
-    alpha = {one.name: one.alpha for one in study.judged}
+    alpha, link = ({one.name: getattr(one, which) for one in study.judged} for which in ("alpha", "link"))
     needed = set(weight).union(*(NEEDS.get(name, ()) for name in weight))
     order = [one.name for one in study.judged if one.name in needed]
     try:
@@ -252,7 +252,7 @@ def fitted_parts(final: Split, study: CrossFit, blend: Blend) -> list[Any]:
             raise
         warn(f"interrupted: the final model leaves out {', '.join(left)}")
     return [
-        StackPart(name, final.made[name].map, final.coef[name], float(weight[name]), final.made[name].link)
+        StackPart(name, final.made[name].map, final.coef[name], float(weight[name]), link[name])
         for name in order
         if name in weight
     ]

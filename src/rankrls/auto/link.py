@@ -9,7 +9,7 @@ only sums over rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,6 +21,12 @@ PRIOR = 1000.0  # the prior of equal slopes has the weight of this many rows
 LEAST = 0.1  # smallest slope, relative to the mean slope: rows near the end of the grades count little, but they count
 
 
+class SumsOfRows(Protocol):
+    """Rows with labels, such as `AutoRows`."""
+
+    def sums(self, features: np.ndarray, /) -> Statistics: ...
+
+
 @dataclass(frozen=True)
 class Link:
     """An increasing function, linear between knots and beyond them."""
@@ -29,8 +35,14 @@ class Link:
     slopes: np.ndarray  # (k,) positive
 
     @classmethod
+    def between(cls, f: np.ndarray, rows: SumsOfRows) -> Link:
+        """The function of scores f that fits the labels of the same rows best, with as many rows between knots."""
+        knots = np.unique(np.quantile(f, np.arange(1, PIECES) / PIECES))
+        return cls.of(knots, rows.sums(pieces(f, knots).astype(np.float32)))
+
+    @classmethod
     def of(cls, knots: np.ndarray, sums: Statistics) -> Link:
-        """The link that fits labels best, from the sums of `pieces` and labels."""
+        """The function with these knots, from the sums of `pieces` and labels."""
         slopes = non_negative(sums.gram, sums.cross[:, 0], min(1.0, PRIOR / max(sums.n_rows, 1)))
         least = LEAST * float(slopes.mean())
         return cls(knots, np.maximum(slopes, least) if least > 0 else np.ones(len(slopes)))
@@ -40,11 +52,6 @@ class Link:
 
     def slope(self, f: np.ndarray) -> np.ndarray:
         return self.slopes[np.searchsorted(self.knots, f)]
-
-
-def knots_of(f: np.ndarray) -> np.ndarray:
-    """Knots that cut the scores into pieces with equally many rows each."""
-    return np.unique(np.quantile(f, np.arange(1, PIECES) / PIECES))
 
 
 def pieces(f: np.ndarray, knots: np.ndarray) -> np.ndarray:
