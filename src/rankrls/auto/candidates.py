@@ -32,6 +32,7 @@ SAMPLE = 5_000  # rows used to estimate variances
 SCREEN_ROWS = 30_000  # rows used to look for pairs
 FINE_SHARE = 0.05  # the fine model leaves out blocks with less than this share of the largest spread
 FINE_COLUMNS = 12
+MOST_CELLS = 30_000_000  # of features of training rows that are kept while judging
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ class Split:
     alpha: dict[str, float] = field(default_factory=dict)
     lifts: np.ndarray = field(default_factory=lambda: np.empty(0))
     _left_out: tuple[Any, np.ndarray] | None = None
+    _training: tuple[Any, np.ndarray] | None = None
 
     def left_out(self, features: Map) -> np.ndarray:
         """Features of the rows left out, cached because candidates with the same features follow one another."""
@@ -119,6 +121,14 @@ class Split:
 
     def store_left_out(self, features: Map, Phi: np.ndarray) -> None:
         self._left_out = features, Phi
+
+    def in_memory(self, features: Map) -> np.ndarray | None:
+        """Features of the training rows while judging, if there is room: those of the last map asked for are kept."""
+        if not self.common.folds or len(self.rows) * features.n_columns > MOST_CELLS:
+            return None
+        if self._training is None or self._training[0] is not features:
+            self._training = features, in_blocks(features, self.rows.N)
+        return self._training[1]
 
     def effects(self, name: str) -> np.ndarray:
         """(n,) the spread of everything that each column contributes to."""
@@ -230,7 +240,8 @@ def fine(split: Split) -> CandidateFeatures:
     features = AdditiveMap.of(sample, common.curves, ramps, columns, pairs, sorted(fine_columns), fine_pairs)
     share = dict(zip(members, deviation, strict=True))
     scale = np.array([max(share.get(block, 0.0), FINE_SHARE) for block in features.members])[features.block]
-    return CandidateFeatures(features, rows.sums(features), scale)
+    Phi = split.in_memory(features)
+    return CandidateFeatures(features, rows.sums(features if Phi is None else Phi), scale)
 
 
 def link(split: Split) -> CandidateFeatures:
@@ -241,9 +252,9 @@ def link(split: Split) -> CandidateFeatures:
 
 def _next_step(split: Split, coef: np.ndarray) -> CandidateFeatures:
     """The sums of a Gauss-Newton step from coefficients of the fine model."""
-    made, some = split.made["fine"], split.rows.sampled(SCREEN_ROWS)
-    g = Link.between(made.map.scores(some.N, coef), some)
-    return CandidateFeatures(made.map, split.rows.sums_through(Linked(made.map, coef, g)), made.penalty, True)
+    made, some, Phi = split.made["fine"], split.rows.sampled(SCREEN_ROWS), split.in_memory(split.made["fine"].map)
+    linked = Linked(made.map, coef, Link.between(made.map.scores(some.N, coef), some))
+    return CandidateFeatures(made.map, split.rows.sums_through(linked, Phi), made.penalty, True)
 
 
 def found_knots(split: Split, columns: set[int], pairs: list[tuple[int, ...]]) -> dict[int, np.ndarray]:

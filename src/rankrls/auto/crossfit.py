@@ -20,7 +20,7 @@ from .additive import AdditiveMap
 from .candidates import MAKE, Common, Split
 from .link import Link
 from .rows import ALPHAS, AutoRows, Map, in_blocks, solve
-from .stack import stack
+from .stack import stack, stacks
 
 RIDGES = (0.001, 0.01, 0.1, 1.0)  # regularisations of the stack to choose from
 FEW = 3  # with fewer queries per fold, rows are dealt into folds instead
@@ -189,9 +189,7 @@ class Blend:
         H, totals = honest / deviation, np.empty((len(rows), len(RIDGES)))
         for f in range(len(folds)):
             rest, fold = folds.others(f), folds.rows(f)
-            part = F.restrict(rest)
-            weights = [stack(part, H[rest], rows.y[rest], ridge) for ridge in RIDGES]
-            totals[fold] = H[fold] @ np.stack(weights, axis=1)
+            totals[fold] = H[fold] @ stacks(F.restrict(rest), H[rest], rows.y[rest], RIDGES)
         values = judge.values(totals)
         total = np.empty(len(rows))
         for f in range(len(folds)):

@@ -16,7 +16,7 @@ from ..core.statistics import Statistics
 from ..estimators.ranking.blocks import CountedRows
 from ..system.types import Matrix
 from ..tables import ColumnMaps
-from .fitting import AutoFit, FitPlan, fit_rows, learned_columns, whole_queries
+from .fitting import AutoFit, FitPlan, check_size, fit_rows, learned_columns, whole_queries
 from .link import Linked
 from .rows import AutoRows, Map
 
@@ -43,6 +43,7 @@ def fit_blocks(blocks: BlockedRows, plan: FitPlan) -> AutoFit:
         )
     y, X = block.y[:, 0], dense(block.X)
     checks.check_comparable(y, queries)
+    check_size(y)
     columns = learned_columns(X, queries, plan)
     sample = AutoRows(columns.scores(X, queries, np.float32), y, queries, block.weights)
     totals = CountedRows(blocks).totals(LOSS)
@@ -70,7 +71,7 @@ class RowsElsewhere(AutoRows):
         assert self.blocks is not None and self.columns is not None
         return self.blocks.sum_by_query(SumScores(self.columns, features), self.totals, "sums over rows")
 
-    def sums_through(self, linked: Linked) -> Statistics:
+    def sums_through(self, linked: Linked, Phi: np.ndarray | None = None) -> Statistics:
         assert self.blocks is not None and self.columns is not None
         return self.blocks.sum_by_query(SumScores(self.columns, linked), self.totals, "sums over rows")
 

@@ -25,6 +25,7 @@ from .effort import EFFORTS, Effort
 from .link import Link
 from .rows import AutoRows, Map
 
+TINY = 1e-15
 SPENT = 0.5  # no further candidate is tried once this share of the given seconds has passed
 
 
@@ -115,6 +116,16 @@ class AutoFit:
     additive: StackPart | None = None  # the model behind effects and interactions
 
 
+def check_size(y: np.ndarray) -> None:
+    """Sums are in single precision, which holds squares of labels neither huge nor tiny."""
+    largest = float(np.abs(y).max())
+    if not TINY < largest < 1 / TINY:
+        raise ValueError(
+            f"the largest label is {largest:.3g}, beyond single precision: divide labels by a constant so that it is "
+            f"between {TINY:g} and {1 / TINY:g}; rankings do not change"
+        )
+
+
 # ---------------------------------------------------------------- rows in memory
 
 
@@ -122,6 +133,7 @@ def fit_dense(
     X: np.ndarray, y: np.ndarray, queries: Queries, weights: np.ndarray | None, names: Sequence[str], plan: FitPlan
 ) -> AutoFit:
     """Fit to rows in memory."""
+    check_size(y)
     columns, n_queries = learned_columns(X, queries, plan), len(queries)
     kept = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
     N = columns.scores(X, queries, np.float32)

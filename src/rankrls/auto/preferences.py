@@ -27,8 +27,8 @@ def fit_preferences(
     """Fit to pairs (p, 2) of rows; ranks within the query refer to `queries`."""
     if len(pairs) < 2 * FEW:
         raise ValueError(
-            f"candidates are judged on held-out pairs, but {len(pairs)} pairs of different items are too few: pass at "
-            f"least {2 * FEW}, or use RankRLS().fit_pairs"
+            "candidates are judged on held-out pairs, and pairs of different items are too few: pass at least "
+            f"{2 * FEW} (got {len(pairs)}), or use RankRLS().fit_pairs"
         )
     columns = learned_columns(X, queries, plan)
     N = columns.scores(X, queries, np.float32)

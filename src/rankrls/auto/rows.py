@@ -125,12 +125,15 @@ class AutoRows:
         y = self.y if target is None else target
         return statistics(self.F, lambda: read, y[:, None], n, np.float32)
 
-    def sums_through(self, linked: Linked) -> Statistics:
-        """The sums of the next Gauss-Newton step: of features g'(f) Phi and labels y - g(f) + g'(f) f."""
-        f = linked.scores(self.N)
+    def sums_through(self, linked: Linked, Phi: np.ndarray | None = None) -> Statistics:
+        """The sums of the next Gauss-Newton step: of features g'(f) Phi and labels y - g(f) + g'(f) f.
+
+        `Phi` are the features of these rows, if they are in memory.
+        """
+        f = linked.scores(self.N) if Phi is None else Phi @ linked.coef
         slope = linked.link.slope(f)
         y, slope = self.y - linked.link(f) + slope * f, slope.astype(np.float32)[:, None]
-        read = lambda rows: slope[rows] * linked.map(self.N[rows])
+        read = lambda rows: slope[rows] * (linked.map(self.N[rows]) if Phi is None else Phi[rows])
         return statistics(self.F, lambda: read, y[:, None], linked.map.n_columns, np.float32)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import linalg
 from scipy.optimize import nnls
@@ -18,8 +20,17 @@ def stack(F: QueryPreferences, H: np.ndarray, y: np.ndarray, ridge: float = RIDG
     The weights e are the best equal ones: if held-out scores cannot tell models apart, their mean is best. Models with
     a small share of the weights are left out, and the others refitted.
     """
+    return stacks(F, H, y, (ridge,))[:, 0]
+
+
+def stacks(F: QueryPreferences, H: np.ndarray, y: np.ndarray, ridges: Sequence[float]) -> np.ndarray:
+    """(k, n_ridges) the weights for each of several ridges."""
     A, z = F @ H, F @ y
     S, c = A.T @ A, A.T @ z
+    return np.stack([_weights(S, c, ridge) for ridge in ridges], axis=1)
+
+
+def _weights(S: np.ndarray, c: np.ndarray, ridge: float) -> np.ndarray:
     weights = non_negative(S, c, ridge)
     kept = np.flatnonzero(weights > LEAST * weights.sum())
     if 0 < len(kept) < len(weights):

@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ..core.queries import Queries
 from ..system.frames import as_column, as_frame, dates, gaps_and_text, is_missing, names, without
@@ -199,6 +200,21 @@ def unreadable(error: ValueError | TypeError, X: Matrix, remedy: str = ENCODE) -
     # scikit-learn asks for a TypeError if cells hold objects that no encoder knows, such as dicts
     kind = ValueError if any("(dates)" in column for column in found) else type(error)
     return kind(_encode(f"{text.splitlines()[0].rstrip('.')}.", found, remedy))
+
+
+def _infinite(X: Matrix) -> str:
+    """Where X has infinite values, and what to do."""
+    cells = X.tocoo() if sparse.issparse(X) else None
+    values = np.asarray(X, dtype=np.float64) if cells is None else cells.data
+    if cells is None:
+        rows, columns = np.nonzero(np.isinf(values))
+    else:
+        rows, columns = (place[np.isinf(values)] for place in (cells.row, cells.col))
+    if not len(rows):  # too large for single precision
+        return "Divide the column by a constant."
+    column, labels = int(columns[0]), names(X)
+    where = f"row {int(rows[0])} of column {labels[column] if labels else column!r}"
+    return f"It is in {where} ({len(rows)} such cells): drop those rows, or put a large finite number there."
 
 
 @contextmanager
