@@ -192,6 +192,8 @@ def unreadable(error: ValueError | TypeError, X: Matrix, remedy: str = ENCODE) -
     text = str(error)
     if "0 feature(s)" in text:
         return ValueError(f"{text} {NO_FEATURES}")
+    if "X contains infinity" in text:
+        return ValueError(f"{text} {_infinite(X)}")
     if not any(words in text for words in ("NaN", "could not convert", "float() argument")):
         return error
     found = gaps_and_text(X)
@@ -202,14 +204,13 @@ def unreadable(error: ValueError | TypeError, X: Matrix, remedy: str = ENCODE) -
     return kind(_encode(f"{text.splitlines()[0].rstrip('.')}.", found, remedy))
 
 
-def _infinite(X: Matrix) -> str:
+def _infinite(X: Any) -> str:
     """Where X has infinite values, and what to do."""
-    cells = X.tocoo() if sparse.issparse(X) else None
-    values = np.asarray(X, dtype=np.float64) if cells is None else cells.data
-    if cells is None:
-        rows, columns = np.nonzero(np.isinf(values))
+    if sparse.issparse(X):
+        cells = X.tocoo()
+        rows, columns = (place[np.isinf(cells.data)] for place in (cells.row, cells.col))
     else:
-        rows, columns = (place[np.isinf(values)] for place in (cells.row, cells.col))
+        rows, columns = np.nonzero(np.isinf(np.asarray(X, dtype=np.float64)))
     if not len(rows):  # too large for single precision
         return "Divide the column by a constant."
     column, labels = int(columns[0]), names(X)
