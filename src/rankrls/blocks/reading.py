@@ -146,7 +146,7 @@ class SourceRows:
     def _value(
         self, function: Callable[[Block], Any], waiting: WaitingRows | None, batch: pa.RecordBatch
     ) -> tuple[int, Any, Any]:
-        """How many rows a batch has, the value of its whole queries, and the rows that wait for the rest of theirs."""
+        """The number of rows, the value of the whole queries, and the rows of queries that are not complete yet."""
         block = self._block(batch)
         rows, rest = len(block), None
         if waiting is not None and rows:

@@ -53,7 +53,7 @@ class TableColumns:
 
 
 def _check_idle(names: list[str], file: str) -> None:
-    """None of the columns that are not used may look like query ids."""
+    """Raise an error if an unused column looks like query ids."""
     idle = next((name for name in names if is_query_name(name)), None)
     if idle is not None:
         raise ValueError(

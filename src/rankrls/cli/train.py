@@ -91,7 +91,7 @@ def _learned(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float], li
     if not args.data:
         raise ValueError("which data? rankrls train DATA -o MODEL, or --method conditional with --edges or --matrix")
     if args.checkpoint and not args.stream:
-        raise ValueError("--checkpoint needs --stream: rows in memory are quickly read again")
+        raise ValueError("--checkpoint needs --stream: rows in memory are quick to read again")
     return _streamed(args) if args.stream else _in_memory(args)
 
 
@@ -109,7 +109,7 @@ def _in_memory(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float], 
 
 
 def _streamed(args: Namespace) -> tuple[Any, dict[str, Any], dict[str, float], list[str], dict[str, Any]]:
-    """The same for rows that are read in blocks and need not fit in memory; nothing is said of preferences."""
+    """The same for rows that are read in blocks and need not fit in memory; without preferences."""
     if len(args.data) > 1 or args.data[0] == "-":
         raise ValueError("--stream reads one file or folder, several times: put several files into a folder")
     if args.method not in STREAMED_METHODS or args.scale not in ("auto", "none"):

@@ -32,7 +32,7 @@ def pursue_signed(
     H, w = np.empty((len(c), n_steps)), np.empty(0)  # A'A of the chosen columns, and their weights
     coefs, errors, stopped = np.zeros((n_steps, n_steps)), [], ""
     for p in counted(range(n_steps), "pursuit"):
-        P = np.flatnonzero(w)  # places of the atoms in use
+        P = np.flatnonzero(w)  # indices of the atoms in use
         g = squares - _spanned(H[:, P], [chosen[i] for i in P])
         gain = _gains(c - H[:, :p] @ w, g, free & (g > DEPENDENT * squares), signs)
         best = int(np.argmax(gain))
@@ -59,7 +59,7 @@ def pursue_signed(
 
 
 def _gains(e: np.ndarray, g: np.ndarray, free: np.ndarray, signs: np.ndarray) -> np.ndarray:
-    """(n,) what each free atom would take off the loss: e^2 / g if its weight would have the right sign, else zero."""
+    """(n,) how much each free atom would lower the loss: e^2 / g if its weight would have the right sign, else zero."""
     gain = np.where(free & ((signs == 0) | (signs * e > 0)), e**2, 0.0)
     return np.divide(gain, g, out=np.zeros_like(g), where=gain > 0)
 

@@ -132,7 +132,7 @@ class Domain:
             U = U[:, : len(root)]
             return R @ U[:, keep], root[keep] ** 2
         d, U = _centred_eigh(A) if centred else eigh(A)
-        # what rounding centring leaves of large entries
+        # the rounding that centring leaves of large entries
         rounding = float(np.abs(A.mean(axis=0)).max(initial=0)) * cutoff(len(A)) if centred else 0.0
         largest = float(d.max(initial=0.0))
         if d.min(initial=0.0) < -1e-6 * largest - 10 * rounding:

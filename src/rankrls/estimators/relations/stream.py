@@ -120,7 +120,7 @@ def refuse_in_streams(model: BaseEstimator, X: object, columns: dict[str, Any], 
 
 
 def _check_factored(*sides: Side) -> None:
-    """Sums over edges need the features of both objects."""
+    """Raise an error unless both ends have features, which sums over edges need."""
     for side in sides:
         if not side.domain.factored:
             raise ValueError(
