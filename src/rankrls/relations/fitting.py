@@ -25,6 +25,7 @@ from .problems import EDGES, REMEDY, ROWS, CompleteProblem, EdgeProblem, Relatio
 from .relation import Domain, EdgeSet, Pairwise
 
 FOLDS = 5
+KEPT = 1 << 23  # edges up to which a model keeps the factors of its kernels until held-out scores are read
 SHARES = (0.01, 0.1, 1.0, 10.0)  # weights to try for effects of single ends, beside a product of weight 1
 Problem = CompleteProblem | EdgeProblem
 
@@ -204,8 +205,8 @@ def _hold_out(
 
 
 def _later(problem: Any, alpha: float, held: Any) -> Callable[[], np.ndarray]:
-    """The held-out scores at alpha: at once if folds are refitted, when they are asked for if that takes no refits."""
-    if isinstance(problem, CompleteProblem) and held == ROWS:
+    """The held-out scores at alpha: when they are asked for, if that takes no refits and little memory until then."""
+    if isinstance(problem, CompleteProblem) and held == ROWS and problem.edges.n_edges <= KEPT:
         return partial(problem.held_out, alpha, held)
     known = problem.held_out(alpha, held)
     return lambda: known
