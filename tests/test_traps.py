@@ -82,6 +82,12 @@ def test_parts_of_names_count_only_where_values_stand_together(frame, data):
         RankRLS().fit(frame.assign(qid=data.qid), data.y)
 
 
+def test_a_name_of_query_ids_with_fractions_is_a_feature(frame, data):
+    named = frame.rename(columns={frame.columns[0]: "topic"})
+    assert query_column(named.columns, lambda name: named[name].to_numpy()) is None
+    RankRLS(1.0).fit(named, data.y, qid=data.qid)
+
+
 def test_one_huge_query_where_groups_were_meant(data):
     with pytest.warns(UserWarning, match="no qid was given, so all .* rows are ranked as one query"):
         RankRLS(1.0).fit(data.X, data.y)
@@ -326,6 +332,10 @@ def test_scores_of_any_number_of_files(cli, capsys, data):
     assert main(["evaluate", "train.txt", "a", "b", "c", "--metrics", "ndcg@10"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:2] == ["ndcg@10,", "74"] and [line.split()[0] for line in lines[1:4]] == ["a", "b", "c"]
+    assert main(["evaluate", "train.txt", "a", "b", "c"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert " ".join(lines[0].split()) == "metric A B B - A p C C - A p queries" and len(lines) == 13
+    assert lines[-1].startswith("A is a, B is b, C is c; p by")
 
 
 def test_names_of_letor_features(cli, data):

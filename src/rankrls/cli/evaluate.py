@@ -16,6 +16,7 @@ from .tables import write_csv
 from .text import check_target, number, plural, say, table, target
 
 PLAIN = ("pairwise_accuracy", "kendall_tau_b", "ndcg")
+SIDE_BY_SIDE = 4  # files that fit beside each other, where there are more metrics than that
 WITH_RELEVANT = ("map", "mrr", "average_precision", "reciprocal_rank", "precision", "recall")
 
 
@@ -96,7 +97,7 @@ def _text(found: dict[str, Any], files: list[str]) -> str:
         ]
         return table(["metric", "mean", "s.e.", "queries"], rows)
     if len(files) > 2:
-        return _of_many(found, files)
+        return _side_by_side(found, files) if len(files) <= SIDE_BY_SIDE < len(found) else _of_many(found, files)
     rows = []
     for name, f in found.items():
         if not f["queries"]:
@@ -109,6 +110,26 @@ def _text(found: dict[str, Any], files: list[str]) -> str:
     head = ["metric", "A", "s.e.", "B", "s.e.", "B - A", "s.e.", "p", "queries"]
     legend = f"A is {files[0]}, B is {files[1]}; p by a paired randomisation test over queries"
     return f"{table(head, rows)}\n{legend}"
+
+
+def _side_by_side(found: dict[str, Any], files: list[str]) -> str:
+    """A row for each metric; the mean of the first file, and of each other its mean, its lead over the first and p."""
+    letters = [_letter(i) for i in range(len(files))]
+    head = ["metric", letters[0], *(text for one in letters[1:] for text in (one, f"{one} - {letters[0]}", "p"))]
+    rows = []
+    for name, f in found.items():
+        against = f["against_first"] or [None] * (len(files) - 1)
+        cells = [name, number(f["mean"][0])]
+        for mean, d in zip(f["mean"][1:], against, strict=True):
+            cells += [number(mean), *(["-"] * 2 if d is None else [f"{d['difference']:+.4f}", p_value(d["p"])])]
+        rows.append([*cells, f["queries"]])
+    legend = ", ".join(f"{letter} is {path}" for letter, path in zip(letters, files, strict=True))
+    return f"{table([*head, 'queries'], rows)}\n{legend}; p by a paired randomisation test over queries"
+
+
+def _letter(i: int) -> str:
+    """A, B, ..., Z, A1, B1, ..."""
+    return f"{chr(ord('A') + i % 26)}{i // 26 or ''}"
 
 
 def _of_many(found: dict[str, Any], files: list[str]) -> str:

@@ -220,7 +220,7 @@ def warn_about_scales(X: Any, method: str) -> None:
 def query_column(columns: Iterable[str], values: Callable[[str], np.ndarray], *, given: bool = False) -> str | None:
     """The column that probably holds query ids: by its name, or by part of its name and runs of equal values."""
     columns = list(columns)
-    named = [name for name in columns if is_query_name(name)]
+    named = [name for name in columns if is_query_name(name) and not _has_fractions(values(name))]
     likely = [name for name in columns if not given and any(part in name.lower() for part in ("query", "session"))]
     return next(iter([*named, *(name for name in likely if _are_ids(values(name)))]), None)
 
@@ -236,10 +236,14 @@ def _are_ids(values: np.ndarray) -> bool:
     """True if values are whole numbers or text, with equal values in two or more runs."""
     if values.ndim != 1 or len(values) < 4 or values.dtype.kind not in "iufUO":
         return False
-    if values.dtype.kind == "f" and not np.all(values == np.floor(values)):
+    if _has_fractions(values):
         return False
     runs = 1 + int(np.sum(values[1:] != values[:-1]))
     return 2 <= runs < len(values) / 1.5 and runs == len(set(values.tolist()))
+
+
+def _has_fractions(values: np.ndarray) -> bool:
+    return values.dtype.kind == "f" and bool(np.any(values[~np.isnan(values)] % 1))
 
 
 def part_of_query(rows: np.ndarray) -> HeldOutFold:
