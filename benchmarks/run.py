@@ -21,7 +21,7 @@ from benchmarks.suites.conditional import conditional
 from benchmarks.suites.feedback import feedback
 from benchmarks.suites.growth import growth
 from benchmarks.suites.kernels import kernel, sparse
-from benchmarks.suites.linear import linear
+from benchmarks.suites.linear import held_out, linear, one_query, one_thread, one_thread_held_out
 from benchmarks.suites.load import load
 from benchmarks.suites.outofcore import outofcore
 from benchmarks.suites.pursuit import pursuit
@@ -37,6 +37,10 @@ Suite = Callable[[bool], Iterator[Any]]  # yields lines of tables (head, cells, 
 
 SUITES: dict[str, Suite] = {
     "linear": linear,
+    "held-out": held_out,
+    "one-query": one_query,
+    "one-thread": one_thread,
+    "one-thread-held-out": one_thread_held_out,
     "small": small,
     "kernel": kernel,
     "sparse": sparse,

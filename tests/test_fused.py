@@ -1,6 +1,9 @@
 """Compiled passes over rows give the same sums and held-out scores as NumPy."""
 
 import itertools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -289,3 +292,41 @@ def test_files_are_learned_from_compiled_or_not(tmp_path, scattered):
     assert models[0].alpha_ == models[1].alpha_
     assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-4)
     assert_allclose(models[0].cv_scores_, models[1].cv_scores_, rtol=1e-4)
+
+
+READ_ONLY = """
+import sys
+from pathlib import Path
+from numba.core import caching
+
+def refuse(self):
+    raise OSError("read-only file system")
+
+caching.InTreeCacheLocator.ensure_cache_path = refuse
+if sys.argv[1] == "nowhere":
+    caching.CacheImpl._locator_classes = []
+import numpy as np
+from rankrls import RankRLS
+from rankrls.core.fused import compiled_code, ready
+
+X, y = np.random.default_rng(0).normal(size=(1200, 3)), np.arange(1200) % 5
+with compiled_code(True):
+    model = RankRLS(1.0).fit(X, y, qid=np.arange(1200) // 10)
+    print(ready(), *model.coef_)
+if ready():
+    from rankrls.core.compiled import loss_rows
+    print(sum(loss_rows.stats.cache_misses.values()))
+"""
+
+
+def test_compiled_code_is_kept_where_the_package_cannot_be_written(tmp_path):
+    def run(where):
+        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        return subprocess.check_output([sys.executable, "-c", READ_ONLY, where], env=environment, text=True).split()
+
+    first, again = run("user"), run("user")
+    assert (first[0], first[-1], again[-1]) == ("True", "1", "0")  # compiled once, then read
+    assert list((tmp_path / "cache").rglob("*.nbc"))
+    nowhere = run("nowhere")
+    assert nowhere[0] == "False"
+    assert_allclose(np.array(nowhere[1:], float), np.array(first[1:4], float), rtol=1e-12)

@@ -1,4 +1,4 @@
-"""Linear models of a million rows compared with the bare product `X.T @ X`: all threads, then one."""
+"""Linear models of a million rows compared with the bare product `X.T @ X`."""
 
 from __future__ import annotations
 
@@ -34,19 +34,51 @@ class Fit(NamedTuple):
 
 
 def linear(quick: bool) -> Iterator[Row]:
-    """A million rows, one alpha and 150,000 exact refits, in turn with the bare product."""
-    m = 100_000 if quick else 1_000_000
-    X, y, qid = search_data(m, FEATURES)
-    gram = lambda: X.T @ X
-    yield Row(f"{GRAM}, {m:,} x {FEATURES}", measure(gram, 5))
+    """A million rows and one alpha, in turn with the bare product."""
+    X, y, qid, gram = _data(quick)
+    yield Row(f"{GRAM}, {len(X):,} x {FEATURES}", measure(gram, 5))
     ridge = lambda: Ridge(1.0, solver="cholesky").fit(X, y)
     yield Row("sklearn Ridge(cholesky)", measure(ridge, 3, gram), GRAM)
-    fits = [*_one_alpha(X, y, qid, gram), *_every_alpha(X, y, qid, gram), *_few_columns(m), *_one_query(X, y, gram)]
+    yield from (fit.row() for fit in _one_alpha(X, y, qid, gram))
+
+
+def held_out(quick: bool) -> Iterator[Row]:
+    """A million rows and 150,000 exact refits, in turn with the bare product."""
+    X, y, qid, gram = _data(quick)
+    yield from (fit.row() for fit in _every_alpha(X, y, qid, gram))
+    yield from (fit.row() for fit in _few_columns(len(X)))
+
+
+def one_query(quick: bool) -> Iterator[Row]:
+    """A million rows of one query: ten folds of its items."""
+    X, y, _, gram = _data(quick)
+    yield from (fit.row() for fit in _one_query(X, y, gram))
+
+
+def one_thread(quick: bool) -> Iterator[Row]:
+    """A million rows and one alpha with one thread each, which the load of other processes distorts least."""
+    X, y, qid, gram = _data(quick)
+    with threadpool_limits(1, user_api="blas"):
+        yield Row(f"{GRAM}, {len(X):,} x {FEATURES}, one thread", measure(gram, 5))
+        yield from _in_one_thread(_one_alpha(X, y, qid, gram))
+
+
+def one_thread_held_out(quick: bool) -> Iterator[Row]:
+    """A million rows and 150,000 exact refits with one thread each."""
+    X, y, qid, gram = _data(quick)
+    with threadpool_limits(1, user_api="blas"):
+        yield from _in_one_thread(_every_alpha(X, y, qid, gram))
+        yield from _in_one_thread(_few_columns(len(X)))
+
+
+def _in_one_thread(fits: Iterator[Fit]) -> Iterator[Row]:
     for fit in fits:
-        yield fit.row()
-    with threadpool_limits(1, user_api="blas"):  # what the load of other processes distorts least
-        for fit in fits:
-            yield fit._replace(repeat=min(3, fit.repeat)).row(", one thread")
+        yield fit._replace(repeat=min(3, fit.repeat)).row(", one thread")
+
+
+def _data(quick: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, Callable[[], object]]:
+    X, y, qid = search_data(100_000 if quick else 1_000_000, FEATURES)
+    return X, y, qid, lambda: X.T @ X
 
 
 def _one_alpha(X: np.ndarray, y: np.ndarray, qid: np.ndarray, gram: Callable[[], object]) -> Iterator[Fit]:
@@ -58,6 +90,7 @@ def _one_alpha(X: np.ndarray, y: np.ndarray, qid: np.ndarray, gram: Callable[[],
     yield Fit(f"{what}, queries of ragged length", one(queries=ids), gram, GRAM, 1.2)
     yield Fit(f"{what}, tied pairs in", one(tied_pairs=True), gram, GRAM, 1.2)
     yield Fit(f"{what}, rows of a query scattered", one(queries=scattered), gram, GRAM)
+    yield Fit(f"{what}, columns adjacent instead of rows", one(data=np.asfortranarray(X)), gram, GRAM)
     yield Fit(f"{what}, float32", one(data=X32), gram, GRAM64, 0.7)
     yield Fit(f"{what}, float32, ragged", one(data=X32, queries=ids), gram, GRAM64, 0.7)
 

@@ -102,10 +102,14 @@ def for_size(cells: float) -> Iterator[None]:
 
 @cache
 def _installed() -> bool:
-    """True if numba is installed and works with this NumPy."""
+    """True if numba is installed, works with this NumPy, and finds a folder where it can keep what it compiles.
+
+    It looks beside the module and in the user's cache, or in NUMBA_CACHE_DIR. Without one, every process would spend
+    seconds on compiling.
+    """
     try:
         from . import compiled  # noqa: F401
-    except ImportError:
+    except (ImportError, RuntimeError):
         return False
     return True
 

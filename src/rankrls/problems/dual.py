@@ -29,6 +29,8 @@ from .base import (
 )
 
 FEW_CELLS = 100_000  # F X is kept in memory if X has at most this many cells
+CLEAR = 1e-8  # eigenvalues above this share of the largest have digits enough
+FEW_QUERIES = 0.2  # queries for each row
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ class Dual:
     def _leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
         """Held-out scores without refits; NaN for folds that need one."""
         F, path = self.F, self.path
-        S = self.system.KF @ path.basis
+        S = self._functions()
         S[:, path.d == 0] = 0
         centred = self.y - self.target_mean
         if F.beta > 0:
@@ -161,6 +163,32 @@ class Dual:
                 held += left[:, None] + self.target_mean
             scores[batch.rows] = held.reshape(-1, *scores.shape[1:])
         return scores
+
+    def _functions(self) -> np.ndarray:
+        """(m, r) the functions K F' U of the path.
+
+        F times them is U diag(d). Undoing F leaves a constant for each query, from the means of the rows of K F'. That
+        saves most of a product of the size of K. Directions that are almost null are multiplied: their d is rounding.
+        """
+        F, path, KF = self.F, self.path, self.system.KF
+        plain = F.beta == 0 and F.u is None and len(F.queries) > 1
+        clear = (path.d > CLEAR * path.d.max(initial=0)) & np.isfinite(path.d)
+        if not plain or not clear.any() or len(F.queries) > FEW_QUERIES * F.shape[0]:
+            return KF @ path.basis
+        U, d, functions = path.basis[:, clear], path.d[clear], np.empty((len(KF), clear.sum()))
+        for batch in F.batches():
+            rows = batch.take(KF)
+            if F.between[batch.queries].min() > 0 and (F.within is None or batch.take(F.within).min() > 0):
+                V = F.inverted(batch.take(U) * d, batch).reshape(-1, batch.length, len(d))
+                mean = rows.reshape(-1, batch.length, KF.shape[1]).mean(axis=1) @ U
+                functions[batch.rows] = (V + (mean - V.mean(axis=1))[:, None]).reshape(-1, len(d))
+            else:  # all labels of some query are equal
+                functions[batch.rows] = rows @ U
+        if clear.all():
+            return functions
+        S = np.empty(path.basis.shape)
+        S[:, clear], S[:, ~clear] = functions, KF @ path.basis[:, ~clear]
+        return S
 
     def _refit(self, fold: HeldOutFold, alphas: np.ndarray) -> np.ndarray:
         """(l, k, t) scores of a fold that cuts a query or outweighs the rest: another factorisation."""
