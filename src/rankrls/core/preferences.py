@@ -140,17 +140,6 @@ class QueryPreferences(LinearOperator):
             V += root[:, None].astype(V.dtype) * np.repeat(piece.mean, batch.length, axis=0)
         return V
 
-    def inverted(self, G: np.ndarray, batch: Batch) -> np.ndarray:
-        """Rows V of a batch with F V = G, up to a constant for each query; for equal weights and beta = 0."""
-        between = np.repeat(self.between[batch.queries], batch.length)[:, None]
-        if self.within is None or self.ties is None:
-            return G / between
-        within = batch.take(self.within)[:, None]
-        level, average = self.ties.average(batch, None, G.dtype)
-        if not average.shape[0]:
-            return G / within
-        return (G - (between - within) * ((average @ G)[level] / between)) / within
-
     def _scale_items(self, V: np.ndarray, batch: Batch, out: np.ndarray | None = None) -> np.ndarray:
         """sqrt(u) within (V - mean), in place or into `out`."""
         if self.within is None and self.s is None and out is None and np.all(self.between[batch.queries] == 1):

@@ -24,10 +24,9 @@ import numpy as np
 
 from ..system.types import DTypeLike
 from .statistics import Statistics
-from .symmetric import UNCLEAR, above_rounding, cutoff, eigh, fold_residuals, solve_each, unwhitened
+from .symmetric import UNCLEAR, above_rounding, cutoff, eigh, fold_residuals, products, solve_each, unwhitened
 
 Look = Callable[[np.ndarray], Statistics]  # V (n, k) -> the sums of A V and z, from the rows
-LARGE = 20_000  # loss rows of a fold with so many numbers are multiplied one fold after the other
 VISIBLE = 1e-20  # a direction below this share of the largest eigenvalue is rounding even in the rows themselves
 
 
@@ -109,19 +108,8 @@ def _direct(B: np.ndarray, target: np.ndarray, D: np.ndarray, z: np.ndarray, *, 
         if length > r and not complete:  # downdate: (1/D - B'B) c_{-U} = z - B' target
             solutions.append(solve_each(np.diag(1 / Dj[:, 0]) - Bt @ B, z - Bt @ target))
             continue
-        M, rhs = _products(B, Dj[:, 0]), B @ c
+        M, rhs = products(B, Dj[:, 0]), B @ c
         if not complete:
             M, rhs = np.eye(length, dtype=B.dtype) - M, target - rhs
         solutions.append(c - Dj * (Bt @ solve_each(M, rhs)))
     return np.concatenate(solutions, axis=2)
-
-
-def _products(B: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """(g, l, l) B diag(d) B' of each fold; where d >= 0 the product of a matrix with itself takes half as long."""
-    if B[0].size < LARGE or d.min() < 0:
-        return (B * d) @ B.transpose(0, 2, 1)
-    M, root, A = np.empty((len(B), B.shape[1], B.shape[1]), B.dtype), np.sqrt(d), np.empty_like(B[0])
-    for fold, product in zip(B, M, strict=True):
-        np.multiply(fold, root, out=A)
-        np.matmul(A, A.T, out=product)
-    return M

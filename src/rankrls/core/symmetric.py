@@ -13,6 +13,7 @@ from scipy.linalg import lapack
 from ..system.progress import step
 from ..system.types import DTypeLike
 
+LARGE = 20_000  # matrices with more numbers are multiplied one after the other
 UNCLEAR = 1e-8  # an eigenvalue of A'A below this share of the largest has lost half of its digits
 RAW = 1e-6  # raw sums are accurate down to this share of the largest eigenvalue of a kernel matrix
 INDEFINITE = (
@@ -164,3 +165,14 @@ def fold_residuals(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndar
     if unit is not None:
         total *= unit
     return total, np.all(left * rho <= bound, axis=1)
+
+
+def products(B: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """(g, l, l) B diag(d) B' of each fold; where d >= 0 the product of a matrix with itself takes half as long."""
+    if B[0].size < LARGE or d.min() < 0:
+        return (B * d) @ B.transpose(0, 2, 1)
+    M, root, A = np.empty((len(B), B.shape[1], B.shape[1]), B.dtype), np.sqrt(d), np.empty_like(B[0])
+    for fold, product in zip(B, M, strict=True):
+        np.multiply(fold, root, out=A)
+        np.matmul(A, A.T, out=product)
+    return M

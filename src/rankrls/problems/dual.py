@@ -179,7 +179,7 @@ class Dual:
         for batch in F.batches():
             rows = batch.take(KF)
             if F.between[batch.queries].min() > 0 and (F.within is None or batch.take(F.within).min() > 0):
-                V = F.inverted(batch.take(U) * d, batch).reshape(-1, batch.length, len(d))
+                V = _undone(F, batch.take(U) * d, batch).reshape(-1, batch.length, len(d))
                 mean = rows.reshape(-1, batch.length, KF.shape[1]).mean(axis=1) @ U
                 functions[batch.rows] = (V + (mean - V.mean(axis=1))[:, None]).reshape(-1, len(d))
             else:  # all labels of some query are equal
@@ -206,3 +206,15 @@ class Dual:
 
 def _orthogonal(b: np.ndarray, v: np.ndarray | None) -> np.ndarray:
     return b if v is None else b - np.outer(v, v @ b)
+
+
+def _undone(F: QueryPreferences, G: np.ndarray, batch: Batch) -> np.ndarray:
+    """Rows V of a batch with F V = G, up to a constant for each query; for equal weights and beta = 0."""
+    between = np.repeat(F.between[batch.queries], batch.length)[:, None]
+    if F.within is None or F.ties is None:
+        return G / between
+    within = batch.take(F.within)[:, None]
+    level, average = F.ties.average(batch, None, G.dtype)
+    if not average.shape[0]:
+        return G / within
+    return (G - (between - within) * ((average @ G)[level] / between)) / within
