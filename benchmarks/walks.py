@@ -1,9 +1,12 @@
 """The walk of a call: the files of the library whose code runs in a second, identical call, and the changes of file.
 
+Calls upwards go to a file that imports the caller's.
+
 Usage: python -m benchmarks.walks [--files]
 """
 
 import argparse
+import ast
 import contextlib
 import io
 import os
@@ -49,6 +52,22 @@ def walk(call):
     return visited, changes
 
 
+def imports():
+    """The files of the library that each of its files imports."""
+    root = Path(SOURCE)
+    found = {}
+    for path in root.rglob("*.py"):
+        mine = found[str(path.relative_to(root))] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+                for target in (base, *(base / alias.name for alias in node.names)):
+                    file = target.with_suffix(".py") if target.with_suffix(".py").exists() else target / "__init__.py"
+                    if file.exists():
+                        mine.add(str(file.relative_to(root)))
+    return found
+
+
 def calls(folder):
     """The calls of the decision note, by name."""
     import pyarrow as pa
@@ -89,10 +108,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", action="store_true", help="list the functions entered in each file")
     options = parser.parse_args()
+    used = imports()
     with tempfile.TemporaryDirectory() as folder:
         for name, call in calls(Path(folder)).items():
             visited, changes = walk(call)
-            print(f"{name:36s} {len(visited):4d} files {len(changes):6d} changes")
+            up = sum(event == "call" and before in used.get(now, ()) for before, now, _, event in changes)
+            print(f"{name:36s} {len(visited):4d} files {len(changes):6d} changes {up:4d} upwards")
             if options.files:
                 for file in sorted(visited):
                     print(f"    {file}: " + ", ".join(f"{f} x{n}" for f, n in visited[file].items()))
