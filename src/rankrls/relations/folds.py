@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..system.seeds import seed_of
 from ..system.types import MatrixLike
 
 
@@ -199,7 +200,7 @@ class RelationKFold:
         few = {2: p, 3: r, 4: min(p, r)}[self.setting]
         if self.n_splits > few:
             raise ValueError(f"setting {self.setting} cannot hold out {self.n_splits} folds of {few} objects")
-        rng = np.random.default_rng(self.random_state)
+        rng = np.random.default_rng(seed_of(self.random_state))
         rows = rng.permutation(p) % self.n_splits
         return rows, rows if self.same_objects else rng.permutation(r) % self.n_splits
 
@@ -211,7 +212,7 @@ class RelationKFold:
         distinct, place = np.unique(key, return_inverse=True)
         if self.n_splits > len(distinct):
             raise ValueError(f"setting 1 cannot hold out {self.n_splits} folds of {len(distinct)} edges")
-        return (np.random.default_rng(self.random_state).permutation(len(distinct)) % self.n_splits)[place]
+        return (np.random.default_rng(seed_of(self.random_state)).permutation(len(distinct)) % self.n_splits)[place]
 
 
 class PastFirst(RelationKFold):
