@@ -25,7 +25,8 @@ WORTH = 1e8  # number of cells above which loading the compiled code pays off
 LOADED = 5e6  # the same once the code is loaded
 FEWEST_QUERIES = 100  # compiled hold-out needs at least this many; with fewer, the leverage of each is too large
 
-A, B = TypeVar("A"), TypeVar("B")
+A = TypeVar("A")
+B = TypeVar("B")
 _wanted: ContextVar[bool | None] = ContextVar("compiled_code", default=None)
 
 
