@@ -73,7 +73,7 @@ def _squares(y: np.ndarray, held_out: np.ndarray, queries: Queries) -> np.ndarra
         from .compiled import squared_residuals
 
         square, arrays = np.zeros(held_out.shape[1]), (y, held_out, fused.row_order(queries))
-        squared_residuals(
+        squared_residuals(  # type: ignore[call-arg]
             *(fused.frozen(np.ascontiguousarray(a)) for a in arrays), queries.starts, queries.sizes, square
         )
         return square

@@ -81,7 +81,8 @@ class Recycled:
             memory = np.empty(0, np.uint8)
         if memory.nbytes < cells * dtype.itemsize:
             memory = np.empty(cells * dtype.itemsize, np.uint8)
-        root = np.frombuffer(memoryview(memory), dtype, cells)  # of an array, its views would have the same base
+        # views of a view of `memory` itself would have `memory` as their base
+        root = np.frombuffer(memoryview(memory), dtype, cells)  # type: ignore[arg-type]
         weakref.finalize(root, self._free.append, memory).atexit = False
         return root[: math.prod(shape)].reshape(shape)
 
