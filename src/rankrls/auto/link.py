@@ -48,7 +48,10 @@ class Link:
         return cls(knots, np.maximum(slopes, least) if least > 0 else np.ones(len(slopes)))
 
     def __call__(self, f: np.ndarray) -> np.ndarray:
-        return pieces(f, self.knots) @ self.slopes
+        """`pieces(f, knots) @ slopes`, without the pieces."""
+        piece, start = np.searchsorted(self.knots, f), _starts(self.knots)
+        value = np.concatenate([[0.0, 0.0], np.cumsum(self.slopes[1:-1] * np.diff(self.knots))])[: len(start)]
+        return value[piece] + self.slopes[piece] * (f - start[piece])
 
     def slope(self, f: np.ndarray) -> np.ndarray:
         return self.slopes[np.searchsorted(self.knots, f)]
@@ -57,7 +60,12 @@ class Link:
 def pieces(f: np.ndarray, knots: np.ndarray) -> np.ndarray:
     """(m, k) how far f reaches into each piece, from the first knot on; the pieces of a row sum to f - knots[0]."""
     ends = np.concatenate([[-np.inf], knots, [np.inf]])
-    return np.clip(f[:, None], ends[:-1], ends[1:]) - np.concatenate([knots[:1], knots] if len(knots) else [[0.0]])
+    return np.clip(f[:, None], ends[:-1], ends[1:]) - _starts(knots)
+
+
+def _starts(knots: np.ndarray) -> np.ndarray:
+    """(k,) the knot from which f is measured in each piece."""
+    return np.concatenate([knots[:1], knots]) if len(knots) else np.zeros(1)
 
 
 @dataclass(frozen=True)
