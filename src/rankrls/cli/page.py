@@ -41,6 +41,7 @@ th, td { text-align: left; vertical-align: top; }
 th { font-weight: 600; color: var(--soft); }
 td, th, bdi { overflow-wrap: anywhere; unicode-bidi: isolate; }
 td { max-width: 34rem; }
+th:not(.number), td:not(.number) { min-width: 4.5rem; }
 .named th:first-child, .named td:first-child { position: sticky; left: 0; background: #fff; min-width: 8rem; }
 .number { text-align: right; white-space: nowrap; }
 td small { display: block; color: var(--soft); font-size: 0.8rem; white-space: nowrap; }

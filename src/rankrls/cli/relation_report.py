@@ -81,13 +81,25 @@ def _verdict(model: ConditionalRankRLS, evaluation: Any) -> Html:
     means, errors = evaluation.means(), evaluation.errors()
     lines = []
     for setting, found in means.items():
-        metric = next(iter(found))
+        metric = next((name for name, value in found.items() if np.isfinite(value)), None)
+        if metric is None:
+            lines.append(tag("li", f"{NEW[setting]}: too few held-out edges to judge"))
+            continue
         error = errors[setting][metric]
         chance = _against_chance(metric, found[metric], error)
-        lines.append(tag("li", f"{NEW[setting]}: {metric} {found[metric]:.3f} ± {error:.3f}{chance}"))
+        lines.append(tag("li", f"{NEW[setting]}: {metric} {_measured(found[metric], error)}{chance}"))
     intro = page.long(f"Learned from {size}. Models with these parameters, judged on held-out data:")
     intro = tag("p", intro)
     return tag("div", intro, tag("ul", *lines), class_="verdict")
+
+
+def _measured(mean: float | None, error: float | None) -> str:
+    """A mean with its standard error, as far as there are."""
+    if mean is None or error is None:
+        return ""
+    if not np.isfinite(mean):
+        return "-"
+    return f"{mean:.3f} ± {error:.3f}" if np.isfinite(error) else f"{mean:.3f}"
 
 
 def _against_chance(metric: str, value: float, error: float) -> str:
@@ -106,15 +118,14 @@ def _settings(evaluation: Any) -> Html | None:
     means, errors = evaluation.means(), evaluation.errors()
     rows = [
         [
-            str(setting),
-            NEW[setting],
-            *(f"{means[setting][m]:.3f} ± {errors[setting][m]:.3f}" if m in means[setting] else "" for m in names),
+            f"{setting}: {NEW[setting]}",
+            *(_measured(means[setting].get(m), errors[setting].get(m)) for m in names),
         ]
         for setting in evaluation.metrics
     ]
     legend = "Means over folds ± standard errors over folds. concordance compares all held-out edges with each other."
     return join(
-        page.table(["setting", "what is new", *names], rows, numbers=range(2, 2 + len(names))),
+        page.table(["setting: what is new", *names], rows, numbers=range(1, 1 + len(names))),
         tag("p", legend, class_="soft"),
     )
 
