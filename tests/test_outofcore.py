@@ -658,3 +658,17 @@ def test_streams_cannot_be_resumed(tmp_path):
     X, y, qid, _ = rows(100, scattered=False)
     with pytest.raises(ValueError, match="can be read only once"):
         RankRLS(1.0).fit(iter([(X, y, qid)]), checkpoint=tmp_path / "state")
+
+
+@pytest.mark.parametrize("change", ["features of a middle block", "weights"])
+def test_a_checkpoint_of_rows_that_hardly_differ_is_refused(change, tmp_path):
+    X, y, qid, _ = rows(400, scattered=False)
+    u, others = np.ones(400), X.copy()
+    others[130, 1] += 1e-9  # in a block that is not among the samples
+    parts = [slice(i, i + 40) for i in range(0, 400, 40)]
+    source = lambda X, u: lambda: iter([(X[p], y[p], qid[p], u[p]) for p in parts])
+    with pytest.raises(RuntimeError, match="stop"):
+        RankRLS(scoring=_stop).fit(source(X, u), checkpoint=tmp_path / "state")
+    changed = source(X, 2 * u) if change == "weights" else source(others, u)
+    with pytest.raises(ValueError, match="belongs to another fit"):
+        RankRLS(scoring=_stop).fit(changed, checkpoint=tmp_path / "state")

@@ -137,6 +137,11 @@ def test_known_and_new_objects_of_a_shifted_kernel_are_judged_as_they_are_predic
     model = ConditionalRankRLS(1e-3, kernel="precomputed", indefinite="shift")
     found = model.evaluate(K, Y, K, settings=[1], n_splits=3)[1]
     assert found.mean() > 0.9  # .6 when similarities of known objects lose their shift
+    edges = pd.DataFrame(
+        [(i, j, Y[i, j]) for i in range(30) for j in range(30) if (i + j) % 3], columns=["a", "b", "y"]
+    )
+    named = {"y": "y", "source": "a", "target": "b"}
+    assert model.evaluate(K, edges, K, settings=[1], n_splits=3, **named)[1].mean() > 0.9  # .73 so too
 
 
 def test_errors_of_folds_are_not_swallowed():

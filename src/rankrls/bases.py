@@ -37,6 +37,7 @@ from .system.types import ArrayLike, DTypeLike, Matrix
 
 __all__ = ["Basis", "KMeansCentres", "PivotedCholesky", "RandomRows"]
 
+OVERFLOW = "kernel values overflow: X or sample_weight has very large values; divide by a constant"
 DRAWS = 64  # rows that a pivoted Cholesky draws at a time
 
 
@@ -153,7 +154,9 @@ class PivotedCholesky(Basis):
         rows = rows.astype(np.float64) if rows.dtype == np.float32 else rows  # kernel values in full precision
         size = min(self.size, c)
         memory.check_memory(8.0 * size * c, f"pivoted Cholesky of {size} of {c} rows", "take a smaller basis")
-        diagonal = _diagonal(kernel, rows)
+        diagonal = diagonal_of(kernel, rows)
+        if not np.isfinite(diagonal).all():
+            raise ValueError(OVERFLOW)
         residual, floor = diagonal.copy(), 1e-10 * diagonal
         L = np.empty((size, c))  # K is near L'L
         chosen = np.empty(0, dtype=np.intp)
@@ -422,7 +425,7 @@ def _nearest(V: np.ndarray, centres: np.ndarray) -> np.ndarray:
     return np.concatenate(blocks)
 
 
-def _diagonal(kernel: Kernel, X: Matrix) -> np.ndarray:
+def diagonal_of(kernel: Kernel, X: Matrix) -> np.ndarray:
     """k(x, x) of every row, computed in blocks."""
     return np.concatenate([np.diag(kernel(X[i : i + 64], X[i : i + 64])) for i in range(0, X.shape[0], 64)]).astype(
         float

@@ -20,18 +20,21 @@ def main(argv=None):
     parser.add_argument("--category", choices=list(run.categories()), help="take all cases from one category")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--show", type=int, default=20, help="deviations to print")
+    parser.add_argument("--tally", metavar="FILE", help="add to the counts in a file, to run the cases part by part")
     args = parser.parse_args(argv)
     if args.case is not None:
         outcome = run.run_case(args.seed, args.case, args.category)
         print(f"{outcome.script}\n\n# {outcome.category}, case {outcome.case}: {outcome.end} {outcome.message}")
         return outcome.end == trial.DEVIATES
-    tally = run.run(range(args.first, args.first + args.cases), args.seed, args.jobs, args.category, progress)
-    print(tally.table())
+    tally = run.Tally() if args.tally is None else run.Tally.read(args.tally)
+    run.run(range(args.first, args.first + args.cases), args.seed, args.jobs, args.category, progress, tally)
+    if args.tally is not None:
+        tally.save(args.tally)
     for outcome in tally.deviations[: args.show]:
         only = f" --category {outcome.category!r}" if args.category else ""
         print(f"\npython -m tests.attack --seed {args.seed} --case {outcome.case}{only}")
         print(f"{outcome.category}: {outcome.message}\n{outcome.script}")
-    print(f"\n{len(tally.deviations)} deviations")
+    print(f"\n{tally.table()}\n\n{len(tally.deviations)} deviate")
     return bool(tally.deviations)
 
 

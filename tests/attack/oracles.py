@@ -172,7 +172,8 @@ class Spent:
     Sums are stored about a mean, which is rounded, so the mean that the regression part subtracts is not exact for rows
     that are nearly the mean themselves: |D| counts a row and the mean by their full size. And the weight W of what
     remains is off by eps times the weight W_0 of all rows that ever were in the sums, so that means have a relative
-    error of eps W_0 / W, and beta W mean mean', which centring subtracts, has the same.
+    error of eps W_0 / W, and beta W mean mean', which centring subtracts, has the same; the mean there is that of the
+    remaining rows less that of the removed ones, which may be much larger.
     """
 
     X: np.ndarray
@@ -222,8 +223,9 @@ class Linear:
             weight, ever = LD(len(X)) if u is None else np.sum(ld(u)), LD(1)
             if spent is not None:
                 ever = np.sum(spent.weights) / weight
-                product = norm(self.means) * norm(self.w) + norm(item_means(np.abs(y), u))
-                centring = LD(spent.beta) * weight * norm(self.means) * product
+                size_x = norm(self.means) + norm(item_means(np.abs(Xs), spent.u))
+                size_y = norm(item_means(np.abs(y), u)) + norm(item_means(np.abs(ys), spent.u))
+                centring = LD(spent.beta) * weight * size_x * (size_x * norm(self.w) + size_y)
                 self.dw += self.roundings * self.inverse * eps * ever * centring
             self.db = norm(self.means) * self.dw
             self.db += ever * self.roundings * eps * (np.abs(y).max() + self.means @ np.abs(self.w)).max()

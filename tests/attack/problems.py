@@ -108,7 +108,8 @@ def _weights(t, m, extreme):
     if t.chance(0.15):
         u = u * t.power(-12, 12)
     if extreme and t.chance(0.03):
-        u = u * t.pick(1e-290, 1e-160, 1e-100, 1e100, 1e150, 1e290)
+        with np.errstate(over="ignore"):
+            u = np.minimum(u * t.pick(1e-290, 1e-160, 1e-100, 1e100, 1e150, 1e290), 1e307)
     if t.chance(0.15):
         u[t.rng.random(m) < 0.3] = 0.0
         u[t.number(0, m - 1)] = 1.0

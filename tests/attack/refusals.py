@@ -10,7 +10,7 @@ DOCUMENTED = {
     # ---- nothing to learn from
     r"no comparable pair": "labels of every query are equal",
     r"is zero for every (row|pair|edge)": "all weights are zero",
-    r"none of the \d+ rows is scored": "y is NaN everywhere",
+    r"none of the \d+ rows is scored|no row is scored": "y is NaN everywhere, in memory and in blocks",
     r"Found array with \d+ sample\(s\)": "fewer rows than a model needs",
     r"transduction needs qid": "one query cannot be scored and unscored",
     r"is not defined in any of the": "a metric has no query to judge",

@@ -149,6 +149,7 @@ def settings(t):
         model = ConditionalRankRLS(alphas=[alpha], kernel=own, loss=loss, **unscaled()).fit(X, Y, Z)
     error = 2 * max(oracles.kernel_error(name, A, problems.DOUBLE, **options) for A in (X, Z))
     top = max(np.abs(k(X, X)).max(), np.abs(k(Z, Z)).max())
+    of_labels = oracles.roundings(p * r, p + r) * problems.DOUBLE * (lift(k(Z, Z), spectrum) if ranking else 1)
     found, bound, bits = np.empty((p, r), LD), np.empty((p, r), LD), np.empty((p, 1), LD)
     for q in range(p):
         rest, out = np.flatnonzero(h != q), np.flatnonzero(h == q)
@@ -156,8 +157,20 @@ def settings(t):
         truth = oracles.Kernel(K[np.ix_(rest, rest)], Y.ravel()[rest], d, alpha, problems.DOUBLE, error * top)
         to = K[np.ix_(out, rest)]
         found[q], bound[q] = truth.scores(to)[:, 0], truth.bounds(to)[:, 0]
-        bits[q] = oracles.last_bits(found[q], "double")
+        bits[q] = oracles.last_bits(found[q], "double") + of_labels * oracles.norm(Y[q])
     t.close("held-out scores", model.cv_predictions_, found, bound + bits)
+
+
+def lift(K, spectrum):
+    """By how much the rounding of labels grows in held-out scores of a ranking.
+
+    They are labels less held-out residuals, so that labels round, however small the scores. For the constants of rows,
+    coefficients are these differences over the eigenvalues s of C K C, and count by their share u' K 1 / r in the mean
+    of the kernel, which is at most (s 1' K 1)^1/2 / r. Eigenvalues below 1e-6 of the whole are never divided by.
+    """
+    whole = float(K.sum())
+    clear = spectrum[spectrum >= 1e-6 * whole / len(K)]
+    return 1 + float(np.sum(np.sqrt(whole / clear))) / len(K)
 
 
 CATEGORIES = {"relations": relation, "relations, held out": settings}

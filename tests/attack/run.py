@@ -1,6 +1,7 @@
 """The list of cases, and running many of them."""
 
 import importlib
+import json
 import sys
 from pathlib import Path
 
@@ -100,19 +101,38 @@ class Tally:
             self.refusals[outcome.category][outcome.message[:60]] += 1
 
     def table(self):
+        """The counts as docs/testing.md shows them."""
         ends = (trial.EQUAL, trial.REFUSED, trial.UNDECIDED, trial.DEVIATES)
-        lines = [f"{'':28}" + "".join(f"{end:>11}" for end in ends) + f"{'all':>9}"]
-        total = Counter()
-        for name, counts in self.counts.items():
-            total.update(counts)
-            lines.append(f"{name:28}" + "".join(f"{counts[end]:11}" for end in ends) + f"{sum(counts.values()):9}")
-        lines.append(f"{'all':28}" + "".join(f"{total[end]:11}" for end in ends) + f"{sum(total.values()):9}")
+        lines = ["| category | equal | refused | undecided | deviates | all |", "|---|---|---|---|---|---|"]
+        total = sum(self.counts.values(), Counter())
+        for name, counts in [
+            *((name, self.counts[name]) for name in categories() if name in self.counts),
+            ("all", total),
+        ]:
+            numbers = [*(counts[end] for end in ends), sum(counts.values())]
+            lines.append("| " + " | ".join([name, *(f"{number:,}" for number in numbers)]) + " |")
         return "\n".join(lines)
 
+    def save(self, path):
+        """Write the counts and deviations to a file, to be added to by the next part of a run."""
+        parts = {"counts": self.counts, "deviations": [vars(outcome) for outcome in self.deviations]}
+        Path(path).write_text(json.dumps(parts, indent=1))
 
-def run(cases, seed=0, jobs=2, only=None, progress=None):
+    @classmethod
+    def read(cls, path):
+        """The counts and deviations in a file, if it exists."""
+        tally = cls()
+        if Path(path).exists():
+            parts = json.loads(Path(path).read_text())
+            tally.counts.update((name, Counter(counts)) for name, counts in parts["counts"].items())
+            tally.deviations = [trial.Outcome(**outcome) for outcome in parts["deviations"]]
+        tally.told = len(tally.deviations)
+        return tally
+
+
+def run(cases, seed=0, jobs=2, only=None, progress=None, tally=None):
     """Run cases in separate processes; if one dies, that is a deviation of its current case."""
-    tally, context = Tally(), multiprocessing.get_context("spawn" if jobs > 1 else "fork")
+    tally, context = tally or Tally(), multiprocessing.get_context("spawn" if jobs > 1 else "fork")
     todo, cases, last = context.Queue(), list(cases), time.monotonic()
     for i in range(0, len(cases), CHUNK):
         todo.put(cases[i : i + CHUNK])

@@ -124,7 +124,7 @@ class Source:
         return f"{type(self).__name__} of {self.n_columns} columns {self.version}"
 
     def fingerprint(self) -> str:
-        """A text that identifies these rows: the version of files, else the row count and a hash of a sample."""
+        """A text that identifies these rows: the version of files, else a hash of labels, sums and a sample of rows."""
         if self.version:
             return self.version
         if self.once:
@@ -132,17 +132,18 @@ class Source:
                 "rows that can be read only once cannot be identified, so an interrupted fit cannot be resumed: "
                 "give a file or a function that returns a new iterator, or no checkpoint"
             )
-        n_rows, digest = 0, hashlib.sha256()
+        n_rows, digest = 0, hashlib.sha256("\n".join(map(str, self.names or ())).encode())
         for number, batch in enumerate(self.batches()):
             block = self.block(batch)
             n_rows += len(block)
+            X = block.X.tocsr() if sparse.issparse(block.X) else block.X
+            content = [X.sum(axis=0), block.y, block.weights]
             if number & (number - 1) == 0:  # 0, 1, 2, 4, 8, ...
-                X = block.X.tocsr() if sparse.issparse(block.X) else block.X
-                for array in (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,):
-                    digest.update(np.ascontiguousarray(array).tobytes())
-                digest.update(np.ascontiguousarray(block.y).tobytes())
-                digest.update("\n".join(map(str, block.qid.tolist())).encode())
-        return f"{n_rows} rows, sha256 of some {digest.hexdigest()}"
+                content += [X.data, X.indices, X.indptr] if sparse.issparse(X) else [X]
+            for array in content:
+                digest.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
+            digest.update("\n".join(map(str, block.qid.tolist())).encode())
+        return f"{n_rows} rows, sha256 {digest.hexdigest()}"
 
 
 # ---------------------------------------------------------------- tables

@@ -48,6 +48,7 @@ from .sums import (
     check_kernel_matrix,
     check_kernel_values,
     check_no_overflow,
+    check_squares,
     check_sums,
     check_visible,
 )
@@ -82,6 +83,7 @@ __all__ = [
     "check_scores",
     "check_share",
     "check_signs",
+    "check_squares",
     "check_sums",
     "check_targets",
     "check_unsigned",

@@ -39,6 +39,16 @@ def check_no_overflow(sums: Statistics) -> None:
     )
 
 
+def check_squares(largest: float, count: float) -> None:
+    """Values up to the largest must have squares that can be added up so many times."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(np.float64(largest) ** 2 * count):
+            raise ValueError(
+                f"the squares of the functions to choose from overflow when they are added up: values are as large as "
+                f"{largest:.3g}. Look for wrong values in X or sample_weight, or divide by a constant"
+            )
+
+
 def check_visible(varies: np.ndarray, columns: np.ndarray) -> None:
     """Raise an error if columns vary but their squares underflow: their spread would be unknown."""
     if varies.any():

@@ -56,7 +56,8 @@ class DualSystem:
         most = penalised.max(initial=0)
         small = np.flatnonzero(d <= most * cutoff(len(d)))
         # a function of norm 1 may have values of sqrt(d): it is null only if its values are rounding too
-        noise = self.noise @ np.abs(U[:, small])
+        with np.errstate(over="ignore", invalid="ignore"):  # a bound that overflows tells nothing: then none is seen
+            noise = self.noise @ np.abs(U[:, small])
         seen = np.abs(self.KF @ U[:, small]).max(axis=0, initial=0.0) > noise
         d[small] = np.where(seen, np.maximum(d[small], VISIBLE * most), 0.0)
         if self.v is not None:

@@ -331,7 +331,8 @@ def targets(F: Preferences, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def target_mean_of(F: Preferences, y: np.ndarray) -> np.ndarray:
     """(t,) the mean of the targets where there is an intercept, else zero."""
-    return np.average(y, axis=0, weights=F.u) if F.free else np.zeros(y.shape[1])
+    weights = None if F.u is None else F.u / F.u.max(initial=0)  # large numbers times large weights would overflow
+    return np.average(y, axis=0, weights=weights) if F.free else np.zeros(y.shape[1])
 
 
 def _statistics(

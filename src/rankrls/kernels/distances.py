@@ -24,8 +24,9 @@ def weighted(X: Array, weights: ArrayLike | None) -> Array:
 
 
 def dot(X: Array, Z: Array) -> np.ndarray:
-    """(m, r) x'z, dense."""
-    K = X @ Z.T
+    """(m, r) x'z, dense; infinite or NaN where it overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = X @ Z.T
     return K.toarray() if sparse.issparse(K) else np.asarray(K)
 
 
@@ -70,10 +71,14 @@ class DistancesTo:
 
 
 def _expanded(X: Array, Z: Array, norms: np.ndarray) -> np.ndarray:
-    D = dot(X, Z)
-    D *= -2
-    D += square_norms(X)[:, None]
-    D += norms
+    with np.errstate(over="ignore", invalid="ignore"):
+        own, D = square_norms(X), dot(X, Z)
+        D *= -2
+        D += own[:, None]
+        D += norms
+    far = np.isinf(own)
+    if far.any():  # further away than numbers go, from points that are not
+        D[np.ix_(far, np.isfinite(norms))] = np.inf
     return np.maximum(D, 0, out=D)
 
 
@@ -99,25 +104,37 @@ class Moments:
         u, eps = np.ones(X.shape[0]) if weights is None else weights, float(np.finfo(X.dtype).eps)
         count, X = float(u.sum()), X.astype(np.float64)
         mean = np.asarray(X.T @ u) / count if count else np.zeros(X.shape[1])
-        if not sparse.issparse(X):
-            return cls(count, mean, u @ (X - mean) ** 2, eps)
-        stored, about = X.copy(), X.copy()
-        stored.data[:] = 1.0
-        about.data = (about.data - mean[about.indices]) ** 2
-        return cls(count, mean, about.T @ u + (count - stored.T @ u) * mean**2, eps)
+        with np.errstate(over="ignore", invalid="ignore"):  # `_checked` refuses what overflows
+            if not sparse.issparse(X):
+                return cls(count, mean, u @ (X - mean) ** 2, eps)
+            stored, about = X.copy(), X.copy()
+            stored.data[:] = 1.0
+            about.data = (about.data - mean[about.indices]) ** 2
+            return cls(count, mean, about.T @ u + (count - stored.T @ u) * mean**2, eps)
 
     def __add__(self, other: Moments) -> Moments:
         count = self.count + other.count
         if not count:
             return self
         apart = other.mean - self.mean
-        square = self.square + other.square + apart**2 * (self.count * other.count / count)
+        with np.errstate(over="ignore", invalid="ignore"):
+            square = self.square + other.square + apart**2 * (self.count * other.count / count)
         return Moments(count, self.mean + apart * (other.count / count), square, max(self.eps, other.eps))
+
+    def _checked(self) -> np.ndarray:
+        """The sums of squares, which must be numbers: those of finite columns may overflow."""
+        bad = ~np.isfinite(self.square)
+        if bad.any():
+            raise ValueError(
+                f"the squares of feature {int(np.argmax(bad))} overflow when they are added up: its values or "
+                "sample_weight are very large. Look for wrong values, or divide by a constant"
+            )
+        return self.square
 
     @property
     def deviation(self) -> np.ndarray:
         """(n,) the standard deviation of each column, 1 where it does not vary."""
-        deviation = np.sqrt(self.square / self.count) if self.count else np.zeros(len(self.mean))
+        deviation = np.sqrt(self._checked() / self.count) if self.count else np.zeros(len(self.mean))
         return np.where(deviation > 32 * self.eps * np.abs(self.mean), deviation, 1.0)
 
     def divided(self, scale: np.ndarray) -> Moments:
@@ -128,5 +145,5 @@ class Moments:
     def gamma(self) -> float:
         """1 / (n_features * variance of all entries)."""
         n = len(self.mean)
-        variance = float(np.mean(self.square)) / self.count + float(np.var(self.mean)) if self.count else 0.0
+        variance = float(np.mean(self._checked())) / self.count + float(np.var(self.mean)) if self.count else 0.0
         return float(1 / (n * variance)) if variance > 0 else 1.0

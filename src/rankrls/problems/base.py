@@ -56,13 +56,14 @@ class HeldOutFold:
 
 
 CANCELLED = {4: 2e-5, 8: 1e-12}  # by itemsize: a sum smaller than this share of its terms is rounding
+LABELS = 1e8  # a fold with this many times the squared labels of the rest leaves it 12 of 16 digits
 HEAVY = 0.5  # subtracting a fold with more than this share of the loss costs the rest digits
 
 
-def heavy_queries(F: QueryPreferences) -> list[HeldOutFold]:
+def heavy_queries(F: QueryPreferences, y: np.ndarray) -> list[HeldOutFold]:
     """Queries that outweigh all others together, as folds to be refitted."""
     mass = (F.S / F.S.max(initial=0)) * (F.between / F.between.max(initial=0)) ** 2 if F.between.any() else F.S
-    heavy = (mass > HEAVY * mass.sum()) | (HEAVY * F.weight < F.S)
+    heavy = (mass > HEAVY * mass.sum()) | (HEAVY * F.weight < F.S) | _outlabels(F, y, F.queries.codes)
     return (
         [HeldOutFold(F.queries.rows(int(q)), whole=False) for q in np.flatnonzero(heavy)] if len(F.queries) > 1 else []
     )
@@ -73,24 +74,55 @@ def unsolved(scores: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return np.unique(codes[np.isnan(scores).any(axis=(1, 2))]) if np.isnan(scores.sum()) else codes[:0]
 
 
-def careful(folds: Sequence[HeldOutFold], F: QueryPreferences) -> list[HeldOutFold]:
+def _outlabels(F: QueryPreferences, y: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """The part, if any, whose labels vary so much more than all others that held-out scores would be its rounding.
+
+    `codes` (m,) are the parts of the rows; those of rows in no part are negative.
+    """
+    n = int(codes.max(initial=-1)) + 1
+    found = np.zeros(n, dtype=bool)
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = np.abs(F @ (y - np.median(y, axis=0) if F.free else y))
+        z /= np.maximum(z.max(axis=0, initial=0), np.finfo(np.float64).tiny)
+    for column in z.T:
+        mass = np.bincount(codes[codes >= 0], weights=column[codes >= 0] ** 2, minlength=n)
+        most = int(np.argmax(mass)) if n else 0
+        rest = np.delete(mass, most).sum() + np.sum(column[codes < 0] ** 2) if n else 0.0
+        if 0 < LABELS * rest < mass[most]:
+            found[most] = True
+    return found
+
+
+def careful(folds: Sequence[HeldOutFold], F: QueryPreferences, y: np.ndarray) -> list[HeldOutFold]:
     """The folds, with those that outweigh the rest of the rows marked for refitting."""
+    codes = np.full(F.shape[0], -1)
+    for number, fold in enumerate(folds):
+        codes[fold.rows] = number
+    labels = np.zeros(len(folds), dtype=bool)
+    labels[: codes.max(initial=-1) + 1] = _outlabels(F, y, codes)
     u = np.ones(F.shape[0]) if F.u is None else F.u
     mass = u / u.max() * (F.between / (F.between.max(initial=0) or 1.0))[F.queries.codes] ** 2
     heavy = [max(mass[f.rows].sum() / mass.sum(), u[f.rows].sum() / F.weight) > HEAVY for f in folds]
-    return [replace(f, whole=False) if far else f for f, far in zip(folds, heavy, strict=True)]
+    return [replace(f, whole=False) if far else f for f, far in zip(folds, labels | heavy, strict=True)]
 
 
-def without_rounding(C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.ndarray) -> None:
+def without_rounding(
+    C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.ndarray, labels: np.ndarray | None = None
+) -> None:
     """Set held-out solutions to zero, in place, where they are as small as the rounding of the full solution.
 
     C (g, r, k t) are the solutions without each of g folds, c (r, k t) that of all rows, in the coordinates of a path
-    with eigenvalues d. If a fold leaves nothing to learn from, its scores should be zero, not random.
+    with eigenvalues d. If a fold leaves nothing to learn from, its scores should be zero, not random. `labels` are the
+    targets (g, b, t) of the folds: B' labels, with B'B at most d, is subtracted and rounds too.
     """
     root = np.sqrt(np.where(np.isfinite(d), d, 0.0)).astype(C.dtype)[:, None]  # ||f|| in the loss is ||sqrt(d) c||
     unit = np.abs(c).max(axis=0, initial=0)  # the squares of tiny values would underflow
     unit = np.where(unit > 0, unit, 1)
     limit = _rounding(C.dtype, d, alphas, c.shape[1]) * np.linalg.norm(root * (c / unit), axis=0)
+    if labels is not None:
+        share = np.max(np.where(np.isfinite(d), d, 0.0)[:, None] / (d[:, None] + alphas), axis=0, initial=0.0)
+        own = np.linalg.norm(labels, axis=1)[:, None] * (4 * np.finfo(C.dtype).eps * share)[:, None]  # (g, k, t)
+        limit = np.maximum(limit, own.reshape(len(C), -1) / unit)
     largest = np.argmax(root * np.abs(c), axis=0), np.arange(c.shape[1])  # its largest entry usually settles it
     if np.all(root[largest[0], 0] * np.abs(C[:, *largest]) > limit * unit):
         return
@@ -105,12 +137,15 @@ def _rounding(dtype: np.dtype, d: np.ndarray, alphas: np.ndarray, columns: int) 
     return np.minimum(100 * eps * np.repeat(1 + largest / smallest, columns // len(alphas)), most)
 
 
-def held_out_scores(V: np.ndarray, C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.ndarray) -> np.ndarray:
+def held_out_scores(
+    V: np.ndarray, C: np.ndarray, c: np.ndarray, d: np.ndarray, alphas: np.ndarray, mean: np.ndarray | None = None
+) -> np.ndarray:
     """(g, l, k t) scores V C of g folds, with scores that are equal up to rounding made equal.
 
-    V (g, l, r) are the rows; C, c, d and alphas are as in `without_rounding`. A fold that shares no direction with the
-    other rows is scored by sums that cancel, and rounding would rank it by its own labels: all its rows are tied
-    instead. In single precision small alphas hide this, so the largest alpha decides.
+    V (g, l, r) are the rows, perhaps about a mean (g, r); C, c, d and alphas are as in `without_rounding`. A fold that
+    shares no direction with the other rows is scored by sums that cancel, and rounding would rank it by its own labels:
+    all its rows are tied instead, at the score of the shortest, which rounds least. In single precision small alphas
+    hide this, so the largest alpha decides.
     """
     scores, limit = V @ C, 2 * _rounding(C.dtype, d, alphas, c.shape[1]) + CANCELLED[C.itemsize]
     used, width = np.abs(C) + np.abs(c), np.ptp(scores, axis=1)
@@ -120,7 +155,9 @@ def held_out_scores(V: np.ndarray, C: np.ndarray, c: np.ndarray, d: np.ndarray, 
         tied = (width[fold] <= limit * size.max(axis=0)).reshape(len(alphas), -1)
         if C.dtype == np.float32:
             tied |= tied[np.argmax(alphas)]
-        scores[fold] = np.where(tied.ravel(), scores[fold].mean(axis=0), scores[fold])
+        rows = V[fold] if mean is None else V[fold] + mean[fold]
+        surest = np.argmin(np.abs(rows).max(axis=1, initial=0))  # rounding is proportional to the length of a row
+        scores[fold] = np.where(tied.ravel(), scores[fold, surest], scores[fold])
     return tied_where_equal(scores)
 
 

@@ -120,9 +120,9 @@ class Dual:
     def leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
         """Held-out scores, by one dense solve of the size of the fold for each fold and alpha."""
         checks.check_penalised(float(alphas.min()))
-        to_refit = heavy_queries(self.F)
+        to_refit = heavy_queries(self.F, self.y)
         if folds is not None:
-            folds = careful(folds, self.F)
+            folds = careful(folds, self.F, self.y)
             to_refit = [fold for fold in folds if not fold.whole]
             folds = [fold for fold in folds if fold.whole]
         scores = self._leave_out(folds, alphas)
@@ -156,9 +156,9 @@ class Dual:
             held = held_out_scores(S_U, C, c, path.d, alphas * factor) * self.unit
             held = held.reshape(*S_U.shape[:2], *scores.shape[1:])
             if F.beta > 0:  # the mean of y - f over the remaining rows; over all rows both have mean zero
-                u = np.ones(B.shape[:2]) if F.u is None else batch.stack(F.u)
+                u = np.full(B.shape[:2], 1 / F.weight) if F.u is None else batch.stack(F.u / F.weight)
                 left = np.einsum("gl,glkt->gkt", u, held - batch.stack(centred)[:, :, None])
-                rest = (F.weight - u.sum(axis=1))[:, None, None]  # zero, up to rounding, for a query that is refitted
+                rest = (1 - u.sum(axis=1))[:, None, None]  # zero, up to rounding, for a query that is refitted
                 left = np.divide(left, rest, out=np.zeros_like(left), where=rest > 0)
                 held += left[:, None] + self.target_mean
             scores[batch.rows] = held.reshape(-1, *scores.shape[1:])

@@ -145,11 +145,11 @@ class Primal:
 
     def leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
         if folds is not None:
-            folds = careful(folds, self.F) if isinstance(self.F, QueryPreferences) else folds
+            folds = careful(folds, self.F, self.y) if isinstance(self.F, QueryPreferences) else folds
             return self._leave_folds_out(folds, self.sums, self.W, alphas)
         assert isinstance(self.F, QueryPreferences)
         scores = self.leave_queries_out(self._solved(alphas), alphas)
-        for fold in heavy_queries(self.F):
+        for fold in heavy_queries(self.F, self.y):
             scores[fold.rows] = self._leave_folds_out([fold], self.sums, self.W, alphas)[fold.rows]
         return scores
 
@@ -218,8 +218,8 @@ class Primal:
                     check_determined_without(B.reshape(g, batch.length, len(D)), D, F.queries.labels[batch.queries])
                 target_rows = batch.stack(target).astype(self.dtype)
                 C = held_out(B.reshape(g, batch.length, len(D)), target_rows, D, z, complete=False)
-                without_rounding(C[:, :r], c, path.d, alphas)
-                held = held_out_scores(V.reshape(g, batch.length, r), C[:, :r], c, path.d, alphas)
+                without_rounding(C[:, :r], c, path.d, alphas, target_rows)
+                held = held_out_scores(V.reshape(g, batch.length, r), C[:, :r], c, path.d, alphas, mean)
                 level = mean[:, None] @ C[:, :r]
                 held += level
                 if F.beta > 0:  # the mean of y - f over the remaining rows; over all rows both have mean zero

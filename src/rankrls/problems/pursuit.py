@@ -303,7 +303,7 @@ class Supervised:
         """The path without whole queries, from the sums minus theirs; None if the sums have lost too many digits."""
         if self._columns is None or not fold.whole or isinstance(self.F, PairPreferences):
             return None
-        if careful([fold], self.F) != [fold]:
+        if careful([fold], self.F, self.y) != [fold]:
             return None
         few = Compressed.of(self._columns.sums - self._columns.restrict(fold.rows).sums)
         n_atoms = self.dictionary.n_atoms

@@ -89,22 +89,21 @@ class Dense:
 
 @dataclass(frozen=True)
 class AnyFolds:
-    """Completion by the kernel matrix of all rows, for any loss, weights and folds, which may mix scored and unscored.
+    """Completion by F K F' of all rows, for any loss, weights and folds, which may mix scored and unscored.
 
     Folds are whole queries. With an intercept, N is restricted to the complement of F 1, which is not penalised. A row
     of weight w counts w times in the fidelity.
     """
 
     F: QueryPreferences
-    K: np.ndarray
+    FKF: np.ndarray
     folds: Sequence[np.ndarray]
     alpha: float
 
     @cached_property
     def MF(self) -> np.ndarray:
         """(m, m) the matrix that takes scores of all rows to held-out residuals F_U (v_U - f_{-U})."""
-        F, m = self.F, self.F.shape[0]
-        FKF = F @ (F @ self.K).T
+        F, FKF, m = self.F, self.FKF, self.F.shape[0]
         if self.alpha == 0:  # I - H instead: a factor of N cancels
             d, V = linalg.eigh(FKF)
             V = V[:, d > d[-1] * cutoff(m)]

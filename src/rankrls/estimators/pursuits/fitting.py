@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ... import bases, checks
 from ...core.pairs import PairPreferences
@@ -26,6 +27,7 @@ from ...problems.joint_pursuit import Agreeing
 from ...problems.pursuit import PursuitPath, Supervised
 from ...problems.signed_pursuit import pursue_signed
 from ...system import memory
+from ...system.items import Items
 from ...system.types import ArrayLike
 from ...system.warnings import warn
 from ..rows.intake import folds_of
@@ -104,7 +106,9 @@ def supervised(
     """A pursuit with one view for each candidate kernel; all row numbers are the caller's."""
     X = data.X
     rows = X if data.kept is None else X[scored]
+    count = float(rows.shape[0] if data.weights is None else max(1.0, np.sum(data.weights)) ** 2)
     if kernel is None:
+        checks.check_squares(_largest(rows), count)
         columns = np.arange(X.shape[1])
         follow = None if signs is None else partial(pursue_signed, signs=signs)
         problem = Supervised(F, Columns(rows), data.y, backfit, follow=follow)
@@ -120,16 +124,24 @@ def supervised(
     if isinstance(kernel, Precomputed):
         if not named:
             raise ValueError("the basis of a precomputed kernel is None or row numbers")
+        checks.check_squares(_largest(rows), count)
         columns = numbers if X.shape[1] == X.shape[0] else np.arange(X.shape[1])  # of all rows, or of the basis only
         view = FittedView(slice(None), Precomputed(columns), None)
         return [PursuitSetup(Supervised(F, Columns(rows[:, columns]), data.y, backfit, place), [numbers], [view])]
     found = []
     for one in kernel.candidates(rows, data.weights):
+        if not isinstance(rows, Items):
+            checks.check_squares(float(np.max(bases.diagonal_of(one, rows), initial=0.0)), count)
         points = X[numbers] if named else bases.points(basis, rows, one, seed, data.weights)
         problem = Supervised(F, KernelAtoms(rows, one, points), data.y, backfit, place)
         view = FittedView(slice(0, X.shape[1]), one, points.astype(np.float64))
         found.append(PursuitSetup(problem, [numbers if named else np.arange(points.shape[0])], [view]))
     return found
+
+
+def _largest(X: Any) -> float:
+    """The largest absolute value of dense or sparse rows."""
+    return float(np.max(np.abs(X.data if sparse.issparse(X) else X), initial=0.0))
 
 
 def view_weights(weights: ArrayLike | None, n_views: int) -> np.ndarray | None:

@@ -188,7 +188,7 @@ class RelationJudge:
                 date=seen.time, half_life=half_life, home=seen.home,
             )  # fmt: skip
             own, others, sign = one_way(held.rows, held.columns, self.parity)
-            scores = sign * model.predict_edges(X, np.column_stack([own, others]), Z)
+            scores = sign * model.predict_edges(None, np.column_stack([own, others]))  # as `fit` made the kernels
             if held.home is not None:
                 scores = scores + model.home_advantage_ * held.home
             rows.append(self.judged(EdgeSet(shape, None, held.rows, held.columns, held.y), scores))

@@ -218,10 +218,13 @@ def _solver(model: TransductiveParameters, data: Training, y: np.ndarray, alpha:
             )
         return completion(problem, alpha), unit
     features, K = items_of(data, None)
-    if features is not None:
-        K = features @ features.T
-    assert K is not None
-    return AnyFolds(F, K, _folds(model.folds, data.queries), alpha), unit
+    if features is not None:  # differences of rows first: products of rows far from zero would lose them
+        A = F @ (features - np.average(features, axis=0, weights=F.u) if F.beta > 0 else features)
+        FKF = A @ A.T
+    else:
+        assert K is not None
+        FKF = F @ (F @ K).T
+    return AnyFolds(F, FKF, _folds(model.folds, data.queries), alpha), unit
 
 
 def _folds(folds: ArrayLike | None, queries: Queries) -> list[np.ndarray]:

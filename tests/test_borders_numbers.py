@@ -1,0 +1,168 @@
+"""Finite numbers of any size give the right answer, or an error that names them."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from rankrls import (
+    ConditionalRankRLS,
+    CoRankRLS,
+    RankingPursuit,
+    RankRLS,
+    TransductiveRankRLS,
+    kernels,
+)
+
+RNG = np.random.default_rng(0)
+X, QID = RNG.normal(size=(60, 3)), np.repeat(np.arange(6), 10)
+Y = X @ [1.0, 2.0, -3.0] + 0.1 * RNG.normal(size=60)
+PARTLY = np.where(QID > 3, np.nan, Y)
+OVERFLOW = "overflow"
+
+
+def one_cell(value):
+    changed = X.copy()
+    changed[7, 1] = value
+    return changed
+
+
+@pytest.mark.parametrize("value", [1e155, 1e160, 1e308])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian", "poly"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        RankRLS(1.0),
+        RankRLS(),
+        RankRLS(1.0, basis=5, random_state=0),
+        TransductiveRankRLS(1.0),
+        CoRankRLS(1.0, 1.0, basis=5, random_state=0),
+        RankingPursuit(3),
+    ],
+    ids=["alpha", "auto", "basis", "transductive", "views", "pursuit"],
+)
+def test_one_cell_too_large_to_square_is_refused_by_every_kernel(model, kernel, value):
+    y = PARTLY if isinstance(model, CoRankRLS | TransductiveRankRLS) else Y
+    with pytest.raises(ValueError, match=OVERFLOW):
+        model.set_params(kernel=kernel).fit(one_cell(value), y, qid=QID)
+
+
+@pytest.mark.parametrize("value", [1e155, 1e160, 1e308])
+@pytest.mark.parametrize(
+    "model", [RankRLS(1.0), RankRLS(), RankRLS(1.0, positive=True), RankingPursuit(2, kernel=None)]
+)
+def test_one_cell_too_large_to_square_is_refused_by_linear_models(model, value):
+    with pytest.raises(ValueError, match=OVERFLOW):
+        model.fit(one_cell(value), Y, qid=QID)
+
+
+def test_a_refused_row_does_not_poison_the_sums():
+    model = RankRLS(1.0).fit(X, Y, QID)
+    with pytest.raises(ValueError, match=OVERFLOW):
+        model.partial_fit(one_cell(1e160)[:10], Y[:10], QID[:10] + 100)
+    more = model.partial_fit(X[:10], Y[:10], QID[:10] + 100)
+    whole = RankRLS(1.0).fit(np.vstack([X, X[:10]]), np.append(Y, Y[:10]), np.append(QID, QID[:10] + 100))
+    assert_allclose(more.coef_, whole.coef_, rtol=1e-10)
+
+
+def test_a_row_further_away_than_numbers_go_is_near_nothing():
+    model = RankRLS(1.0, kernel="rbf").fit(X, Y, QID)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_array_equal(model.predict(np.full((1, 3), 1e308)), [0.0])
+        assert_array_equal(model.scorer()(np.full((1, 3), 1e200)), [0.0])
+
+
+@pytest.mark.parametrize("scale", [1e19, 1e30, 1e40])
+@pytest.mark.parametrize("params", [{}, {"regression": 0.5}, {"kernel": "rbf"}])
+def test_single_precision_with_labels_beyond_it(scale, params):
+    small = RankRLS(1.0, **params).fit(X.astype(np.float32), Y, QID).predict(X.astype(np.float32))
+    large = RankRLS(1.0, **params).fit(X.astype(np.float32), Y * scale, QID).predict(X.astype(np.float32))
+    assert_allclose(large / scale, small, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("scale", ["auto", None])
+@pytest.mark.parametrize("size", [1e6, 1e8, 1e12])
+def test_rows_that_outweigh_the_rest_are_not_forgotten_badly(size, scale):
+    large = size * X[:10]
+    model = RankRLS(1.0, scale=scale)
+    model.fit(np.vstack([X, large]), np.append(Y, Y[:10]), np.append(QID, QID[:10] + 100))
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="would leave rounding errors: fit again without them"):
+        model.forget(large, Y[:10], QID[:10] + 100)
+    assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("size", [1e6, 1e8, 1e12])
+def test_rows_far_from_zero_are_forgotten_exactly(size):
+    far = X[:10] + size
+    far = far[:, [0, 1, 2]]
+    model = RankRLS(1.0).fit(np.vstack([X, far]), np.append(Y, Y[:10]), np.append(QID, QID[:10] + 100))
+    model.forget(far, Y[:10], QID[:10] + 100)
+    assert_allclose(model.coef_, RankRLS(1.0).fit(X, Y, QID).coef_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("size", [1e6, 1e12, 1e15])
+@pytest.mark.parametrize(
+    "params", [{}, {"tied_pairs": True}, {"regression": 0.5}, {"kernel": "rbf"}, {"kernel": "rbf", "basis": X[::6]}]
+)
+def test_a_query_of_huge_labels_is_held_out_exactly(size, params):
+    y, out = Y.copy(), QID == 0
+    y[out] *= size
+    model = RankRLS(alphas=[1.0], scale=None, **params).fit(X, y, QID)
+    if "kernel" in params:
+        params = params | {"kernel": model.kernel_}
+    refit = RankRLS(1.0, scale=None, **params).fit(X[~out], y[~out], QID[~out])
+    expected = refit.predict(X[out])
+    assert_allclose(model.cv_predictions_[out], expected, atol=1e-9 * np.abs(expected).max())
+    half = QID % 2
+    folds = [(np.flatnonzero(half != k), np.flatnonzero(half == k)) for k in range(2)]
+    model = RankRLS(alphas=[1.0], scale=None, cv=folds, **params).fit(X, y, QID)
+    odd = half == 1
+    expected = RankRLS(1.0, scale=None, **params).fit(X[odd], y[odd], QID[odd]).predict(X[~odd])
+    assert_allclose(model.cv_predictions_[~odd], expected, atol=1e-9 * np.abs(expected).max())
+
+
+def test_labels_of_the_rest_that_cancel_leave_no_opinion():
+    # column 1 rises by .02 with the label in one query and falls by as much in the other
+    rows = np.array(
+        [[1.7, 0.61], [1.7, 0.59], [-2.4, -0.67], [-2.4, -0.68], [-1.4, -0.67], [0.6, -0.68], [-0.4, -0.42]]
+    )
+    rows = np.vstack([rows, [-0.4, -0.4]])
+    y, qid = np.array([0.0, 1, 0, 0, 1, 0, 0, 1]), np.array([2, 2, 1, 1, 1, 1, 0, 0])
+    model = RankRLS(alphas=[26.25], weighting="queries", tied_pairs=True, scale=None).fit(rows, y, qid)
+    assert np.ptp(model.cv_predictions_[qid == 1]) == 0
+
+
+def test_a_row_of_zeros_ties_at_zero_where_nothing_is_in_common():
+    rows = np.array([[3.0, 0, 0], [-4, 0, 0], [0, 0, 0], [0, 1, 3], [0, -5, -4], [0, -1, 0], [1, 0, 0]])
+    y, qid = np.array([0.0, 1, 0, 1, 0, 1, 1]), np.array([4, 2, 2, 3, 3, 1, 0])
+    model = RankRLS(alphas=[1e-3], tied_pairs=True, scale=None).fit(rows, y, qid)
+    assert_array_equal(model.cv_predictions_[qid == 2], 0)
+
+
+@pytest.mark.parametrize("regression", [0.0, 0.5])
+def test_transduction_over_any_folds_far_from_zero(regression):
+    folds, y = QID % 3, np.where(QID % 2 == 0, Y, np.nan)
+    near = TransductiveRankRLS(0.1, 1.0, folds=folds, regression=regression).fit(X, y, qid=QID)
+    far = TransductiveRankRLS(0.1, 1.0, folds=folds, regression=regression).fit(X + 1e8, y, qid=QID)
+    differences = lambda v: v - v.reshape(6, 10).mean(axis=1).repeat(10)  # the level of a query is not learned
+    assert_allclose(differences(far.transduction_), differences(near.transduction_), atol=1e-4)
+
+
+@pytest.mark.parametrize(("dtype", "offset", "bound"), [(np.float32, 300, 1e-4), (np.float64, 1e7, 1e-6)])
+def test_the_gaussian_kernel_far_from_the_origin(dtype, offset, bound):
+    far = (X + offset).astype(dtype)
+    exact = kernels.Gaussian(0.5)
+    D = far.astype(np.longdouble)[:, None] - far.astype(np.longdouble)[None]
+    K = np.exp(-0.5 * np.sum(D**2, axis=2)).astype(float)
+    assert_allclose(exact(far, far), K, atol=bound)
+
+
+def test_relations_with_one_cell_too_large():
+    A = RNG.normal(size=(8, 2))
+    A[3, 1] = 1e160
+    for kernel in (None, "rbf", "poly"):
+        with pytest.raises(ValueError, match=OVERFLOW):
+            ConditionalRankRLS(1.0, kernel=kernel).fit(A, RNG.normal(size=(8, 8)))
