@@ -169,6 +169,8 @@ def lift(K, spectrum):
     of the kernel, which is at most (s 1' K 1)^1/2 / r. Eigenvalues below 1e-6 of the whole are never divided by.
     """
     whole = float(K.sum())
+    if not whole > 0:  # the mean of the kernel is zero, and so is its share in every coefficient
+        return 1.0
     clear = spectrum[spectrum >= 1e-6 * whole / len(K)]
     return 1 + float(np.sum(np.sqrt(whole / clear))) / len(K)
 

@@ -46,6 +46,7 @@ from ..system.parallel import share
 from .dual import Dual
 from .primal import Primal
 
+FAR = 100.0  # means this many deviations from zero cost single precision two of its seven digits
 ALONE = 1e-13  # a query whose leverage is this close to one determines some direction alone
 
 
@@ -139,6 +140,8 @@ class LowRank:
     @classmethod
     def of(cls, problem: Primal, alpha: float) -> LowRank:
         problem = replace(problem, dtype=np.float64)  # I - H_UU may be small: never in single precision
+        if isinstance(problem.X, np.ndarray) and problem.X.dtype == np.float32 and _far_from_zero(problem.X):
+            problem = replace(problem, X=problem.X.astype(np.float64))
         return cls(problem, problem.path.basis / np.sqrt(problem.path.d + alpha))
 
     def scores(self, p: np.ndarray, unscored: np.ndarray, gammas: np.ndarray) -> np.ndarray:
@@ -148,6 +151,11 @@ class LowRank:
     def _part(self, p: np.ndarray, mask: np.ndarray) -> QueryPart:
         rows = np.flatnonzero(mask)
         return QueryPart(self.problem.restrict(rows), self.basis, p[rows])
+
+
+def _far_from_zero(X: np.ndarray) -> bool:
+    """True if some column lies so far from zero that its mean rounds by much of its deviation."""
+    return bool(np.any(np.abs(X.mean(axis=0, dtype=np.float64)) > FAR * X.std(axis=0, dtype=np.float64)))
 
 
 @dataclass(frozen=True)
