@@ -287,7 +287,7 @@ def test_files_are_learned_from_compiled_or_not(tmp_path, scattered):
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=1500)
     models = []
     for compiled in (True, False):
-        with compiled_code(compiled), limited(table_rows=512):
+        with compiled_code(compiled), limited(table_rows=512, threads=3):
             models.append(RankRLS().fit(tmp_path / "rows.parquet"))
     assert models[0].alpha_ == models[1].alpha_
     assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-4)
