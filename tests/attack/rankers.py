@@ -163,10 +163,10 @@ def kernel_model(t):
     model = RankRLS(alpha, kernel=own, basis=basis, random_state=0, **ours)
     fitted(t, model, X, y, qid, u, kept, line)
     eps = rows.eps
-    error = oracles.kernel_error(name, np.vstack([rows.X, rows.new]), eps, **options)
+    error = lambda *A: oracles.kernel_error(name, np.vstack([rows.X, rows.new, *A]), eps, **options)
     more = {"u": kept.u, "intercept": theirs["beta"] > 0}
     if basis is None:
-        truth, against = oracles.Kernel(K, kept.y, D, alpha, eps, error, **more), kept.X
+        truth, against = oracles.Kernel(K, kept.y, D, alpha, eps, error(), **more), kept.X
     else:
         if points is None:  # drawn by the library: rows of X
             points = np.asarray(model.X_fit_.toarray() if sparse.issparse(model.X_fit_) else model.X_fit_, float)
@@ -176,7 +176,8 @@ def kernel_model(t):
         if np.linalg.cond(Krr.astype(float)) > 1e10:
             t.undecided, t.compared = 1, 1
             return
-        truth = oracles.Subset(values(kept.X, against), Krr, kept.y, D, alpha, eps, error, **more)
+        # points may be far larger than rows: their own kernel values round as they do
+        truth = oracles.Subset(values(kept.X, against), Krr, kept.y, D, alpha, eps, error(against), **more)
     check_scores(t, model, truth, rows, several, lambda A: values(A, against))
     if t.chance(0.1):
         check_copies(t, model, rows)
