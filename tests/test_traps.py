@@ -130,6 +130,9 @@ def test_sizes_of_queries_in_a_file_of_lightgbm(cli, data):
     cli("predict", "m", "rank.train", "-o", "s.csv", "--group", "rank.train.query")
     assert pd.read_csv("s.csv")["qid"].nunique() == len(sizes)
     assert cli("evaluate", "rank.train", "s.csv", "--group", "rank.train.query") == ""
+    os.replace("rank.train.query", "rank.train.group")  # XGBoost's name for it
+    assert "there is a file rank.train.group: pass --group" in cli("train", "rank.train", "-o", "m", "--alpha", 1)
+    os.replace("rank.train.group", "rank.train.query")
     Path("short.query").write_text("3\n4\n")
     errors = cli("train", "rank.train", "-o", "m", "--group", "short.query", code=2)
     assert f"the sizes in short.query add up to 7 rows, but the data have {len(data):,}" in errors
@@ -166,6 +169,14 @@ def test_folds_that_split_queries(frame, data):
         pickle.loads(pickle.dumps(model)).score(X[: len(X) // 2], data.y[: len(X) // 2])
         half = len(X) // 2 + 3  # another file, whose queries are numbered from 0 as well
         RankRLS(1.0).fit(X[:half], data.y[:half]).score(X[half:].assign(qid=0).reset_index(drop=True), data.y[half:])
+
+
+def test_query_ids_that_frames_no_longer_have(frame, data):
+    model = RankRLS(1.0).fit(frame.assign(qid=data.qid), data.y)
+    with pytest.raises(ValueError, match="was fitted on 80 queries, but score got no qid and would pool them"):
+        model.score(frame, data.y)
+    with pytest.warns(UserWarning, match="no qid was given, so all .* rows are ranked as one query"):
+        cross_val_score(model, frame, data.y, cv=GroupKFold(5), groups=data.qid)
 
 
 def test_scaling_within_queries_without_queries(data):
@@ -439,6 +450,56 @@ def test_raw_columns_for_a_method_without_a_scale(cli, data):
     words = ["train", "partly.txt", "--method", "transductive", "--alpha", 1, "-o", "m"]
     assert "and TransductiveRankRLS depends on it: pass --scale standard" in cli(*words)
     assert cli(*words, "--scale", "standard") == ""
+
+
+def test_alpha_at_an_end_of_the_grid_from_the_shell(cli):
+    rng = np.random.default_rng(4)  # 200 poor measurements of one quantity: their mean is best, so the largest alpha
+    truth, qid = rng.normal(size=400), np.repeat(np.arange(20), 20)
+    X = truth[:, None] + 3 * rng.normal(size=(400, 200))
+    y = np.clip(np.round(truth + 2 * rng.normal(size=400)), -2, 2) + 2
+    data = rankrls.datasets.RankingData(X, y, qid)
+    dump_letor(data, "noisy.txt")
+    found = r"best alpha was at the end of the grid \(.*\), which was extended to"
+    with pytest.warns(UserWarning, match=found):
+        model = RankRLS().fit(data.X, data.y, qid=data.qid)
+    assert len(model.alphas_) > 15 and model.alphas_[0] < model.alpha_
+    errors = cli("train", "noisy.txt", "-o", "m")
+    assert "end of the grid" in errors and "which was extended to" in errors
+    assert rankrls.load("m").alpha_ == pytest.approx(model.alpha_, rel=1e-6)
+    errors = cli("train", "train.txt", "-o", "m", "--alphas", "1e5,1e7")
+    assert "end of the grid (1e+05 to 1e+07): pass a wider one, or leave --alphas out" in errors
+
+
+def test_a_curve_flat_at_chance_level_from_the_shell(cli):
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(1000, 8)), rng.integers(3, size=1000), np.repeat(np.arange(50), 20)
+    dump_letor(rankrls.datasets.RankingData(X, y, qid), "noise.txt")
+    for command in (["train", "noise.txt", "-o", "m"], ["cv", "noise.txt"]):
+        assert "nothing was learned: on held-out queries pairwise_accuracy is" in cli(*command)
+    assert "nothing was learned" not in cli("train", "train.txt", "-o", "m")
+
+
+def test_a_few_teams_apart_do_not_decide_alpha():
+    """Football: three islands that play each other alone, beside a league; and groups that are comparable."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(63, 6))
+    strength = X @ [2.0, 1, 1, 0, 0, 0]
+    league = rng.integers(60, size=(700, 2))
+    games = np.vstack([league[league[:, 0] != league[:, 1]], [[60, 61], [61, 62], [62, 60]]])
+    won = strength[games[:, 0]] - strength[games[:, 1]] + rng.normal(size=len(games)) > 0
+    pairs = np.where(won[:, None], games, games[:, ::-1])
+    model = RankRLS().fit_pairs(X, pairs)
+    alone = RankRLS(alphas=model.alphas_).fit_pairs(X, pairs[:-3])
+    np.testing.assert_allclose(model.cv_scores_, alone.cv_scores_, atol=0.01)
+    assert model.cv_scores_.max() > 0.8
+    apart = pairs[pairs[:, 0] // 12 == pairs[:, 1] // 12]  # the islands and five groups: each is held out as a whole
+    whole = RankRLS(alphas=[1.0, 2.0], scale=None).fit_pairs(X, apart)
+    right = []
+    for group in range(6):
+        out = apart[:, 0] // 12 == group
+        scores = RankRLS(1.0, scale=None).fit_pairs(X, apart[~out]).predict(X)
+        right.extend(scores[apart[out, 0]] > scores[apart[out, 1]])
+    np.testing.assert_allclose(whole.cv_scores_[0], np.mean(right))
 
 
 def test_a_relation_of_noise():
