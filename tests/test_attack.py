@@ -2,10 +2,12 @@
 
 import bz2
 import gzip
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import rankrls
 from attack import run
 from rankrls import RankRLS, TransductiveRankRLS
 from rankrls.datasets import load_letor
@@ -21,6 +23,8 @@ CLEAN = (
     "relations",
     "changed parameters",
     "what a fit leaves alone",
+    "columns of tables",
+    "rows without an answer",
 )
 
 
@@ -28,6 +32,16 @@ CLEAN = (
 def test_no_case_deviates(category):
     outcomes = [run.run_case(1, case, category) for case in range(200)]
     assert [f"{o.case}: {o.message}" for o in outcomes if o.end == "DEVIATES"] == []
+
+
+def test_every_public_estimator_is_attacked():
+    drawn = "".join(path.read_text() for path in Path(__file__).with_name("attack").glob("*.py"))
+    estimators = [rankrls.clicks.ClickRanker, rankrls.fusion.Fusion]
+    estimators += [
+        v for v in (getattr(rankrls, name) for name in rankrls.__all__) if isinstance(v, type) and hasattr(v, "fit")
+    ]
+    assert len(estimators) > 10
+    assert [e.__name__ for e in estimators if e.__name__ not in drawn] == []
 
 
 TEXT = b"".join(b"%d qid:%d 1:%d 2:%d\n" % (i % 3, i // 4, i, i * i % 7) for i in range(200))

@@ -124,6 +124,18 @@ def test_a_query_of_huge_labels_is_held_out_exactly(size, params):
     assert_allclose(model.cv_predictions_[~odd], expected, atol=1e-9 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("rows", [2, 3, 8])
+@pytest.mark.parametrize("kernel", [None, kernels.Gaussian(2.0)])
+@pytest.mark.parametrize("size", [-1e12, 1e6, 1e12])
+def test_one_of_two_queries_far_from_zero_is_held_out_exactly(size, kernel, rows):
+    A, out = X[: rows + 3], np.arange(rows + 3) < rows
+    y, qid = Y[: rows + 3] + size * out, out.astype(int)
+    params = {"kernel": kernel, "regression": 0.3, "scale": None}
+    expected = RankRLS(0.1, **params).fit(A[~out], y[~out], qid[~out]).predict(A[out])
+    found = RankRLS(alphas=[0.1], **params).fit(A, y, qid).cv_predictions_[out]
+    assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
+
+
 def test_labels_of_the_rest_that_cancel_leave_no_opinion():
     # column 1 rises by .02 with the label in one query and falls by as much in the other
     rows = np.array(

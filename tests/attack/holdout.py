@@ -9,9 +9,9 @@ from .oracles import LD, differences
 from .rankers import UNSCALED, fitted, given, kernel_size, loss, some_alpha, some_kernel, typical
 
 
-def kernels_held_out(t):
+def kernels_held_out(t, draw=problems.rows):
     """cv_predictions_ of a kernel model without each query, compared with refits."""
-    rows = problems.rows(t, m=(4, 12), n=(1, 3), queries=4, extreme=False, offsets=t.chance(0.2))
+    rows = draw(t, m=(4, 12), n=(1, 3), queries=4, extreme=False, offsets=t.chance(0.2))
     ours, theirs = loss(t)
     own, name, options = some_kernel(t, rows.X)
     kept, alive = rows.take(given(rows)), given(rows)

@@ -75,10 +75,10 @@ def fitted(t, model, X, y, qid, u, kept, line):
     return model
 
 
-def linear(t):
+def linear(t, draw=problems.rows):
     """A linear model of rows in any format, compared with the normal equations of the differences."""
     several = t.chance(0.15)
-    rows = problems.rows(t, several=several, n=t.pick((1, 8), (1, 8), (9, 30)))
+    rows = draw(t, several=several, n=t.pick((1, 8), (1, 8), (9, 30)))
     ours, theirs = loss(t, several=several)
     kept = rows.take(given(rows))
     D = differences(kept.y if not several else kept.y[:, 0], kept.qid, u=kept.u, **theirs)
@@ -142,10 +142,10 @@ def some_kernel(t, X):
     return NAMES[name](**options), name, options
 
 
-def kernel_model(t):
+def kernel_model(t, draw=problems.rows):
     """A kernel model of all rows, or of a basis, given as rows, points or a number."""
     several = t.chance(0.1)
-    rows = problems.rows(t, m=(3, 16), n=(1, 4), several=several, extreme=False)
+    rows = draw(t, m=(3, 16), n=(1, 4), several=several, extreme=False)
     ours, theirs = loss(t, several=several)
     own, name, options = some_kernel(t, rows.X)
     kept = rows.take(given(rows))
@@ -246,9 +246,9 @@ def precomputed(t):
 # ---------------------------------------------------------------- hold-out
 
 
-def held_out(t):
+def held_out(t, draw=problems.rows):
     """cv_predictions_ and cv_scores_ at every alpha, compared with a refit for every fold."""
-    rows = problems.rows(t, m=(4, 14), n=t.pick((1, 5), (1, 5), (6, 20)), queries=5, offsets=t.chance(0.3))
+    rows = draw(t, m=(4, 14), n=t.pick((1, 5), (1, 5), (6, 20)), queries=5, offsets=t.chance(0.3))
     ours, theirs = loss(t)
     rows.qid = np.unique(rows.qid, return_inverse=True)[1]
     kept, alive = rows.take(given(rows)), given(rows)
@@ -328,6 +328,23 @@ def pairs(t):
     with t.may_refuse():
         model = RankRLS(alpha, **UNSCALED).fit_pairs(X, P, margins, weights)
     check_scores(t, model, Linear(rows.X, None, D, alpha, rows.eps, z=z), rows)
+
+
+def far_above(t, **limits):
+    """Rows of which one query has labels far above those of the rest."""
+    rows = problems.rows(t, **limits)
+    first = rows.qid == rows.qid[0]
+    size = t.pick(1e3, 1e6, 1e9, 1e12)
+    rows.y = rows.y.copy()
+    rows.y[first] = rows.y[first] * size if t.chance(0.5) else rows.y[first] + size
+    return rows
+
+
+def one_query_above(t):
+    """A query whose labels are far above the rest changes no held-out score, and no other, by more than rounding."""
+    from .holdout import kernels_held_out
+
+    t.pick(linear, kernel_model, held_out, held_out, kernels_held_out)(t, draw=far_above)
 
 
 # ---------------------------------------------------------------- sums
@@ -417,6 +434,7 @@ CATEGORIES = {
     "kernel models": kernel_model,
     "precomputed kernels": precomputed,
     "held-out scores": held_out,
+    "one query far above": one_query_above,
     "explicit pairs": pairs,
     "partial_fit and forget": updates,
 }

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 from scipy import sparse
 
-from rankrls import ConditionalRankRLS
+from rankrls import ConditionalRankRLS, OnEdges
 
 from . import oracles, problems
 from .oracles import LD, differences
@@ -175,4 +175,53 @@ def lift(K, spectrum):
     return 1 + float(np.sum(np.sqrt(whole / clear))) / len(K)
 
 
-CATEGORIES = {"relations": relation, "relations, held out": settings}
+def edges_as_samples(t):
+    """OnEdges: the kernel model of a list of edges, whatever their order and whether or not they fill a rectangle."""
+    import pandas as pd
+
+    p, r, one = t.number(3, 6), t.number(2, 5), t.chance(0.4)
+    X, Z = objects(t, p), objects(t, p if one else r)
+    Z, r = (X, p) if one else (Z, r)
+    own, name, options = some_kernel(t, X)
+    k = lambda A, B: oracles.kernel(name, A, B, **options)
+    some, form = t.rng.permutation(p)[: t.number(2, p)], t.pick("rectangle", "list", "repeated")
+    rows, columns = (grid.ravel() for grid in np.meshgrid(some, np.arange(r), indexing="ij"))
+    order = t.rng.permutation(len(rows))
+    if form != "rectangle":
+        order = order[: t.number(3, max(3, len(rows) - 1))]
+    if form == "repeated":
+        order = np.append(order, order[:2])
+    rows, columns = rows[order], columns[order]
+    y = t.rng.normal(size=len(rows)) * t.pick(1.0, 1e-6, 1e6)
+    condition, ranking = t.pick("source", "target"), t.chance(0.5)
+    D = np.eye(len(y), dtype=LD)
+    if ranking:
+        D = differences(y, rows if condition == "source" else columns, weighting="items")
+    if not len(D):
+        return
+    K = edge_kernel(k(X, X), k(Z, Z), rows, columns, rows, columns, 0)
+    alpha = some_alpha(t, kernel_size(D, K), -2)
+    ours = {"loss": "ranking" if ranking else "regression", "condition": condition, **unscaled()}
+    model = ConditionalRankRLS(alpha, kernel=own, tol=TOL, max_iter=20000, **ours)
+    edges, A, B = np.column_stack([rows, columns]), X, None if one else Z
+    if t.chance(0.4):  # ids of shuffled frames
+        mixed = t.rng.permutation(p)
+        ids, others = np.array([f"a{i}" for i in range(p)]), np.array([f"{'a' if one else 'b'}{i}" for i in range(r)])
+        A = pd.DataFrame(X, index=ids).iloc[mixed]
+        B = None if one else pd.DataFrame(Z, index=others)
+        edges = np.array(list(zip(ids[rows].tolist(), others[columns].tolist(), strict=True)), dtype=object)
+    t.let(X=X, Z=None if one else Z, rows=rows, columns=columns, y=y)
+    t.do(f"OnEdges(ConditionalRankRLS({alpha!r}, kernel={own!r}, **{ours!r}), X, Z).fit(edges, y)  # {form}")
+    with t.may_refuse():
+        found = OnEdges(model, A, B).fit(edges, y)
+    error = max(oracles.kernel_error(name, V, problems.DOUBLE, **options) for V in (X, Z))
+    high = max(np.abs(k(X, X)).max(), np.abs(k(Z, Z)).max())
+    steps = found.model_.n_iter_ or 0
+    truth = oracles.Kernel(K, y, D, alpha, problems.DOUBLE, 2 * error * high, residual=TOL * 10, steps=steps)
+    scores, bounds = truth.scores(K)[:, 0], truth.bounds(K)[:, 0]
+    t.close("scores of edges", found.predict(edges), scores, bounds)
+    back = t.rng.permutation(len(y))
+    t.close("scores of edges in another order", found.predict(edges[back]), scores[back], bounds[back])
+
+
+CATEGORIES = {"relations": relation, "edges as samples": edges_as_samples, "relations, held out": settings}

@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from . import trial
 
 MODULES = (
+    "others",
     "rankers",
     "variants",
     "holdout",
@@ -30,12 +31,10 @@ MODULES = (
     "wrong_input",
 )
 WEIGHTS = {
-    "linear models": 4,
-    "scaled columns": 2,
+    "linear models": 2,
     "kernel models": 2,
-    "held-out scores": 3,
+    "held-out scores": 2,
     "partial_fit and forget": 2,
-    "relations": 2,
 }
 ROOM = 6 << 30  # bytes of address space that a worker may take besides what it has
 CHUNK = 100

@@ -10,6 +10,7 @@ from rankrls import RankRLS, TableEncoder
 from . import oracles, problems
 from .oracles import LD, Linear, differences, ld, norm
 from .rankers import asked, check_scores, fitted, given, loss, some_alpha, typical, weight_of
+from .tables import columns_of_tables
 
 
 def scaled(t):
@@ -254,6 +255,7 @@ def ways_to_predict(t):
 
 CATEGORIES = {
     "scaled columns": scaled,
+    "columns of tables": columns_of_tables,
     "weights of given signs": signed,
     "labels and pairs": labels_and_pairs,
     "encoded tables": encoded,

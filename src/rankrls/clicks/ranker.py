@@ -25,6 +25,7 @@ from .log import ClickLog
 from .propensities import check_propensities, propensities
 
 METHODS = ("positions", "propensities", "expected", "naive")
+TIE_BITS = 40
 LEAST = 0.05  # lower bound of propensities
 ALPHA_RANGE, N_ALPHAS = (-7.0, 4.0), 23  # decades around the mean eigenvalue: wide enough never to be extended
 FREE = 100.0  # scale of the columns of positions, so that their weights are hardly penalised
@@ -229,8 +230,14 @@ class _Shown:
         clicks = np.bincount(code, weights=self.log.clicks / at if inverse else self.log.clicks)
         shown = np.bincount(code, weights=self.log.impressions if inverse else self.log.impressions * at)
         return clone(ranker).fit(
-            self.features(rows), clicks / shown, qid=self.log.query[first], sample_weight=shown / shown.mean()
+            self.features(rows), _tied(clicks / shown), qid=self.log.query[first], sample_weight=shown / shown.mean()
         )
+
+
+def _tied(rates: np.ndarray) -> np.ndarray:
+    """Rates to 40 bits: those that are equal but for the rounding of different sums of propensities tie."""
+    share, power = np.frexp(rates)
+    return np.ldexp(np.rint(np.ldexp(share, TIE_BITS)), power - TIE_BITS)
 
 
 def _additive(ranker: RankRLS, shown: _Shown) -> tuple[RankRLS, np.ndarray]:

@@ -81,16 +81,24 @@ def _outlabels(F: QueryPreferences, y: np.ndarray, codes: np.ndarray) -> np.ndar
     """
     n = int(codes.max(initial=-1)) + 1
     found = np.zeros(n, dtype=bool)
-    with np.errstate(over="ignore", invalid="ignore"):
-        z = np.abs(F @ (y - np.median(y, axis=0) if F.free else y))
-        z /= np.maximum(z.max(axis=0, initial=0), np.finfo(np.float64).tiny)
-    for column in z.T:
-        mass = np.bincount(codes[codes >= 0], weights=column[codes >= 0] ** 2, minlength=n)
-        most = int(np.argmax(mass)) if n else 0
-        rest = np.delete(mass, most).sum() + np.sum(column[codes < 0] ** 2) if n else 0.0
-        if 0 < LABELS * rest < mass[most]:
-            found[most] = True
+    for centre in _centres(y, codes) if F.free else (0.0,):
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = np.abs(F @ (y - centre))
+            z /= np.maximum(z.max(axis=0, initial=0), np.finfo(np.float64).tiny)
+        for column in z.T:
+            mass = np.bincount(codes[codes >= 0], weights=column[codes >= 0] ** 2, minlength=n)
+            most = int(np.argmax(mass)) if n else 0
+            rest = np.delete(mass, most).sum() + np.sum(column[codes < 0] ** 2) if n else 0.0
+            if 0 < LABELS * rest < mass[most]:
+                found[most] = True
     return found
+
+
+def _centres(y: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """(2, t) the two middle means of parts: at least one is not that of the part that is far from all others."""
+    part, count = np.unique(codes, return_inverse=True, return_counts=True)[1:]
+    means = np.sort([np.bincount(part, weights=column / count[part]) for column in y.T], axis=1)
+    return means[:, [(len(count) - 1) // 2, len(count) // 2]].T
 
 
 def careful(folds: Sequence[HeldOutFold], F: QueryPreferences, y: np.ndarray) -> list[HeldOutFold]:
