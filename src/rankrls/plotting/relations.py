@@ -216,7 +216,8 @@ def _mark(
     if groups is None:
         named = ids is not None and len(ids) <= MOST_IDS
         labels = [plain(str(name)) for name in ids] if named and ids is not None else []
-        axis.set_ticks(range(len(labels)), labels, rotation=rotation, fontsize="x-small")
+        fontsize = "medium" if len(labels) <= MOST_IDS // 3 else "x-small"
+        axis.set_ticks(range(len(labels)), labels, rotation=rotation, fontsize=fontsize)
         return
     names, sizes = np.unique(np.asarray(groups), return_counts=True)
     ends = np.cumsum(sizes)
