@@ -572,6 +572,22 @@ def test_a_relation_is_drawn_with_names_and_one_scale():
         RelationDisplay.from_predictions(games, ids=["a", "b"])
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["--label", "grad"], "no column 'grad'; did you mean grade?"),
+        (["--label", "grade", "--qid", "query_di"], "no column 'query_di'; did you mean query_id?"),
+        (["--label", "grade", "--qid", "query_id", "--columns", "bm25_titel"], "did you mean bm25_title?"),
+        (["--label", "grade", "--qid", "query_id", "--exclude", "bm25_titel"], "did you mean bm25_title?"),
+        (["--label", "grade", "--qid", "query_id", "--docid", "ulr"], "did you mean url?"),
+    ],
+)
+def test_misspelt_columns_are_corrected(words, meant, cli, data, frame):
+    few = frame.assign(grade=data.y, query_id=data.qid, url=[f"u {i}" for i in range(len(data))])[:100]
+    few.to_csv("t.csv", index=False)
+    assert meant in cli("train", "t.csv", "-o", "m", *words, code=2)
+
+
 def test_a_misspelt_file_name_is_corrected(cli):
     assert "trian.txt: No such file or directory; did you mean train.txt?" in cli("inspect", "trian.txt", code=2)
 
