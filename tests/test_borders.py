@@ -6,11 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
 from rankrls import (
     AutoRanker,
+    ColumnMaps,
     ConditionalRankRLS,
     CoRankRLS,
+    PairScreen,
+    PerQueryMinMax,
     RankingPursuit,
     RankRLS,
     TableEncoder,
@@ -196,3 +200,36 @@ def test_invalid_gamma_is_refused(gamma):
 def test_recommendations_are_counted_in_whole_numbers():
     with pytest.raises(ValueError, match="top must be a whole number"):
         ConditionalRankRLS(1.0).fit(A, T, B).recommend(A, B, top=2.5)
+
+
+@pytest.mark.parametrize("step", [TableEncoder(), PerQueryMinMax(), ColumnMaps(), PairScreen()])
+def test_transformers_of_dense_rows_say_so(step):
+    with pytest.raises(TypeError, match=f"{type(step).__name__} takes dense rows, got a sparse matrix"):
+        step.fit(sparse.csr_array(X), Y, qid=QID)
+
+
+@pytest.mark.parametrize("frame", ["pandas", "polars", "lazy"])
+def test_y_names_one_column(frame):
+    table = pd.DataFrame(X, columns=list("abc"))
+    if frame != "pandas":
+        table = pytest.importorskip("polars").from_pandas(table)
+    with pytest.raises(TypeError, match="y names one column; for several targets pass numbers"):
+        RankRLS(1.0).fit(table.lazy() if frame == "lazy" else table, ["a", "b"], QID)
+
+
+def test_alpha_set_between_updates_counts():
+    whole = RankRLS(5.0).fit(np.vstack([X, X]), np.append(Y, -(Y**2)), np.append(QID, QID + 10))
+    model = RankRLS(1.0).partial_fit(X, Y, QID).set_params(alpha=5.0).partial_fit(X, -(Y**2), QID + 10)
+    assert model.alpha_ == 5.0
+    assert_allclose(model.coef_, whole.coef_, rtol=1e-9)
+    chosen = RankRLS().fit(X, Y, QID)
+    alpha = chosen.alpha_
+    assert chosen.partial_fit(X, Y, QID + 10).alpha_ == alpha
+    assert not hasattr(chosen.set_params(alpha=5.0).partial_fit(X, Y, QID + 20), "alphas_")
+    transductive = TransductiveRankRLS(1.0).partial_fit(X, PARTLY, QID).set_params(alpha=5.0)
+    transductive.partial_fit(X, PARTLY, QID + 10)
+    whole = TransductiveRankRLS(5.0).fit(np.vstack([X, X]), np.tile(PARTLY, 2), np.append(QID, QID + 10))
+    assert_allclose(transductive.transduction_, whole.transduction_, rtol=1e-6)
+    views = CoRankRLS(1.0, 1.0, views=VIEWS).partial_fit(X, PARTLY, QID).set_params(nu=5.0)
+    with pytest.raises(ValueError, match="was fitted with nu=1.0, but now it is 5.0"):
+        views.partial_fit(X, PARTLY, QID + 10)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rankrls import ConditionalRankRLS, load, save
+from rankrls import ConditionalRankRLS, TwoStepRLS, load, save
 from rankrls.kernels import Gaussian
 
 pd = pytest.importorskip("pandas")
@@ -142,6 +142,26 @@ def test_known_and_new_objects_of_a_shifted_kernel_are_judged_as_they_are_predic
     )
     named = {"y": "y", "source": "a", "target": "b"}
     assert model.evaluate(K, edges, K, settings=[1], n_splits=3, **named)[1].mean() > 0.9  # .73 so too
+
+
+def test_rows_of_a_shifted_kernel_are_recognised_as_training_objects(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    K = Gaussian(0.5)(X, X) - 0.5 * np.eye(30)
+    Y = X @ rng.normal(size=(3, 3)) @ X.T
+    model = ConditionalRankRLS(1e-3, kernel="precomputed", indefinite="shift").fit(K, Y)
+    expected, some = model.predict(), [4, 0, 11]
+    assert_array_equal(model.predict(K), expected)
+    assert_array_equal(model.predict(K, K), expected)
+    assert_array_equal(model.predict(K[some], model.Z_fit_), expected[some])
+    assert model.score(K, Y, K) == model.score(None, Y) > 0.99
+    save(model, tmp_path / "model")
+    assert_array_equal(load(tmp_path / "model").predict(K, K), expected)
+    new = Gaussian(0.5)(rng.normal(size=(2, 3)), X)
+    assert_allclose(model.predict(new, model.Z_fit_), new @ model.dual_coef_ @ model.Z_fit_.T)
+    two = TwoStepRLS(1e-3, 1e-3, kernel="precomputed", indefinite="shift").fit(K, Y)
+    assert_array_equal(two.predict(K, K), two.predict())
+    assert not hasattr(model.fit(Gaussian(0.5)(X, X), Y), "source_diagonal_")
 
 
 def test_errors_of_folds_are_not_swallowed():

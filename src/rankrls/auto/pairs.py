@@ -80,6 +80,7 @@ class PairScreen(TransformerMixin, BaseEstimator):
         if not isinstance(self.n_pairs, int | np.integer) or self.n_pairs < 1:
             raise ValueError(f"n_pairs must be a whole number of at least 1, got {self.n_pairs!r}")
         X, qid = checks.split_qid_column(X, qid)
+        checks.check_dense(X, "PairScreen")
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True, ensure_min_samples=2)
         y, queries = np.asarray(y, dtype=np.float64), checks.check_queries(qid, len(X))
         checks.check_comparable(y, queries)

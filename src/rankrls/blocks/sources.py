@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..checks import QID, check_numbers, check_weights, split_qid_column
+from ..checks import QID, check_numbers, check_weights, one_column, split_qid_column
 from ..datasets import RankingData, iter_letor
 from ..system.frames import as_frame, names, without
 from ..system.limits import limits
@@ -45,6 +45,8 @@ def source_of(X: Matrix, y: object, qid: object, sample_weight: object, kinds: K
             return kinds.table(TABLES[kind](X), columns)
         if kind == ("pyarrow", "RecordBatchReader"):
             return kinds.batches(lambda: X, columns, once=True)
+    if kind in TABLES and isinstance(y, list | tuple) and all(isinstance(name, str) for name in y):
+        raise one_column(y)
     if hasattr(X, "__next__") and not (hasattr(X, "__arrow_c_stream__") and y is not None):
         columns.check()
         return kinds.batches(lambda: X, columns, once=True)

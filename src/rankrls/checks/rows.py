@@ -81,6 +81,14 @@ def is_query_name(name: object) -> bool:
     return isinstance(name, str) and _QUERY_NAME.fullmatch(name.strip().lower()) is not None
 
 
+def one_column(y: Any) -> TypeError:
+    """The error for several names of columns of labels."""
+    return TypeError(
+        f"y={list(y)!r}: y names one column; for several targets pass numbers of shape (n_samples, n_targets), with "
+        "rows in memory"
+    )
+
+
 def named_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) -> tuple[Any, Any, Any, Any]:
     """Labels, query ids and weights that are given as names of columns, and the data frame without those columns."""
     named = {
@@ -88,6 +96,8 @@ def named_columns(X: MatrixLike, y: object, qid: object, sample_weight: object) 
         for name, value in (("y", y), ("qid", qid), ("sample_weight", sample_weight))
         if isinstance(value, str)
     }
+    if isinstance(y, list | tuple) and len(y) > 0 and {*map(type, y)} == {str} and {*y} <= {*names(as_frame(X))}:
+        raise one_column(y)
     check_aligned(X=X, y=y, qid=qid, sample_weight=sample_weight)
     if not named:
         return X, y, qid, sample_weight
@@ -132,6 +142,16 @@ def check_content(**values: Any) -> None:
             raise ValueError(f"{name} is a masked array, but its {n} masked entries would count as values: {remedy}")
         if getattr(array, "dtype", None) is not None and getattr(array.dtype, "kind", "") == "c":
             raise ValueError(f"Complex data not supported: {name} has imaginary parts; pass real numbers")
+
+
+def check_dense(X: Any, transformer: str) -> None:
+    """Raise an error for sparse rows, which a transformer that fills in every value cannot keep sparse."""
+    if sparse.issparse(X):
+        raise TypeError(
+            f"{transformer} takes dense rows, got a sparse matrix: it changes zeros too, so the result would be dense. "
+            "Leave this step out (the rankers learn from sparse rows as they are), or pass X.toarray() if "
+            f"{X.shape[0]:,} x {X.shape[1]:,} numbers fit in memory"
+        )
 
 
 def check_features(X: Any) -> None:

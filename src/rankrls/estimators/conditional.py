@@ -89,7 +89,8 @@ class ConditionalRankRLS(RelationModel):
     indefinite : {"error", "clip", "shift"}, default="error"
         What to do with a precomputed kernel that has negative eigenvalues, as similarities of drugs and proteins often
         do: raise an error, drop the negative part (also from new similarities), or add a multiple of the identity. The
-        matrices used are `X_fit_` and `Z_fit_`; after "shift", pass their rows to predict training objects.
+        matrices used are `X_fit_` and `Z_fit_`. After "shift", rows that equal those of `fit` are training objects and
+        get the shift too.
     basis, target_basis, random_state : None, int, Basis or array, default=None; int, default=0
         Points in which the kernels of X and Z are expanded, as in `RankRLS`, and the seed for drawing them.
     encoder : None, "auto" or transformer, default=None

@@ -156,6 +156,7 @@ class PerQueryMinMax(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.fit(X, y, qid).transform(X, qid)
 
     def _checked(self, X: MatrixLike, *, reset: bool) -> np.ndarray:
+        checks.check_dense(X, type(self).__name__)
         dtypes = [np.float64, np.float32]
         return validate_data(self, X, dtype=dtypes, ensure_all_finite="allow-nan", reset=reset)
 

@@ -274,3 +274,15 @@ def _centred_eigh(A: np.ndarray) -> Eigen:
 def dense(A: Any) -> np.ndarray:
     """A as a dense array."""
     return A.toarray() if sparse.issparse(A) else np.asarray(A)
+
+
+def known_values(edges: EdgeSet) -> Any:
+    """The known relation as a matrix, sparse if it was given so; repeated edges are averaged."""
+    if edges.complete:
+        return edges.Y
+    count = sparse.csr_array((np.ones(len(edges.y)), (edges.rows, edges.columns)), shape=edges.shape)
+    total = sparse.csr_array((edges.y, (edges.rows, edges.columns)), shape=edges.shape)
+    total.sum_duplicates()
+    count.sum_duplicates()
+    total.data /= count.data
+    return total

@@ -204,6 +204,7 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
         return np.where(gap, np.array(middle, dtype=filled.dtype), filled)
 
     def _checked(self, X, *, reset: bool) -> np.ndarray:
+        checks.check_dense(X, type(self).__name__)
         dtypes = [np.float64, np.float32]
         return validate_data(self, X, dtype=dtypes, ensure_all_finite="allow-nan", reset=reset)
 

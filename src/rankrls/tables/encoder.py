@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -369,13 +368,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _checked(self, table: Any, *, reset: bool) -> Any:
         """The table, checked to have rows and the columns of training."""
+        checks.check_dense(table, "TableEncoder")
         if hasattr(table, "shape") and len(table.shape) == 2 and not table.shape[1]:
             shape = tuple(table.shape)
             raise ValueError(
                 f"the table has no columns: 0 feature(s) (shape={shape}) while a minimum of 1 is required."
             )
         if not frames.names(table):
-            table = table if hasattr(table, "__array__") or sparse.issparse(table) else np.array(table, dtype=object)
+            table = table if hasattr(table, "__array__") else np.array(table, dtype=object)
             return validate_data(self, table, dtype=None, ensure_all_finite=False, reset=reset)
         validate_data(self, table, skip_check_array=True, reset=reset)
         if reset and not hasattr(self, "feature_names_in_"):  # a kind of table that scikit-learn does not know

@@ -212,7 +212,7 @@ def gain_of(known: RidgeRanker) -> Gain:
 
 def updated(model: RidgeRanker, known: RidgeRanker, sums: Statistics, data: Training, *, learn: bool) -> RankRLSFit:
     """The model after sums are added to those so far, or subtracted from them."""
-    alpha = float(getattr(known, "alpha_", known.alpha))
+    alpha = float(getattr(known, "alpha_", known.alpha) if model._auto else model.alpha)
     if data.kernel is not None:
         W = Nystroem(data.kernel, data.points).W
         if steep(W):
@@ -238,4 +238,4 @@ def updated(model: RidgeRanker, known: RidgeRanker, sums: Statistics, data: Trai
         gain=gain_of(known),
     )
     weights = Weights.of(solution(model, alpha, sums, data, pairs, deviation), data, model.regression)
-    return weights, learned, Selected(getattr(known, "alphas_", None))
+    return weights, learned, Selected(getattr(known, "alphas_", None) if model._auto else None)

@@ -77,7 +77,20 @@ class RelationEnds(BaseEstimator):
             with checks.naming_columns(frame, ENCODE):
                 return validate_data(self, frame, accept_sparse="csr", dtype=FLOATS, reset=False)
         feature_names = None if isinstance(kernel, Precomputed) else getattr(self, "target_feature_names_in_", None)
-        return as_objects(frame, "X" if end == "source" else "Z", own.shape[1], feature_names)
+        found = as_objects(frame, "X" if end == "source" else "Z", own.shape[1], feature_names)
+        return self._shifted(found, own, end) if hasattr(self, f"{end}_diagonal_") else found
+
+    def _shifted(self, similarities: Any, own: np.ndarray, end: str) -> Any:
+        """Rows of similarities; those of training objects with the shift of the diagonal that `fit` added."""
+        given = own.copy()
+        np.fill_diagonal(given, getattr(self, f"{end}_diagonal_"))
+        place = {row.tobytes(): i for i, row in enumerate(given + 0.0)}  # -0.0 is 0.0
+        found = np.array(dense(similarities), dtype=own.dtype) + 0.0
+        for row in found:
+            i = place.get(row.tobytes())
+            if i is not None:
+                row[i] = own[i, i]
+        return found
 
     def _known_ids(self, end: str) -> Ids:
         labels = self.source_ids_ if end == "source" else self.target_ids_

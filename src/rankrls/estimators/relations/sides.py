@@ -23,7 +23,7 @@ from ...relations.checks import ENCODE
 from ...relations.fitting import Fitted
 from ...relations.kernel_sums import WeightedSum, residual_relation, weightings
 from ...relations.names import Ids
-from ...relations.relation import Coefficients, Domain, EdgeSet, Pairwise, dense
+from ...relations.relation import Coefficients, Domain, EdgeSet, Pairwise, dense, known_values
 from ...system import memory
 from ...system.frames import as_frame
 from ...system.frames import names as frame_names
@@ -50,6 +50,7 @@ class Side:
     points: Any = None  # (r, n_features) basis points
     expansion: np.ndarray | None = None  # (r, rank) takes kernel values with the basis to features
     encoder: Any = None  # the encoder of a table
+    diagonal: np.ndarray | None = None  # of the similarities that were given, if indefinite="shift" changed it
 
     @property
     def fit_data(self) -> Any:
@@ -86,10 +87,14 @@ class Side:
             kernel = kernel.cleaned(lambda K: relation_checks.check_similarity(name, K, indefinite)[0])
         kernel = Linear() if kernel is None else kernel.candidates(data)[0]
         K, kept = kernel(data, data), None
+        given: np.ndarray | None = None
         if isinstance(kernel, Precomputed | Function):
-            K, kept = relation_checks.check_similarity(name, dense(K), indefinite)
+            given = dense(K)
+            K, kept = relation_checks.check_similarity(name, given, indefinite)
+        shifted = isinstance(kernel, Precomputed) and K is not given and indefinite == "shift"
         data = K if isinstance(kernel, Precomputed) else data
-        return cls(name, data, kernel, Domain(np.asarray(K, dtype=np.float64)), ids, kept, columns)
+        found = cls(name, data, kernel, Domain(np.asarray(K, dtype=np.float64)), ids, kept, columns)
+        return replace(found, diagonal=np.diagonal(given).astype(K.dtype)) if shifted and given is not None else found
 
     @classmethod
     def _of_values(cls, name: str, data: Any, basis: Any, ids: Ids) -> Side:
@@ -299,6 +304,8 @@ def ends_of(source: Side, target: Side, edges: EdgeSet, relation: str | None) ->
     for of, side in (("", source), ("target_", target)):
         if side.encoder is not None:
             attributes[f"{of}encoder_"] = side.encoder
+        if side.diagonal is not None:
+            attributes["target_diagonal_" if of else "source_diagonal_"] = side.diagonal
         if side.ids.column is not None:
             attributes[f"{of}id_column_"] = side.ids.column
     if source.ids.named or target.ids.named:
@@ -371,18 +378,6 @@ def _expanded(source: Side, target: Side, a: object) -> np.ndarray:
         core = core if B is None else dense(core @ B)
     core = core if source.expansion is None else source.expansion @ core
     return core if target.expansion is None else core @ target.expansion.T
-
-
-def known_values(edges: EdgeSet) -> Any:
-    """The known relation as a matrix, sparse if it was given so; repeated edges are averaged."""
-    if edges.complete:
-        return edges.Y
-    count = sparse.csr_array((np.ones(len(edges.y)), (edges.rows, edges.columns)), shape=edges.shape)
-    total = sparse.csr_array((edges.y, (edges.rows, edges.columns)), shape=edges.shape)
-    total.sum_duplicates()
-    count.sum_duplicates()
-    total.data /= count.data
-    return total
 
 
 def as_given(held: np.ndarray, edges: EdgeSet, matrix: tuple[int, int] | None, turned: bool) -> np.ndarray:

@@ -130,7 +130,7 @@ class TransductiveUpdates(Ranker):
     def _refit(self, rows: PartlyScored) -> Self:
         """Fit to these rows, with the values chosen before."""
         first = self.inductive_
-        fixed = {**self.get_params(deep=False), "alpha": self.alpha_}
+        fixed = {**self.get_params(deep=False), "alpha": self.alpha_ if self.alpha == "auto" else self.alpha}
         if np.isfinite(self.fidelity_):
             fixed["fidelity"] = self.fidelity_
         if self.kernel is not None:
