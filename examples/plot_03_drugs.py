@@ -46,12 +46,13 @@ def popularity(setting):
 
 popular = {setting: popularity(setting) for setting in (1, 2)}
 for setting, name in settings.items():
-    print(f"setting {setting}, {name:16} {learned[setting]:.3f}   popularity {popular.get(setting, np.nan):.3f}")
+    beside = f"popularity {popular[setting]:.3f}" if setting in popular else "a new target has no popularity"
+    print(f"setting {setting}, {name:16} {learned[setting]:.3f}   {beside}")
 
 # %%
 figure, axis = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
 place = np.arange(4)
-axis.bar(place - 0.2, learned.values(), 0.4, label="ConditionalRankRLS")
+axis.bar(place - [0.2, 0.2, 0, 0], learned.values(), 0.4, label="ConditionalRankRLS")
 axis.bar(place[:2] + 0.2, popular.values(), 0.4, label="popularity of the target")
 axis.set_xticks(place, [f"{setting}: {name}" for setting, name in settings.items()])
 axis.set(ylim=(0.5, 1), ylabel="pairwise accuracy", title="Hold out what will be new")
