@@ -233,3 +233,25 @@ def test_alpha_set_between_updates_counts():
     views = CoRankRLS(1.0, 1.0, views=VIEWS).partial_fit(X, PARTLY, QID).set_params(nu=5.0)
     with pytest.raises(ValueError, match="was fitted with nu=1.0, but now it is 5.0"):
         views.partial_fit(X, PARTLY, QID + 10)
+
+
+@pytest.mark.parametrize("kernel", [None, "linear"])
+@pytest.mark.parametrize("seed", range(4))
+def test_views_that_share_nothing_between_queries_tie_at_one_half(kernel, seed):
+    rng, qid = np.random.default_rng(seed), np.repeat(np.arange(4), 3)
+    rows = np.eye(4)[qid] * rng.normal(size=(12, 1))  # each query has a column of its own
+    y = np.where(qid == 3, np.nan, rng.permutation(np.tile([0.0, 1.0, 2.0], 4)))
+    views = [View([0, 1, 2], kernel=kernel, basis=6 if kernel else None), View([1, 2, 3])]
+    assert np.all(CoRankRLS(alphas=[0.1], nu=0.5, views=views, random_state=0).fit(rows, y, qid=qid).cv_scores_ == 0.5)
+
+
+def test_removed_pairs_leave_nothing_and_dependent_points_are_warned_of():
+    model = RankRLS(1e-6, kernel=kernels.Gaussian(0.5), basis=np.arange(60)).fit(X, Y, QID)
+    before, gram = model.predict(X), model.statistics_.gram
+    model.add_pairs(X, [[3, 5]], weights=[1e3]).add_pairs(X, [[7, 2]])
+    model.remove_pairs(X, [[3, 5]]).remove_pairs(X, [[7, 2]])
+    assert_array_equal(model.statistics_.gram, gram)
+    assert_allclose(model.predict(X), before, atol=1e-9)
+    wide = RankRLS(1e-6, kernel=kernels.Gaussian(0.01), basis=np.arange(60)).fit(X, Y, QID)
+    with pytest.warns(UserWarning, match="basis points are nearly dependent .* add_pairs keeps"):
+        wide.add_pairs(X, [[3, 5]])

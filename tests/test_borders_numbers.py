@@ -1,5 +1,6 @@
 """Finite numbers of any size give the right answer, or an error that names them."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -178,3 +179,52 @@ def test_relations_with_one_cell_too_large():
     for kernel in (None, "rbf", "poly"):
         with pytest.raises(ValueError, match=OVERFLOW):
             ConditionalRankRLS(1.0, kernel=kernel).fit(A, RNG.normal(size=(8, 8)))
+
+
+@pytest.mark.parametrize(("params", "qid"), [({"regression": 0.5}, np.repeat([0, 1], 6)), ({}, None)])
+def test_dual_fits_with_an_intercept_of_small_features(params, qid):
+    rows, y = RNG.normal(size=(12, 20)), RNG.normal(size=12)
+    small = RankRLS(1e-16, scale=None, **params).fit(rows * 1e-8, y, qid).predict(rows * 1e-8)
+    assert_allclose(small, RankRLS(1.0, scale=None, **params).fit(rows, y, qid).predict(rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize("weighting", ["items", "queries", "pairs"])
+@pytest.mark.parametrize("regression", [0.0, 0.5])
+def test_a_query_that_outweighs_the_rest_by_seven_orders_is_held_out_as_by_refits(weighting, regression):
+    params = {"weighting": weighting, "regression": regression, "scale": None}
+    u, out = np.where(QID == 0, 1e7, 1.0), QID == 0
+    found = RankRLS(alphas=[0.1], **params).fit(X, Y, QID, u).cv_predictions_[out]
+    expected = RankRLS(0.1, **params).fit(X[~out], Y[~out], QID[~out], u[~out]).predict(X[out])
+    assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
+
+
+def test_weights_of_queries_count_relative_to_each_other():
+    model = RankRLS(1.0, weighting="queries", scale=None)
+    tiny = model.fit(X, Y, QID, np.full(60, 1e-160)).coef_
+    assert_allclose(tiny, model.fit(X, Y, QID, np.full(60, 1e9)).coef_, rtol=1e-9)
+
+
+def test_a_basis_of_all_of_many_rows_is_refused_before_it_is_allocated(limit):
+    limit(free_memory=2e9)
+    rows = np.linspace(0.0, 1.0, 200_000).reshape(-1, 2)
+    tracemalloc.start()
+    with pytest.raises(MemoryError, match="a basis of 100.?000 points needs"):
+        RankRLS(1.0, kernel=kernels.Gaussian(1.0), basis=100_000).fit(rows, rows[:, 0], np.arange(100_000) // 10)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e8
+
+
+def test_scores_between_more_objects_than_memory_holds_are_refused(limit):
+    objects = RNG.normal(size=(30, 3))
+    model = ConditionalRankRLS(1.0).fit(objects, objects @ objects.T)
+    many = np.zeros((100_000, 3))
+    limit(free_memory=1e9)
+    with pytest.raises(MemoryError, match="scores between 100.?000 and 100.?000 objects"):
+        model.predict(many, many)
+    tracemalloc.start()
+    assert len(model.rank(objects[0], many, top=5).ids) == 5
+    assert model.recommend(many[:1000], many, top=2) is not None
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e9

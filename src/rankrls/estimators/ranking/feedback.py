@@ -10,9 +10,10 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from ... import checks
+from ...core.features import Nystroem
 from ...core.queries import Queries
 from ...core.statistics import Statistics
-from ...core.symmetric import per_deviation
+from ...core.symmetric import gentle, per_deviation, steep
 from ...core.weighting import LINEAR
 from ...problems.base import Model
 from ...problems.constrained import Preferred, constrained_model, contradiction
@@ -20,6 +21,7 @@ from ...problems.signed import signed_models
 from ...system import frames
 from ...system.parallel import threads_for
 from ...system.types import Matrix
+from ...system.warnings import warn
 from ..base import takes_objects
 from ..rows.blocks import features_of
 from ..rows.training import Learned, Training, Weights
@@ -172,7 +174,12 @@ class PairFeedback(RidgeRanker):
     def _with_pairs(self, pairs: Preferred, changed: Preferred, sign: int) -> Self:
         """Become the model with `pairs`, of which `changed` were just added (sign 1) or removed; alpha stays."""
         assert self.statistics_ is not None
-        sums = changed.added(self.statistics_, sign)
+        known: tuple[Statistics | None, Statistics | None] = vars(self).get("_unpaired") or (None, None)
+        now, before = known
+        if now is not self.statistics_:
+            before = self.statistics_ if not len(getattr(self, "pairs_", None) or ()) else None
+        # from the sums without pairs where they are known: subtraction would leave rounding
+        sums = changed.added(self.statistics_, sign) if before is None else pairs.added(before)
         coef = self.coef_ if hasattr(self, "coef_") else self.dual_coef_
         data = Training(
             np.empty((0, self.n_features_in_), dtype=coef.dtype),
@@ -183,6 +190,7 @@ class PairFeedback(RidgeRanker):
             scaled=self.scale is not None,
         )
         scale = getattr(self, "scale_", None)
+        warn_of_dependent_points(data, "add_pairs" if sign > 0 else "remove_pairs")
         with threads_for(float(len(sums.gram)) ** 3):
             weights = Weights.of(solution(self, self.alpha_, sums, data, pairs, scale), data, self.regression)
         learned = Learned(
@@ -196,7 +204,22 @@ class PairFeedback(RidgeRanker):
             pairs=pairs,
             gain=getattr(self, "gain_", LINEAR),  # missing in older model files
         )
-        return self._store(weights, learned)
+        self._store(weights, learned)
+        self._unpaired = None if before is None or not len(pairs) else (self.statistics_, before)
+        return self
+
+
+def warn_of_dependent_points(data: Training, method: str) -> None:
+    """Warn that sums lose directions of basis points that are nearly dependent."""
+    if data.kernel is None:
+        return
+    W = Nystroem(data.kernel, data.points).W
+    if steep(W):
+        warn(
+            f"the {len(W)} basis points are nearly dependent under this kernel: {method} keeps "
+            f"{gentle(W).shape[1]} of {W.shape[1]} directions, while fit keeps all. Fit all rows at once, or use "
+            "fewer points or a narrower kernel"
+        )
 
 
 def solution(

@@ -11,23 +11,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from ... import checks
 from ...blocks.sources import source_of
-from ...core.features import Nystroem
 from ...core.preferences import QueryPreferences
 from ...core.statistics import Statistics
-from ...core.symmetric import gentle, steep
 from ...core.weighting import LINEAR, Gain
 from ...system.limits import limits
 from ...system.types import ArrayLike, FitInput, Ids, MatrixLike
-from ...system.warnings import warn
 from ..rows.intake import training_rows
 from ..rows.training import Learned, RankRLSFit, Selected, Training, Weights, n_bytes
 from .base import RidgeRanker
 from .blocks import check_same_loss, combined, fit_source, more_sums, seen
-from .feedback import solution
+from .feedback import solution, warn_of_dependent_points
 from .held_out import held_out_later, noise_later
 from .history import History
 
-PRIVATE = ("_history", "_cached_posterior", "_trained_queries")
+PRIVATE = ("_unpaired", "_history", "_cached_posterior", "_trained_queries")
 HELD_OUT = ("cv_scores_", "cv_errors_", "cv_predictions_", "noise_")
 
 
@@ -213,14 +210,7 @@ def gain_of(known: RidgeRanker) -> Gain:
 def updated(model: RidgeRanker, known: RidgeRanker, sums: Statistics, data: Training, *, learn: bool) -> RankRLSFit:
     """The model after sums are added to those so far, or subtracted from them."""
     alpha = float(getattr(known, "alpha_", known.alpha) if model._auto else model.alpha)
-    if data.kernel is not None:
-        W = Nystroem(data.kernel, data.points).W
-        if steep(W):
-            warn(
-                f"the {len(W)} basis points are nearly dependent under this kernel: partial_fit keeps "
-                f"{gentle(W).shape[1]} of {W.shape[1]} directions, while fit keeps all. Fit all rows at once, or use "
-                "fewer points or a narrower kernel"
-            )
+    warn_of_dependent_points(data, "partial_fit")
     pairs = getattr(model, "pairs_", None)
     sums = combined(getattr(model, "statistics_", None), sums, alpha, learn=learn)
     labels = sums if pairs is None else pairs.added(sums, -1)
