@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.statistics import Statistics
 from .functions import PAIR_RAMPS, Curves, Ramps
-from .rows import in_blocks, solve
+from .rows import BLOCK, in_blocks, solve
 
 PAIR_CURVES = 4  # curves of each column of a pair
 
@@ -32,12 +32,12 @@ class AdditiveMap:
     scale: np.ndarray  # (r,)
 
     @classmethod
-    def of(cls, N, curves, ramps, columns, pairs, fine_columns=(), fine_pairs=()) -> AdditiveMap:
-        """The map with blocks scaled to unit variance over rows N."""
+    def of(cls, N, curves, ramps, columns, pairs, fine_columns=(), fine_pairs=(), table=None) -> AdditiveMap:
+        """The map with blocks scaled to unit variance over rows N, whose curves may be in a table (see `__call__`)."""
         columns, fine_columns = (np.asarray(c, dtype=np.intp) for c in (columns, fine_columns))
         pairs, fine_pairs = (np.asarray(p, dtype=np.intp).reshape(-1, 2) for p in (pairs, fine_pairs))
         plain = cls(curves, ramps, columns, pairs, fine_columns, fine_pairs, np.ones(1, np.float32))
-        variance = plain(N).var(axis=0, dtype=np.float64)
+        variance = _variance(plain, N, table)
         total = np.add.reduceat(variance, plain.starts) if len(variance) else variance
         scale = 1 / np.sqrt(np.where(total > 1e-12, total, 1.0))
         return cls(curves, ramps, columns, pairs, fine_columns, fine_pairs, scale[plain.block].astype(np.float32))
@@ -79,10 +79,12 @@ class AdditiveMap:
         doubles = [[(int(i), int(j)) for i, j in pairs] for pairs in (self.pairs, self.fine_pairs)]
         return [*singles[0], *doubles[0], *singles[1], *doubles[1]]
 
-    def __call__(self, N: np.ndarray) -> np.ndarray:
+    def __call__(self, N: np.ndarray, table: np.ndarray | None = None) -> np.ndarray:
+        """`table` (m, n, k) are the curves of all columns of these rows, if they are known."""
         k = min(self.curves.size, PAIR_CURVES)
-        parts = [self.curves(N, self.columns).reshape(len(N), -1)]
-        parts.append(_products(lambda columns: self.curves(N, columns)[:, :, :k], self.pairs, N))
+        curves = (lambda c: self.curves(N, c)) if table is None else (lambda c: np.take(table, c, axis=1))
+        parts = [curves(self.columns).reshape(len(N), -1)]
+        parts.append(_products(lambda columns: curves(columns)[:, :, :k], self.pairs, N))
         parts.append(self.ramps(N, self.fine_columns).reshape(len(N), -1))
         parts.append(_products(lambda columns: self.ramps(N, columns)[:, :, PAIR_RAMPS], self.fine_pairs, N))
         Phi = np.concatenate([part for part in parts if part.shape[1]] or parts[:1], axis=1)
@@ -127,6 +129,17 @@ def products(A: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """(m, p k^2) products of the functions A (m, n, k) of the two columns of each pair."""
     i, j = pairs.T
     return (np.take(A, i, axis=1)[..., None] * np.take(A, j, axis=1)[:, :, None]).reshape(len(A), -1)
+
+
+def _variance(features: AdditiveMap, N: np.ndarray, table: np.ndarray | None) -> np.ndarray:
+    """(r,) the variance of each feature, in double precision, without all features of all rows in memory."""
+    total, square = np.zeros(features.n_columns), np.zeros(features.n_columns)
+    for start in range(0, len(N), BLOCK):
+        rows = slice(start, start + BLOCK)
+        Phi = features(N[rows], None if table is None else table[rows]).astype(np.float64)
+        total += Phi.sum(axis=0)
+        square += np.einsum("ij,ij->j", Phi, Phi)
+    return np.maximum(square / len(N) - (total / len(N)) ** 2, 0)
 
 
 def deviations(features: AdditiveMap, sums: Statistics, coef: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from .effort import Effort
 from .functions import Curves, Ramps, step, with_steps
 from .kernelmap import KernelMap
 from .link import Link, Linked
-from .rows import AutoRows, Map, Scores, in_blocks, solve
+from .rows import BLOCK, AutoRows, Map, Scores, in_blocks, solve
 from .screen import MOST_COLUMNS, best_pairs, pair_lift
 
 MAIN_ALPHA = 10.0  # alpha of the additive model whose residual is screened for pairs
@@ -76,6 +76,30 @@ class Common:
     def sample(self) -> np.ndarray:
         return scattered_rows(self.rows.N)
 
+    @cached_property
+    def table(self) -> np.ndarray | None:
+        """(m, n, k) the curves of all columns of all rows, if there is room: they do not depend on labels."""
+        if self.n_scores > MOST_COLUMNS or len(self.rows) * self.n_scores * self.curves.size > MOST_CELLS:
+            return None
+        return in_blocks(lambda N: self.curves(N[:, : self.n_scores]), self.rows.N)
+
+    @cached_property
+    def left_out(self) -> list[AutoRows]:
+        """The rows of each fold."""
+        return [self.rows.part(fold) for fold in self.folds]
+
+    def features(self, features: Map, places: np.ndarray) -> np.ndarray:
+        """Features of the rows at some places."""
+        N, table = self.rows.N, self.table if isinstance(features, AdditiveMap) else None
+        if not isinstance(features, AdditiveMap) or table is None:
+            return in_blocks(features, N[places])
+        Phi = np.empty((len(places), features.n_columns), N.dtype)
+        for start in range(0, len(places), BLOCK):
+            part = slice(start, start + BLOCK)
+            some = part if len(places) == len(N) else places[part]
+            Phi[part] = features(N[some], table[some])
+        return Phi
+
     def kernel(self, name: str, N: np.ndarray, weights: np.ndarray, *, cut: bool) -> KernelMap:
         return KernelMap.of(N, weights, self.basis, cut=cut, rng=self.rng(name))
 
@@ -91,7 +115,7 @@ class Common:
         if name not in self._kept:
             features = make()
             Phi = in_blocks(features, self.rows.N)
-            parts = [self.rows.part(fold).sums(Phi[fold]) for fold in self.folds]
+            parts = [rows.sums(Phi[fold]) for rows, fold in zip(self.left_out, self.folds, strict=True)]
             self._kept = {name: (features, Phi, parts, reduce(add, parts), penalty_of(features))}
         features, Phi, parts, total, penalty = self._kept[name]
         split.store_left_out(features, Phi[self.folds[split.number]])
@@ -115,20 +139,51 @@ class Split:
     def left_out(self, features: Map) -> np.ndarray:
         """Features of the rows left out, cached because candidates with the same features follow one another."""
         if self._left_out is None or self._left_out[0] is not features:
-            self.store_left_out(features, in_blocks(features, self.common.rows.N[self.common.folds[self.number]]))
+            self.store_left_out(features, self.common.features(features, self.common.folds[self.number]))
         assert self._left_out is not None
         return self._left_out[1]
 
     def store_left_out(self, features: Map, Phi: np.ndarray) -> None:
         self._left_out = features, Phi
 
+    @cached_property
+    def places(self) -> np.ndarray:
+        """The places of the training rows among all rows."""
+        folds = [fold for number, fold in enumerate(self.common.folds) if number != self.number]
+        return np.sort(np.concatenate(folds)) if folds else np.arange(len(self.rows))
+
     def in_memory(self, features: Map) -> np.ndarray | None:
-        """Features of the training rows while judging, if there is room: those of the last map asked for are kept."""
-        if not self.common.folds or len(self.rows) * features.n_columns > MOST_CELLS:
+        """Features of the training rows, if there is room: those of the last map asked for are kept."""
+        if not self.rows.in_memory or len(self.rows) * features.n_columns > MOST_CELLS:
             return None
         if self._training is None or self._training[0] is not features:
-            self._training = features, in_blocks(features, self.rows.N)
+            self._training = features, self.common.features(features, self.places)
         return self._training[1]
+
+    def sums(self, features: Map) -> Statistics:
+        """The sums of the training rows, whose features stay in memory if there is room."""
+        Phi = self.in_memory(features)
+        return self.rows.sums(features if Phi is None else Phi)
+
+    def additive_map(self, ramps: Ramps, columns: Any, pairs: Any, *fine: Any) -> AdditiveMap:
+        """An additive map with blocks of unit variance over the training rows."""
+        table = None if self.common.table is None else self.common.table[scattered_rows(self.places)]
+        fine_columns, fine_pairs = fine or ((), ())
+        N, curves = scattered_rows(self.rows.N), self.common.curves
+        return AdditiveMap.of(N, curves, ramps, columns, pairs, fine_columns, fine_pairs, table)
+
+    def curves(self, rows: AutoRows, columns: np.ndarray) -> np.ndarray:
+        """(m, c, k) the curves of some columns of all training rows, or of a sample of them."""
+        if rows is self.rows and self.common.table is not None:
+            some = np.arange(self.common.n_scores)
+            table = self.common.table if np.array_equal(columns, some) else np.take(self.common.table, columns, axis=1)
+            return np.take(table, self.places, axis=0)
+        return in_blocks(lambda N: self.common.curves(N, columns), rows.N)
+
+    def scores(self, features: Map, coef: np.ndarray, rows: AutoRows) -> np.ndarray:
+        """Scores of all training rows, or of a sample of them, in single precision."""
+        Phi, coef = self.in_memory(features) if rows is self.rows else None, coef.astype(rows.N.dtype)
+        return in_blocks(lambda N: features(N) @ coef, rows.N) if Phi is None else in_blocks(lambda P: P @ coef, Phi)
 
     def effects(self, name: str) -> np.ndarray:
         """(n,) the spread of everything that each column contributes to."""
@@ -175,17 +230,16 @@ def additive(split: Split) -> CandidateFeatures:
     """Curves of columns, and of pairs found by screening the residual twice."""
     common, rows = split.common, split.rows
     columns = strongest(rows, common.n_scores)
-    pairs, split.lifts = found_pairs(common, rows.sampled(SCREEN_ROWS), columns)
-    sample = scattered_rows(rows.N)
-    features = AdditiveMap.of(sample, common.curves, Ramps.of(sample, {}), columns, pairs)
-    return CandidateFeatures(features, rows.sums(features))
+    some = rows.sampled(SCREEN_ROWS)
+    pairs, split.lifts = found_pairs(common, some, columns, split.curves(some, columns))
+    features = split.additive_map(Ramps.of(scattered_rows(rows.N), {}), columns, pairs)
+    return CandidateFeatures(features, split.sums(features))
 
 
-def found_pairs(common: Common, rows: AutoRows, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs among some columns, found in two rounds: the second screens what the first left unexplained."""
-    A = in_blocks(lambda N: common.curves(N, columns), rows.N)
-    Z = A[:, :, :SCREEN_CURVES]
-    main = np.ascontiguousarray(Z).reshape(len(rows), -1)
+def found_pairs(common: Common, rows: AutoRows, columns: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs among some columns, whose curves are A (m, c, k): the second of two rounds screens what the first left."""
+    Z = np.ascontiguousarray(A[:, :, :SCREEN_CURVES])
+    main = Z.reshape(len(rows), -1)
     left = rows.y - main @ solve(rows.sums(main), MAIN_ALPHA).astype(np.float32)
     Z = Z / np.maximum(Z.std(axis=0), 1e-6)
     lift: dict[tuple[int, int], float] = {}
@@ -225,23 +279,21 @@ def adaptive(split: Split) -> CandidateFeatures:
 
 def fine(split: Split) -> CandidateFeatures:
     """Only the strongest blocks, and for the very strongest, ramps and steps instead of curves."""
-    made, rows, common = split.made["adaptive"], split.rows, split.common
+    made, rows, effort = split.made["adaptive"], split.rows, split.common.effort
     deviation = deviations(made.map, made.sums, split.coef["adaptive"])
     deviation = deviation / max(deviation.max(initial=0), 1e-30)
     members = made.map.members
     strong = [b for b in np.argsort(-deviation, kind="stable") if deviation[b] > FINE_SHARE]
-    fine_pairs = [members[b] for b in strong if len(members[b]) == 2][: min(common.effort.fine_pairs, len(rows) // 500)]
+    fine_pairs = [members[b] for b in strong if len(members[b]) == 2][: min(effort.fine_pairs, len(rows) // 500)]
     fine_columns = {i for pair in fine_pairs for i in pair}
     fine_columns |= {members[b][0] for b in [b for b in strong if len(members[b]) == 1][:FINE_COLUMNS]}
     columns = [members[b][0] for b in strong if len(members[b]) == 1 and members[b][0] not in fine_columns]
     pairs = [members[b] for b in strong if len(members[b]) == 2 and members[b] not in fine_pairs]
-    ramps = Ramps.of(common.sample, found_knots(split, fine_columns, fine_pairs))
-    sample = scattered_rows(rows.N)
-    features = AdditiveMap.of(sample, common.curves, ramps, columns, pairs, sorted(fine_columns), fine_pairs)
+    ramps = Ramps.of(split.common.sample, found_knots(split, fine_columns, fine_pairs))
+    features = split.additive_map(ramps, columns, pairs, sorted(fine_columns), fine_pairs)
     share = dict(zip(members, deviation, strict=True))
     scale = np.array([max(share.get(block, 0.0), FINE_SHARE) for block in features.members])[features.block]
-    Phi = split.in_memory(features)
-    return CandidateFeatures(features, rows.sums(features if Phi is None else Phi), scale)
+    return CandidateFeatures(features, split.sums(features), scale)
 
 
 def link(split: Split) -> CandidateFeatures:
@@ -252,19 +304,23 @@ def link(split: Split) -> CandidateFeatures:
 
 def _next_step(split: Split, coef: np.ndarray) -> CandidateFeatures:
     """The sums of a Gauss-Newton step from coefficients of the fine model."""
-    made, some, Phi = split.made["fine"], split.rows.sampled(SCREEN_ROWS), split.in_memory(split.made["fine"].map)
-    linked = Linked(made.map, coef, Link.between(made.map.scores(some.N, coef), some))
-    return CandidateFeatures(made.map, split.rows.sums_through(linked, Phi), made.penalty, True)
+    made, rows, some = split.made["fine"], split.rows, split.rows.sampled(SCREEN_ROWS)
+    f, Phi = made.map.scores(some.N, coef), split.in_memory(made.map)
+    linked = Linked(made.map, coef, Link.between(f, some))
+    if Phi is not None and split.common.folds:
+        f = in_blocks(lambda Phi: Phi.astype(np.float64) @ coef, Phi)
+    sums = rows.sums_through(linked, Phi, f if len(f) == len(rows) else None)
+    return CandidateFeatures(made.map, sums, made.penalty, True)
 
 
 def found_knots(split: Split, columns: set[int], pairs: list[tuple[int, ...]]) -> dict[int, np.ndarray]:
     """Knots of columns where the residual of the adaptive model has a step, alone or jointly with another column."""
     made, rows = split.made["adaptive"], split.rows.sampled(SCREEN_ROWS)
-    left = rows.y - in_blocks(lambda N: made.map(N) @ split.coef["adaptive"].astype(N.dtype), rows.N)
+    left = rows.y - split.scores(made.map, split.coef["adaptive"], rows)
     g = rows.gradient(left)
     steps: dict[int, list[float]] = {i: [] for i in columns}
     for i, j in [*pairs, *((j, i) for i, j in pairs)]:
-        others = split.common.curves(rows.N, np.array([j]))[:, 0, :SCREEN_CURVES]
+        others = split.curves(rows, np.array([j]))[:, 0, :SCREEN_CURVES]
         steps[i].append(step(rows.N[:, i], g[:, None] * others))
     for i in columns:
         steps[i].append(step(rows.N[:, i], g[:, None]))

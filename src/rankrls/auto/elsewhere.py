@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -58,6 +59,8 @@ def fit_blocks(blocks: BlockedRows, plan: FitPlan) -> AutoFit:
 class RowsElsewhere(AutoRows):
     """A sample of rows, with sums over all of them."""
 
+    in_memory: ClassVar[bool] = False
+
     blocks: BlockedRows | None = None
     columns: ColumnMaps | None = None
     totals: QueryTotals | None = None
@@ -71,7 +74,7 @@ class RowsElsewhere(AutoRows):
         assert self.blocks is not None and self.columns is not None
         return self.blocks.sum_by_query(SumScores(self.columns, features), self.totals, "sums over rows")
 
-    def sums_through(self, linked: Linked, Phi: np.ndarray | None = None) -> Statistics:
+    def sums_through(self, linked: Linked, Phi: np.ndarray | None = None, f: np.ndarray | None = None) -> Statistics:
         assert self.blocks is not None and self.columns is not None
         return self.blocks.sum_by_query(SumScores(self.columns, linked), self.totals, "sums over rows")
 

@@ -202,7 +202,10 @@ def fit_rows(
     folds = dealt(sample, plan, units)
     study = judged(sample, folds, columns, get_metric(scoring), plan)
     blend = Blend.of(stacked(study, plan), sample, study.judge).towards(sample, study.judge)
-    final = Split(Common(rows, columns, plan.effort, plan.seed, plan.effort.basis), rows)
+    common = Common(rows, columns, plan.effort, plan.seed, plan.effort.basis)
+    if rows is sample:
+        common.curves, common.table = study.common.curves, study.common.table
+    final = Split(common, rows)
     parts = fitted_parts(final, study, blend)
     score, error = study.judge.score(blend.held)
     values = study.judge.metric.per_query(study.judge.y, blend.held, folds.groups)

@@ -91,7 +91,7 @@ class PairScreen(TransformerMixin, BaseEstimator):
         source = self.columns_.source_
         common = Common(rows, self.columns_, replace(EFFORTS["normal"], pairs=int(self.n_pairs)), 0, 0)
         chosen = strongest(rows, common.n_scores)
-        pairs, strengths = found_pairs(common, rows, chosen)
+        pairs, strengths = found_pairs(common, rows, chosen, in_blocks(lambda N: common.curves(N, chosen), rows.N))
         sample = scattered_rows(rows.N)
         self.map_ = AdditiveMap.of(sample, common.curves, Ramps.of(sample, {}), chosen, pairs)
         order = np.argsort(-strengths, kind="stable")

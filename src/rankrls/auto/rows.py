@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from scipy import linalg
@@ -77,6 +77,8 @@ class Scores:
 class AutoRows:
     """Rows to learn from: normal scores of their columns, labels, queries, weights."""
 
+    in_memory: ClassVar[bool] = True  # False if sums are over more rows than these
+
     N: np.ndarray  # (m, n) float32, as ColumnMaps gives them
     y: np.ndarray  # (m,)
     queries: Queries
@@ -125,12 +127,12 @@ class AutoRows:
         y = self.y if target is None else target
         return statistics(self.F, lambda: read, y[:, None], n, np.float32)
 
-    def sums_through(self, linked: Linked, Phi: np.ndarray | None = None) -> Statistics:
+    def sums_through(self, linked: Linked, Phi: np.ndarray | None = None, f: np.ndarray | None = None) -> Statistics:
         """The sums of the next Gauss-Newton step: of features g'(f) Phi and labels y - g(f) + g'(f) f.
 
-        `Phi` are the features of these rows, if they are in memory.
+        `Phi` are the features of these rows, and f their scores, if they are known.
         """
-        f = linked.scores(self.N) if Phi is None else Phi @ linked.coef
+        f = linked.scores(self.N) if f is None else f
         slope = linked.link.slope(f)
         y, slope = self.y - linked.link(f) + slope * f, slope.astype(np.float32)[:, None]
         read = lambda rows: slope[rows] * (linked.map(self.N[rows]) if Phi is None else Phi[rows])
@@ -154,7 +156,9 @@ class Penalised:
         if penalty is not None and penalty.ndim == 1:
             used = np.flatnonzero(penalty)
             scale = penalty[used]
-            gram, cross = scale[:, None] * gram[np.ix_(used, used)] * scale, scale * cross[used]
+            gram = scale[:, None] * (gram if len(used) == len(penalty) else gram[used][:, used])
+            gram *= scale
+            cross = scale * cross[used]
         elif penalty is not None:
             lower, _ = lapack.dsygst(gram.T, penalty.T, lower=1)
             gram = np.tril(lower) + np.tril(lower, -1).T

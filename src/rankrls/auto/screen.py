@@ -23,11 +23,19 @@ def pair_lift(Z: np.ndarray, g: np.ndarray) -> np.ndarray:
     m, n, k = Z.shape
     g = (g / max(np.abs(g).max(), 1e-30)).astype(Z.dtype)
     flat = Z.reshape(m, n * k)
-    M = flat.T @ (g[:, None] * flat)
+    M = _squares(flat, g) - _squares(flat, -g)
     energy = np.square(M, out=M).reshape(n, k, n, k).sum(axis=(1, 3))
     Q = np.einsum("mnk,mnk->mn", Z, Z)
     random = Q.T @ (g[:, None] ** 2 * Q)
     return energy / np.maximum(random, 1e-30)
+
+
+def _squares(Z: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Z' diag(max(g, 0)) Z as the product of a matrix with itself, which takes half as long."""
+    some = np.flatnonzero(g > 0)
+    A = np.take(Z, some, axis=0)
+    A *= np.sqrt(g[some])[:, None]
+    return A.T @ A
 
 
 def best_pairs(lift: np.ndarray, source: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
