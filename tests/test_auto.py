@@ -566,12 +566,12 @@ def test_contributions_equal_sums_of_features_that_are_never_formed():
     assert_array_equal(features.used, np.arange(6))
 
 
-def test_features_kept_in_memory_change_nothing(monkeypatch):
+def test_features_kept_in_memory_change_nothing():
     X, y, qid = interactions(n_queries=40, n=5)
     fit = lambda: AutoRanker(effort="fast", candidates=["linear", "fine"]).fit(X, y, qid=qid)
     kept = fit()
-    monkeypatch.setattr("rankrls.auto.candidates.MOST_CELLS", 0)
-    computed = fit()
+    with limited(kept_features=0):
+        computed = fit()
     assert [i["columns"] for i in computed.interactions_] == [i["columns"] for i in kept.interactions_]
     assert_allclose(computed.predict(X, qid), kept.predict(X, qid), atol=1e-3)
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.statistics import Statistics
+from ..system.limits import limits
 from ..tables import ColumnMaps
 from .additive import PAIR_CURVES, AdditiveMap, adapted, column_effects, deviations, products
 from .effort import Effort
@@ -32,7 +33,6 @@ SAMPLE = 5_000  # rows used to estimate variances
 SCREEN_ROWS = 30_000  # rows used to look for pairs
 FINE_SHARE = 0.05  # the fine model leaves out blocks with less than this share of the largest spread
 FINE_COLUMNS = 12
-MOST_CELLS = 30_000_000  # of features of training rows that are kept while judging
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Common:
     @cached_property
     def table(self) -> np.ndarray | None:
         """(m, n, k) the curves of all columns of all rows, if there is room: they do not depend on labels."""
-        if self.n_scores > MOST_COLUMNS or len(self.rows) * self.n_scores * self.curves.size > MOST_CELLS:
+        if self.n_scores > MOST_COLUMNS or len(self.rows) * self.n_scores * self.curves.size > limits.kept_features:
             return None
         return in_blocks(lambda N: self.curves(N[:, : self.n_scores]), self.rows.N)
 
@@ -154,7 +154,7 @@ class Split:
 
     def in_memory(self, features: Map) -> np.ndarray | None:
         """Features of the training rows, if there is room: those of the last map asked for are kept."""
-        if not self.rows.in_memory or len(self.rows) * features.n_columns > MOST_CELLS:
+        if not self.rows.in_memory or len(self.rows) * features.n_columns > limits.kept_features:
             return None
         if self._training is None or self._training[0] is not features:
             self._training = features, self.common.features(features, self.places)

@@ -25,6 +25,7 @@ class Limits:
     metric_cells: int = 1 << 18  # scores judged at once
     atom_bytes: int = 1 << 28  # values of basis functions computed at once if they do not all fit in memory
     waiting_bytes: int = 512 << 20  # rows held in memory until their queries are complete; the rest go to disk
+    kept_features: int = 30_000_000  # features of training rows that AutoRanker keeps while it judges candidates
     kept_bytes: int = 64 << 20  # rows a model keeps to follow updates, or to be solved for other alphas
     quantile_values: int = 50_000  # values of a column kept for its quantiles when data arrives in blocks
     kernel_rows: int = 5000  # from this many rows on, the command line suggests a basis for a kernel model
