@@ -302,7 +302,8 @@ from numba.core import caching
 def refuse(self):
     raise OSError("read-only file system")
 
-caching.InTreeCacheLocator.ensure_cache_path = refuse
+in_tree = getattr(caching, "InTreeCacheLocator", None) or caching._InTreeCacheLocator  # the name in old versions
+in_tree.ensure_cache_path = refuse
 if sys.argv[1] == "nowhere":
     caching.CacheImpl._locator_classes = []
 import numpy as np
