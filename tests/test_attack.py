@@ -34,6 +34,12 @@ def test_no_case_deviates(category):
     assert [f"{o.case}: {o.message}" for o in outcomes if o.end == "DEVIATES"] == []
 
 
+@pytest.mark.parametrize("case", [43080, 43178])
+def test_a_held_out_query_rounds_by_the_size_of_its_own_labels(case):
+    outcome = run.run_case(2026, case, "one query far above")
+    assert outcome.end == "equal", outcome.message
+
+
 def test_every_public_estimator_is_attacked():
     drawn = "".join(path.read_text() for path in Path(__file__).with_name("attack").glob("*.py"))
     estimators = [rankrls.clicks.ClickRanker, rankrls.fusion.Fusion]

@@ -8,7 +8,8 @@ import numpy as np
 from rankrls import RankRLS, datasets
 
 from . import oracles, problems
-from .oracles import Linear, Spent, differences
+from .left_out import Spent
+from .oracles import Linear, differences
 from .rankers import check_scores, given, loss, some_alpha, typical
 
 KINDS = (

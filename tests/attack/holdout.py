@@ -5,6 +5,7 @@ import numpy as np
 from rankrls import RankRLS
 
 from . import oracles, problems
+from .left_out import Spent, Whole
 from .oracles import LD, differences
 from .rankers import UNSCALED, fitted, given, kernel_size, loss, some_alpha, some_kernel, typical
 
@@ -29,7 +30,8 @@ def kernels_held_out(t, draw=problems.rows):
         fold, rest = np.flatnonzero(kept.qid == q), np.flatnonzero(kept.qid != q)
         part = kept.take(rest)
         d = differences(part.y, part.qid, u=part.u, **theirs)
-        more = {"u": part.u, "intercept": theirs["beta"] > 0, "whole": D}
+        whole = Whole(K, kept.y, D, rest, kept.u, theirs["beta"])
+        more = {"u": part.u, "intercept": theirs["beta"] > 0, "whole": whole}
         truth = oracles.Kernel(K[np.ix_(rest, rest)], part.y, d, alpha, rows.eps, error, **more)
         to = K[np.ix_(fold, rest)]
         level = oracles.item_means(K[:, rest] @ truth.a, kept.u)[0] if theirs["beta"] > 0 else 0
@@ -65,7 +67,7 @@ def one_query(t):
             rows.eps,
             u=part.u,
             intercept=theirs["beta"] > 0,
-            spent=oracles.Spent(kept.X, kept.y, D, kept.u, theirs["beta"]),
+            spent=Spent(kept.X, kept.y, D, kept.u, theirs["beta"]),
         )
         full[alive[fold]] = truth.scores(kept.X[fold])[:, 0]
         wide[alive[fold]] = truth.held_out_bounds(kept.X[fold], kept.y[fold], D[:, fold])

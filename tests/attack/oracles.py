@@ -32,7 +32,6 @@ the largest of them, so that equal rows tie.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -165,40 +164,11 @@ def item_means(V, u=None):
 # ---------------------------------------------------------------- models: scores of new rows, and their error bounds
 
 
-@dataclass(frozen=True)
-class Spent:
-    """All rows that were ever in sums from which some were subtracted.
-
-    Sums are stored about a mean, which is rounded, so the mean that the regression part subtracts is not exact for rows
-    that are nearly the mean themselves: |D| counts a row and the mean by their full size. And the weight W of what
-    remains is off by eps times the weight W_0 of all rows that ever were in the sums, so that means have a relative
-    error of eps W_0 / W, and beta W mean mean', which centring subtracts, has the same; the mean there is that of the
-    remaining rows less that of the removed ones, which may be much larger.
-    """
-
-    X: np.ndarray
-    y: np.ndarray
-    D: np.ndarray
-    u: np.ndarray | None = None
-    beta: float = 0.0
-
-    @property
-    def weights(self):
-        return np.ones(len(self.X), dtype=LD) if self.u is None else ld(self.u)
-
-    def absolute(self):
-        """|D|."""
-        found, u = np.abs(self.D), self.weights
-        if self.beta > 0:
-            found[-len(u) :] = np.sqrt(LD(self.beta) * u)[:, None] * (np.eye(len(u), dtype=LD) + u / u.sum())
-        return found
-
-
 class Linear:
     """min ||D (y - X w)||^2 + alpha ||w||^2: weights, and a bound of their error."""
 
     def __init__(self, X, y, D, alpha, eps, *, u=None, intercept=False, z=None, spent=None):
-        """`spent`: see `Spent`."""
+        """`spent`: see `left_out.Spent`."""
         X, alpha = ld(X), LD(alpha)
         y = None if y is None else ld(y).reshape(len(X), -1)
         A, z = D @ X, D @ y if z is None else ld(z).reshape(len(D), -1)
@@ -262,7 +232,7 @@ class Kernel:
 
     def __init__(self, K, y, D, alpha, eps, eK, *, u=None, intercept=False, z=None, residual=0.0, steps=0, whole=None):
         """`residual`: at which share of ||D y|| an iterative solver stops, after so many `steps`, each of which rounds
-        a product with K; `whole`: D of more rows, some held out."""
+        a product with K; `whole`: see `left_out.Whole`."""
         K, alpha, m = ld(K), LD(alpha), len(K)
         y = None if y is None else ld(y).reshape(m, -1)
         z = D @ y if z is None else ld(z).reshape(len(D), -1)
@@ -274,14 +244,15 @@ class Kernel:
         DK = D @ K
         r = norm(z - DK @ self.a)  # alpha times the dual variables of D
         e_z = eps * (norm(z) if y is None else norm(np.abs(D) @ np.abs(y)))
-        size = spectral(D if whole is None else whole) ** 2
+        size, top = (spectral(D) ** 2, spectral(DK @ D.T)) if whole is None else (spectral(whole.D) ** 2, whole.top)
         self.roundings = roundings(m, m) + steps * m
-        self.dv = self.roundings / alpha * ((size * eK * m + eps * (spectral(DK @ D.T) + alpha)) * r / alpha + e_z)
+        self.dv = self.roundings / alpha * ((size * eK * m + eps * (top + alpha)) * r / alpha + e_z)
         self.dv += residual * norm(z) / alpha
         self.D, self.eps, self.eK, self.u, self.y = D, eps, eK, u, y
         self.db = LD(0)
         if intercept:
             self.db = self._bound(K).max() + self.roundings * eps * np.abs(y).max()
+        self.held_out = 0 if whole is None else whole.bounds(self.a, z, alpha, eps)
 
     def _bound(self, K):
         """The scores and their bounds, from kernel rows (k, m)."""
@@ -297,12 +268,16 @@ class Kernel:
         return (self._bound(K) + self.db + self.roundings * self.eps * np.abs(self.b).max())[:, None]
 
     def held_out_bounds(self, K, level=0):
-        """(k,) the bound for rows left out of a larger fit, whose equations are solved directly.
+        """(k,) the bound for the rows left out of `whole`, whose equations are solved directly.
 
         With an intercept functions are stored about their mean over all rows, `level`; bits are of the difference.
         """
         precision = "single" if self.eps > 1e-10 else "double"
-        return self.bounds(K)[:, 0] + last_bits(np.abs(self.scores(K) - self.b)[:, 0] + np.abs(level), precision)
+        return (
+            self.bounds(K)[:, 0]
+            + self.held_out
+            + last_bits(np.abs(self.scores(K) - self.b)[:, 0] + np.abs(level), precision)
+        )
 
 
 def last_bits(scores, precision):

@@ -11,7 +11,8 @@ import rankrls
 from rankrls import RankRLS, bases, kernels
 
 from . import oracles, problems
-from .oracles import Linear, Spent, differences
+from .left_out import Spent
+from .oracles import Linear, differences
 from .trial import DeviationError, Refused
 
 UNSCALED = {"scale": None} if "scale" in inspect.signature(RankRLS).parameters else {}

@@ -8,6 +8,7 @@ from scipy import sparse
 from rankrls import RankRLS, TableEncoder
 
 from . import oracles, problems
+from .left_out import Spent
 from .oracles import LD, Linear, differences, ld, norm
 from .rankers import asked, check_scores, fitted, given, loss, some_alpha, typical, weight_of
 from .tables import columns_of_tables
@@ -124,7 +125,7 @@ def labels_and_pairs(t):
     whole[: len(D), given(rows)] = D
     whole[len(D) :] = E
     z = np.concatenate([D @ ld(kept.y), root * ld(margins)])
-    spent = oracles.Spent(rows.X, rows.y, whole, rows.u)
+    spent = Spent(rows.X, rows.y, whole, rows.u)
     if way == "removed":
         truth = Linear(kept.X, kept.y, D, alpha, rows.eps, spent=spent)
     else:
