@@ -3,6 +3,7 @@
 import io
 import threading
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -10,10 +11,11 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed, parallel_config
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from cases import problem
-from rankrls import RankRLS
+from rankrls import CoRankRLS, RankingPursuit, RankRLS, TransductiveRankRLS
 from rankrls.system import parallel, progress
 
 
@@ -190,3 +192,31 @@ def test_limits_of_overlapping_callers_end_with_the_last_one():
         thread.join()
         assert parallel.n_threads() == 1
     assert parallel.n_threads() == before
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RankRLS(),
+        CoRankRLS(views=2),
+        RankingPursuit("auto", kernel=None),
+        RankingPursuit("auto", kernel="rbf", basis=10),
+        TransductiveRankRLS(fidelity="auto"),
+    ],
+    ids=repr,
+)
+def test_small_fits_of_every_model_judge_candidates_with_one_thread(model):
+    """With a metric of the caller's that looks at the number of threads."""
+    seen = []
+
+    def spy(*values):
+        seen.append(parallel.n_threads())
+        return 0.0
+
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(60, 4)), rng.normal(size=60), np.repeat(np.arange(12), 5)
+    y[30:45] = np.nan if not isinstance(model, RankRLS) else 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clone(model).set_params(scoring=spy).fit(X, y, qid)
+    assert set(seen) == {1}

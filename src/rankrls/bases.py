@@ -32,6 +32,7 @@ from scipy.linalg import solve_triangular
 from .kernels import Function, Kernel, Moments, ObjectKernel, Scaled, divided
 from .system import memory
 from .system.items import Items
+from .system.parallel import threads_for
 from .system.rows import CANDIDATES, DistinctRows
 from .system.types import ArrayLike, DTypeLike, Matrix
 
@@ -157,28 +158,8 @@ class PivotedCholesky(Basis):
         diagonal = diagonal_of(kernel, rows)
         if not np.isfinite(diagonal).all():
             raise ValueError(OVERFLOW)
-        residual, floor = diagonal.copy(), 1e-10 * diagonal
-        L = np.empty((size, c))  # K is near L'L
-        chosen = np.empty(0, dtype=np.intp)
-        while (k := len(chosen)) < size:
-            chances = np.cumsum(u * residual)
-            if chances[-1] == 0:  # the rows drawn span all others
-                break
-            draws = np.searchsorted(chances, rng.random(DRAWS) * chances[-1], side="right")
-            draws = np.minimum(draws, c - 1)
-            rest = np.asarray(kernel(rows[draws], rows[draws]), dtype=np.float64) - L[:k, draws].T @ L[:k, draws]
-            pivots = draws[_accepted(rest, residual[draws], floor[draws], rng)][: size - k]
-            if not len(pivots):  # what remained was rounding
-                residual[draws] = 0
-                continue
-            new = np.asarray(kernel(rows[pivots], rows), dtype=np.float64)
-            new -= L[:k, pivots].T @ L[:k]
-            factor = np.linalg.cholesky((new[:, pivots] + new[:, pivots].T) / 2)
-            L[k : k + len(pivots)] = solve_triangular(factor, new, lower=True, check_finite=False)
-            residual -= np.einsum("ij,ij->j", L[k : k + len(pivots)], L[k : k + len(pivots)])
-            residual[residual <= floor] = 0
-            residual[pivots] = 0
-            chosen = np.append(chosen, pivots)
+        with threads_for(float(size) * DRAWS * c):
+            chosen = _pivots(rows, kernel, u, diagonal, size, rng)
         found = np.sort(chosen) if len(chosen) else np.arange(1)  # one point, if the kernel is zero everywhere
         return candidates.X[found]
 
@@ -389,6 +370,35 @@ def _candidates(X: Matrix, weights: np.ndarray | None, size: int, rng: np.random
 def _key_seed(rng: np.random.Generator) -> int:
     """The seed for the keys of rows; must be drawn before anything else."""
     return int(rng.integers(2**62))
+
+
+def _pivots(
+    rows: Any, kernel: Kernel, weights: np.ndarray, diagonal: np.ndarray, size: int, rng: np.random.Generator
+) -> np.ndarray:
+    """The pivots of a Cholesky factorisation of K, drawn by weight times what earlier pivots leave of the diagonal."""
+    residual, floor = diagonal.copy(), 1e-10 * diagonal
+    L = np.empty((size, len(diagonal)))  # K is near L'L
+    chosen = np.empty(0, dtype=np.intp)
+    while (k := len(chosen)) < size:
+        chances = np.cumsum(weights * residual)
+        if chances[-1] == 0:  # the rows drawn span all others
+            break
+        draws = np.searchsorted(chances, rng.random(DRAWS) * chances[-1], side="right")
+        draws = np.minimum(draws, len(diagonal) - 1)
+        rest = np.asarray(kernel(rows[draws], rows[draws]), dtype=np.float64) - L[:k, draws].T @ L[:k, draws]
+        pivots = draws[_accepted(rest, residual[draws], floor[draws], rng)][: size - k]
+        if not len(pivots):  # what remained was rounding
+            residual[draws] = 0
+            continue
+        new = np.asarray(kernel(rows[pivots], rows), dtype=np.float64)
+        new -= L[:k, pivots].T @ L[:k]
+        factor = np.linalg.cholesky((new[:, pivots] + new[:, pivots].T) / 2)
+        L[k : k + len(pivots)] = solve_triangular(factor, new, lower=True, check_finite=False)
+        residual -= np.einsum("ij,ij->j", L[k : k + len(pivots)], L[k : k + len(pivots)])
+        residual[residual <= floor] = 0
+        residual[pivots] = 0
+        chosen = np.append(chosen, pivots)
+    return chosen
 
 
 def _accepted(rest: np.ndarray, drawn: np.ndarray, floor: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ from ..core.weighting import WEIGHTINGS
 from ..kernels import is_precomputed
 from ..metrics import get_metric
 from ..system.frames import as_frame
+from ..system.parallel import product_of_fit, threads_for
 from ..system.seeds import seed_of
 from ..system.types import ArrayLike, Ids, MatrixLike, Seed
 from .pursuits.course import Course, SizedRanker
@@ -266,7 +268,8 @@ class RankingPursuit(SizedRanker):
             idle = np.setdiff1d(np.arange(m), F.pair)
             rows = PartlyScored(X, np.zeros(m), checks.check_queries(qid, m), None)
             data = Training(X, d[:, None], Queries.single(m), n_given=m)
-            return self._pursue(self._setups(F, data, rows, idle), data, (0, F.n_pairs, len(idle)), 0.0)
+            with self._threads(data):
+                return self._pursue(self._setups(F, data, rows, idle), data, (0, F.n_pairs, len(idle)), 0.0)
 
     def _fit(self, rows: PartlyScored) -> Self:
         """Fit to checked rows."""
@@ -287,7 +290,8 @@ class RankingPursuit(SizedRanker):
         data = Training(X, y, F.queries, F.u, kept=None if len(scored) == X.shape[0] else scored, n_given=X.shape[0])
         mean = float(np.average(data.y[:, 0], weights=data.weights)) if F.free else 0.0
         counts = len(F.queries), F.n_pairs, len(unscored)
-        return self._pursue(self._setups(F, data, rows, unscored), data, counts, mean)
+        with self._threads(data):
+            return self._pursue(self._setups(F, data, rows, unscored), data, counts, mean)
 
     def _pursue(self, setups: list[PursuitSetup], data: Training, counts: tuple[int, int, int], mean: float) -> Self:
         """Follow the best of several pursuits; `mean` is what a model without functions predicts."""
@@ -296,6 +300,11 @@ class RankingPursuit(SizedRanker):
         self._candidate = None if self._several else found.setup
         self._follow(Course.of(found.path, found.setup, mean), found.size)
         return self._store(PursuitFit(getattr(found.setup.problem, "nu", 0.0), *counts, found.cv_predictions))
+
+    def _threads(self, data: Training) -> AbstractContextManager[None]:
+        """One BLAS thread for a small problem."""
+        m, n = data.X.shape
+        return threads_for(product_of_fit((m, n), n if self.kernel is None else m))
 
     def _check_kernel(self, X: Any) -> None:
         if self.__sklearn_tags__().input_tags.pairwise and not self._several:

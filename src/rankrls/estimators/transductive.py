@@ -14,6 +14,7 @@ from ..blocks.block import Block
 from ..blocks.reading import rows_of
 from ..blocks.sources import source_of
 from ..kernels import KernelLike, is_precomputed
+from ..system.parallel import product_of_fit, threads_for
 from ..system.types import ArrayLike, FitInput, Ids, MatrixLike, Seed
 from .rankrls import RankRLS
 from .rows.intake import PartlyScored
@@ -208,7 +209,9 @@ class TransductiveRankRLS(TransductiveUpdates):
         self._check_params()
         with self._attempt():
             rows = PartlyScored.of(self, X, y, qid, sample_weight)
-            return self._keep(fit_transduction(self, rows, more_to_come=more_to_come), rows)
+            with threads_for(product_of_fit(rows.X.shape, rows.X.shape[0])):
+                found = fit_transduction(self, rows, more_to_come=more_to_come)
+            return self._keep(found, rows)
 
     # ---------------------------------------------------------------- scoring
 

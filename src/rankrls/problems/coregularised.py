@@ -63,7 +63,7 @@ class Stack:
     def of(cls, views: Sequence[FittedView], X: MatrixLike, rows: Sequence[Any] = ()) -> Stack:
         """`rows`: for each view, the rows a linear view is expanded in, else None (see `expanded_in`)."""
         rows = rows or [None] * len(views)
-        widths = [n if R is None else R.shape[0] for n, R in zip(_widths(views, X), rows, strict=True)]
+        widths = [n if R is None else R.shape[0] for n, R in zip(widths_of(views, X), rows, strict=True)]
         width = sum(widths)
         memory.check_memory(
             6 * 8 * width**2,
@@ -77,7 +77,7 @@ class Stack:
     @classmethod
     def unweighted(cls, views: Sequence[FittedView], X: MatrixLike) -> Stack:
         """Z_v = Phi_v, for uses without a penalty."""
-        return cls(views, [None] * len(views), _blocks(_widths(views, X)))
+        return cls(views, [None] * len(views), _blocks(widths_of(views, X)))
 
     @property
     def n_columns(self) -> int:
@@ -288,7 +288,7 @@ def default_nus(loss: float, agreement: float) -> np.ndarray:
     return np.concatenate([[0.0], loss / agreement * np.logspace(*NU_RANGE, N_NUS)])
 
 
-def _widths(views: Sequence[FittedView], X: Matrix) -> list[int]:
+def widths_of(views: Sequence[FittedView], X: Matrix) -> list[int]:
     return [X[:1, v.columns].shape[1] if v.points is None else v.points.shape[0] for v in views]
 
 

@@ -162,6 +162,14 @@ def threads_for(product: float) -> AbstractContextManager[None]:
     return one_thread_each.briefly() if product < SMALL_PRODUCT else nullcontext()
 
 
+def product_of_fit(shape: tuple[int, int], weights: int) -> float:
+    """Multiplications in the largest product of a fit, for `threads_for`; infinite if threads share its passes."""
+    rows, features = shape
+    if rows * max(features, weights) >= limits.worth_threads:
+        return math.inf
+    return float(rows) * weights * min(rows, weights)
+
+
 def in_order(work: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
     """Run `work` on each item in threads, and yield the results in the order of the items; few are held at a time."""
     if not _threads_in_use.acquire(blocking=False):

@@ -20,7 +20,6 @@ from ...problems.base import HeldOutFold, Model, silenced
 from ...problems.choice import Choice, Judged, Problem, Setting
 from ...problems.iterative import Iterative
 from ...problems.primal import Primal
-from ...system.limits import limits
 from ...system.parallel import threads_for
 from ..rows.intake import folds_of
 from ..rows.training import Learned, RankRLSFit, Selected, TrainedOn, Training, Weights, multiplied
@@ -154,17 +153,8 @@ class Setup:
 def fit_training(model: RidgeRanker, rows: Training) -> RankRLSFit:
     """Fit to rows in memory; `model` has the parameters."""
     options = rows.with_kernels(model.kernel, model.basis, model.random_state)
-    with threads_for(max(map(_product, options))):
+    with threads_for(max(data.product for data in options)):
         return _fit(model, options)
-
-
-def _product(data: Training) -> float:
-    """The multiplications in the largest product of a fit; infinite if passes over the rows run in threads."""
-    (m, n), points = data.X.shape, data.points
-    columns = n if data.kernel is None else m if points is None else points.shape[0]
-    if m * max(n, columns) >= limits.worth_threads:
-        return np.inf
-    return float(m) * columns * min(m, columns)
 
 
 def _fit(model: RidgeRanker, options: list[Training]) -> RankRLSFit:

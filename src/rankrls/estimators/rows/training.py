@@ -47,6 +47,7 @@ from ...problems.signed import SignedPrimal
 from ...system import memory
 from ...system.items import Items
 from ...system.limits import limits
+from ...system.parallel import product_of_fit
 from ...system.seeds import seed_of
 from ...system.types import DTypeLike, Matrix, Seed
 
@@ -95,6 +96,13 @@ class Training:
     def truth(self) -> np.ndarray:
         """(m, t) the labels that rankings are judged by."""
         return self.y if self.labels is None else self.labels
+
+    @property
+    def product(self) -> float:
+        """The multiplications in the largest product of a fit, for `threads_for`."""
+        m, n = self.X.shape
+        columns = n if self.kernel is None else m if self.points is None else self.points.shape[0]
+        return product_of_fit((m, n), columns)
 
     def with_kernels(
         self, kernel: KernelLike | None, basis: bases.BasisLike | None, random_state: Seed

@@ -16,8 +16,9 @@ from ...core.views import FittedView, as_views, fitted_views, n_widths
 from ...metrics import Metric, get_metric
 from ...problems import choice
 from ...problems.choice import Choice, Judged, Setting
-from ...problems.coregularised import Coregularised, Joint, Stack, ViewWeights, agreement, expanded_in
+from ...problems.coregularised import Coregularised, Joint, Stack, ViewWeights, agreement, expanded_in, widths_of
 from ...system.limits import limits
+from ...system.parallel import product_of_fit, threads_for
 from ...system.seeds import seed_of
 from ...system.types import ArrayLike, Seed
 from ...system.warnings import warn
@@ -179,14 +180,20 @@ def joint_rows(model: JointParameters, names: Sequence[str] | None, rows: Partly
     data = Training(X, rows.targets, rows.queries, u, n_given=X.shape[0], flat=rows.y.ndim == 1)
     for width in range(n_widths(views)):
         fitted = fitted_views(views, X, names, u, seed_of(model.random_state), width)
-        stack = Stack.of(fitted, X, expanded_in(fitted, X))
-        S = agreement(stack, X, among, G) if G.n_pairs else np.zeros((stack.n_columns,) * 2)
+        with threads_for(product_of_fit(X.shape, sum(widths_of(fitted, X)))):
+            stack = Stack.of(fitted, X, expanded_in(fitted, X))
+            S = agreement(stack, X, among, G) if G.n_pairs else np.zeros((stack.n_columns,) * 2)
         yield JointRows(data, rows.scored, stack, Unscored(S, len(rows.unscored), G.n_pairs))
 
 
 def fit_joint(model: JointParameters, options: Iterator[JointRows]) -> JointFit:
     """Learn from scored rows, given the sums on which views should agree."""
     first = next(options)
+    with threads_for(product_of_fit(first.rows.X.shape, first.stack.n_columns)):
+        return _fit(model, first, options)
+
+
+def _fit(model: JointParameters, first: JointRows, options: Iterator[JointRows]) -> JointFit:
     n_options = n_widths(as_views(model.views, model.kernel, model.basis))
     _check_rows(model, first)
     setups = (
