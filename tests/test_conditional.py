@@ -698,7 +698,7 @@ def test_held_out_scores_are_computed_when_they_are_asked_for():
 
 
 def share_of_close_pairs(scores, Y, error):
-    """(k,) The mean over rows of the share of pairs with unequal labels that errors (k, n) of scores (k, n, m) can turn.
+    """(k,) The share of pairs with unequal labels that errors (k, n) of scores (k, n, m) can turn, averaged over rows.
 
     Scores that are equal but for rounding must stay tied, however large the error.
     """
