@@ -1,6 +1,7 @@
 """RankingPursuit: every step against brute force, its limits, views that agree, the path, and bad input."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -664,6 +665,18 @@ def test_tall_features_are_pursued_through_their_sums_as_through_their_rows(para
     assert_allclose(got.errors, expected.errors, rtol=1e-9)
     assert_allclose(got.scores, expected.scores, rtol=1e-12)
     assert_allclose(fits[0].predict(X), fits[1].predict(X), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_basis", [60, "auto"])
+def test_tall_features_are_pursued_without_a_copy_of_them(n_basis):
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(60_000, 60)), np.arange(60_000) // 20
+    y = np.round(X[:, 0] - X[:, 1] + rng.normal(size=len(X)))
+    tracemalloc.start()
+    RankingPursuit(n_basis, kernel=None, max_basis=60).fit(X, y, qid=qid)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.9 * X.nbytes  # a copy of X, or held-out scores of all 60 sizes, would take more
 
 
 def test_nearly_equal_columns_are_pursued_in_the_rows():

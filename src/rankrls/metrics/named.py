@@ -53,11 +53,15 @@ class Metric:
         """(q,) for scores (m,), (q, c) for scores (m, c), NaN where the metric is undefined for a query."""
         return self._per_query(y, scores, qid)
 
+    def mean(self, values: np.ndarray) -> Value:
+        """The mean of values per query (q,) or (q, c); only if the metric `averages`."""
+        return _average(self.name, values)
+
     def judge(self, y: ArrayLike, scores: ArrayLike, qid: QueryIds = None) -> tuple[Value, np.ndarray]:
         """The mean, and the values per query behind it: all NaN if it is not a mean over queries (see `averages`)."""
         if self.averages:
             values = self.per_query(y, scores, qid)
-            return _average(self.name, values), values
+            return self.mean(values), values
         mean = self(y, scores, qid)
         n_queries = len(qid) if isinstance(qid, Queries) else len(_checked(y, scores, qid)[2])
         return mean, np.full((n_queries, *np.shape(mean)), np.nan)

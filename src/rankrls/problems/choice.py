@@ -66,7 +66,7 @@ class Judged:
     settings: Sequence[Setting]
     scores: np.ndarray  # (k,) mean score over held-out queries
     errors: np.ndarray  # (k,) standard error over those queries; NaN if the metric is not a mean over queries
-    predictions: np.ndarray | None = None  # (m, k, t) held-out scores, NaN outside the folds
+    predictions: Any = None  # (m, k, t) held-out scores, NaN outside the folds, or what computes them for [:, k]
     chance: float = np.nan  # the score of a model that ties everything
     n_groups: int = 0  # held-out queries behind the scores
 
@@ -233,7 +233,7 @@ def judge(
     scores, of_groups, undefined = [], [], None
     for layer in layers:
         held = leave_out(layer)
-        rows = slice(None) if layer is None else np.sort(np.concatenate([fold.rows for fold in layer]))
+        rows = _rows_of(layer, len(y))
         part = groups if layer is None else Queries.of(groups.codes[rows])
         if predictions is None:
             predictions = held  # NaN outside the folds
@@ -252,6 +252,38 @@ def judge(
     n_groups = len({code for codes, _ in of_groups for code in codes.tolist()})
     chance = _chance(metric, y, groups)
     return Judged(settings, np.mean(scores, axis=0), _errors(of_groups), predictions, chance, n_groups)
+
+
+def _rows_of(folds: Sequence[HeldOutFold] | None, m: int) -> slice | np.ndarray:
+    """The rows of folds in ascending order; a slice if these are all rows, so that none are copied."""
+    rows = None if folds is None else np.sort(np.concatenate([fold.rows for fold in folds]))
+    return slice(None) if rows is None or len(rows) == m else rows
+
+
+def judge_in_turn(
+    held_out: Callable[[int], np.ndarray],
+    settings: Sequence[Setting],
+    y: np.ndarray,
+    folds: Sequence[HeldOutFold],
+    groups: Queries,
+    metric: Metric,
+) -> Judged:
+    """The same for disjoint folds, one target and a mean over groups, without keeping scores.
+
+    `held_out(number)` gives the (l, k) scores of a fold, which are judged before the next fold's are computed.
+    """
+    values = np.full((len(groups), len(settings)), np.nan)
+    for number, fold in enumerate(folds):
+        part = Queries.of(groups.codes[fold.rows])
+        values[part.labels] = metric.per_query(y[fold.rows, 0], held_out(number), part)
+    codes = np.unique(groups.codes[_rows_of(folds, len(y))])
+    errors = _errors([(codes, values[codes])])
+    return Judged(settings, metric.mean(values[codes]), errors, None, _chance(metric, y, groups), len(codes))
+
+
+def in_turn(folds: Sequence[HeldOutFold] | None, metric: Metric) -> bool:
+    """True if scores can be judged fold by fold: folds are disjoint, and the metric is a mean over queries."""
+    return folds is not None and metric.averages and _disjoint(folds)
 
 
 def _chance(metric: Metric, y: np.ndarray, groups: Queries) -> float:

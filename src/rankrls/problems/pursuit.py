@@ -38,6 +38,7 @@ import numpy as np
 
 from ..core.features import Identity
 from ..core.pairs import PairPreferences
+from ..core.queries import BATCH_ROWS
 from ..core.statistics import Preferences, targets
 from ..system.progress import counted
 from .base import HeldOutFold, careful
@@ -274,23 +275,29 @@ class Supervised:
         """(m, k, 1) scores of every row, for each size, by models that saw neither its fold nor atoms at its rows."""
         return _leave_out(self._held_out, folds, sizes, len(self.y))
 
+    def paths_without(self, folds: Sequence[HeldOutFold], sizes: np.ndarray) -> HeldOutPaths:
+        """The same for disjoint folds, without keeping the scores of all sizes."""
+        n = int(np.max(sizes))
+        paths = [self._path_without(fold, n) for fold in counted(folds, "folds")]
+        return HeldOutPaths(self.dictionary, folds, paths, sizes, len(self.y))
+
     def _held_out(self, fold: HeldOutFold, n: int) -> np.ndarray:
         """(l, k) scores of a fold, for each size, by a pursuit without its rows and their atoms."""
         if isinstance(self.F, PairPreferences):
             return self._held_out_pairs(self.F, fold, n)
-        atoms = np.arange(self.dictionary.n_atoms)
-        path = self._path_without(fold, n)
+        return _path_scores(self.dictionary, fold.rows, self._path_without(fold, n))
+
+    def _path_without(self, fold: HeldOutFold, n: int) -> PursuitPath:
+        """A pursuit without the rows of a fold and their atoms."""
+        path = self._path_from_sums(fold, n)
         if path is not None:
-            D = self.dictionary.values(fold.rows, path.indices[:, 0])
-            return D @ path.coefs[:, 0].T + path.intercepts[:, 0]
-        rest = fold.rest(len(self.y))
+            return path
+        atoms, rest = np.arange(self.dictionary.n_atoms), fold.rest(len(self.y))
         if self.rows is not None:
             atoms = atoms[~np.isin(self.rows, fold.rows)]
         part = Supervised(self.F.restrict(rest), self.dictionary.restrict(rest, atoms), self.y[rest], self.backfit)
-        part = replace(part, follow=self.follow)
-        path = part.path(min(n, len(atoms)))
-        D = self.dictionary.values(fold.rows, atoms[path.indices[:, 0]])
-        return D @ path.coefs[:, 0].T + path.intercepts[:, 0]
+        path = replace(part, follow=self.follow).path(min(n, len(atoms)))
+        return replace(path, indices=atoms[path.indices])
 
     def _held_out_pairs(self, F: PairPreferences, fold: HeldOutFold, n: int) -> np.ndarray:
         """Differences of the scores of the fold's pairs, by models of the other pairs."""
@@ -299,15 +306,62 @@ class Supervised:
         values = partial(self.dictionary.values, atoms=path.indices[:, 0])
         return difference(values, F.pair[fold.rows]) @ path.coefs[:, 0].T
 
-    def _path_without(self, fold: HeldOutFold, n: int) -> PursuitPath | None:
+    def _path_from_sums(self, fold: HeldOutFold, n: int) -> PursuitPath | None:
         """The path without whole queries, from the sums minus theirs; None if the sums have lost too many digits."""
-        if self._columns is None or not fold.whole or isinstance(self.F, PairPreferences):
+        if self._columns is None or not fold.whole:
             return None
         if careful([fold], self.F, self.y) != [fold]:
             return None
         few = Compressed.of(self._columns.sums - self._columns.restrict(fold.rows).sums)
         n_atoms = self.dictionary.n_atoms
         return None if few is None else self._path(few.atoms, few.z, few.target_mean, min(n, n_atoms))
+
+
+@dataclass(frozen=True)
+class HeldOutPaths:
+    """Held-out scores of every size, computed for one fold or for one size at a time.
+
+    All of them together, a number for each row and size, can take more memory than the rows.
+    """
+
+    dictionary: Dictionary
+    folds: Sequence[HeldOutFold]  # disjoint
+    paths: Sequence[PursuitPath]  # without each fold
+    sizes: np.ndarray  # (k,)
+    n_rows: int
+
+    def of_fold(self, number: int) -> np.ndarray:
+        """(l, k) the scores of a fold at every size."""
+        return self._scores(number, self.sizes)
+
+    def __getitem__(self, index: tuple[slice, int]) -> np.ndarray:
+        """(m, 1) the scores at one size, `[:, k]` as of an array; NaN outside the folds."""
+        scores = np.full((self.n_rows, 1), np.nan)
+        for number, fold in enumerate(self.folds):
+            scores[fold.rows] = self._scores(number, self.sizes[index[1]][None])
+        return scores
+
+    def _scores(self, number: int, sizes: np.ndarray) -> np.ndarray:
+        return _path_scores(self.dictionary, self.folds[number].rows, self.paths[number], sizes)
+
+
+def _path_scores(
+    dictionary: Dictionary, rows: np.ndarray, path: PursuitPath, sizes: np.ndarray | None = None
+) -> np.ndarray:
+    """(l, k) scores of rows by the models of these sizes, or of every size, on a path.
+
+    A path that ends early keeps its last model, and an empty one scores all rows the same.
+    """
+    if sizes is not None and not len(path):
+        return np.zeros((len(rows), len(sizes)))
+    last = slice(None) if sizes is None else np.minimum(sizes.astype(int), len(path)) - 1
+    coefs, intercepts, atoms = path.coefs[last, 0], path.intercepts[last, 0], path.indices[:, 0]
+    used = slice(0, int(np.max(np.flatnonzero(np.any(coefs != 0, axis=0)), initial=-1)) + 1)
+    scores = np.empty((len(rows), len(coefs)))
+    for i in range(0, len(rows), BATCH_ROWS):
+        part = rows[i : i + BATCH_ROWS]
+        scores[i : i + BATCH_ROWS] = dictionary.values(part, atoms[used]) @ coefs[:, used].T + intercepts
+    return scores
 
 
 def difference(values: Callable[[np.ndarray], np.ndarray], pairs: np.ndarray) -> np.ndarray:

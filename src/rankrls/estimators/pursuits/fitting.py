@@ -73,6 +73,10 @@ class SizeTrial:
         """The held-out score of every size."""
         folds, groups = folds_of(cv, self.data)
         settings = [Setting(size=int(size)) for size in self.sizes]
+        if folds is not None and isinstance(self.problem, Supervised) and choice.in_turn(folds, metric):
+            held = self.problem.paths_without(folds, self.sizes)
+            judged = choice.judge_in_turn(held.of_fold, settings, self.problem.y, folds, groups, metric)
+            return replace(judged, predictions=held)
         leave_out = lambda layer: self.problem.leave_out(layer, self.sizes)
         return choice.judge(leave_out, settings, self.problem.y, folds, groups, metric)
 
@@ -141,7 +145,8 @@ def supervised(
 
 def _largest(X: Any) -> float:
     """The largest absolute value of dense or sparse rows."""
-    return float(np.max(np.abs(X.data if sparse.issparse(X) else X), initial=0.0))
+    values = X.data if sparse.issparse(X) else X
+    return max(-float(np.min(values, initial=0.0)), float(np.max(values, initial=0.0)))  # no copy, as abs would make
 
 
 def view_weights(weights: ArrayLike | None, n_views: int) -> np.ndarray | None:
