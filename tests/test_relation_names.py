@@ -153,7 +153,7 @@ def test_rows_of_a_shifted_kernel_are_recognised_as_training_objects(tmp_path):
     expected, some = model.predict(), [4, 0, 11]
     assert_array_equal(model.predict(K), expected)
     assert_array_equal(model.predict(K, K), expected)
-    assert_array_equal(model.predict(K[some], model.Z_fit_), expected[some])
+    assert_allclose(model.predict(K[some], model.Z_fit_), expected[some], atol=1e-12)  # fewer rows round otherwise
     assert model.score(K, Y, K) == model.score(None, Y) > 0.99
     save(model, tmp_path / "model")
     assert_array_equal(load(tmp_path / "model").predict(K, K), expected)
