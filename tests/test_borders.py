@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 
 from rankrls import (
     AutoRanker,
@@ -45,6 +46,10 @@ def test_integer_ids_of_a_shuffled_frame_are_looked_up_and_a_frame_of_relations_
     assert metrics.pairwise_accuracy(y, scores, qid=[a for a, _ in edges]) == 1.0
     model = ConditionalRankRLS(1e-3).fit(players, relation.iloc[::-1, ::-1])
     assert_allclose(model.predict(players), ConditionalRankRLS(1e-3).fit(A, A @ A.T).predict(A))
+    for model in RELATIONS.values():
+        with pytest.raises(ValueError, match="the same objects in different orders, and X has no labels"):
+            model.fit(A, relation.iloc[::-1])
+        model.fit(A, relation.iloc[::-1, ::-1])  # one order, if not the one of A: arrays have no labels to tell
 
 
 @pytest.mark.parametrize("weighting", ["items", "pairs", "queries"])
@@ -230,9 +235,35 @@ def test_alpha_set_between_updates_counts():
     transductive.partial_fit(X, PARTLY, QID + 10)
     whole = TransductiveRankRLS(5.0).fit(np.vstack([X, X]), np.tile(PARTLY, 2), np.append(QID, QID + 10))
     assert_allclose(transductive.transduction_, whole.transduction_, rtol=1e-6)
+    transductive.set_params(fidelity=0.1).partial_fit(X, PARTLY, QID + 20)
+    whole = TransductiveRankRLS(5.0, 0.1).fit(np.vstack([X] * 3), np.tile(PARTLY, 3), np.arange(180) // 10)
+    assert_allclose(transductive.transduction_, whole.transduction_, rtol=1e-6)
     views = CoRankRLS(1.0, 1.0, views=VIEWS).partial_fit(X, PARTLY, QID).set_params(nu=5.0)
     with pytest.raises(ValueError, match="was fitted with nu=1.0, but now it is 5.0"):
         views.partial_fit(X, PARTLY, QID + 10)
+
+
+SPARSE = RankRLS(1.0, kernel="rbf", basis=5, random_state=0)
+
+
+@pytest.mark.parametrize("step", ["partial_fit", "forget"])
+@pytest.mark.parametrize(
+    ("model", "changed"),
+    [(CoRankRLS(1.0, 1.0, views=VIEWS), {name: value}) for name, value in
+     {"weighting": "pairs", "tied_pairs": True, "regression": 0.5, "agree_on": "all"}.items()]
+    + [(SPARSE, {"kernel": kernel}) for kernel in ("poly", kernels.Gaussian(7.0))]
+    + [(SPARSE, {"kernel": None, "basis": None})]
+    + [(RankRLS(1.0), {"kernel": "rbf", "basis": 5}), (TransductiveRankRLS(1.0), {"kernel": "rbf"})],
+    ids=str,
+)  # fmt: skip
+def test_no_rows_are_added_under_another_loss_or_kernel(model, changed, step):
+    y = PARTLY if isinstance(model, CoRankRLS | TransductiveRankRLS) else Y
+    model = clone(model).partial_fit(X, y, QID)
+    before, given = model.predict(X), model.get_params(deep=False)
+    model.set_params(**changed)
+    with pytest.raises(ValueError, match=f"was fitted with {next(iter(changed))}=.* but now it is"):
+        getattr(model, step)(X[:10], y[:10], QID[:10])
+    assert_array_equal(model.set_params(**{name: given[name] for name in changed}).predict(X), before)
 
 
 @pytest.mark.parametrize("kernel", [None, "linear"])

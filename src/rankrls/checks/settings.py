@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels import Kernel, KernelLike, Scaled, is_other
 from ..system.types import ArrayLike
 
 NAMELESS = (
@@ -40,6 +41,21 @@ def check_penalised(alpha: float) -> None:
             "alpha=0 does not determine a model with a kernel on every row, or with more columns than rows, which can "
             "fit any scores: use an alpha above zero, or a basis"
         )
+
+
+def check_unchanged(model: object, before: dict[str, Any], remedy: str) -> None:
+    """Raise an error if a parameter has another value than the model was fitted with; "auto" stands for any value."""
+    for name, value in before.items():
+        now = getattr(model, name)
+        if now != value and now != "auto":
+            raise ValueError(f"the model was fitted with {name}={value!r}, but now it is {now!r}: {remedy}")
+
+
+def check_same_kernel(kernel: KernelLike | None, fitted: Kernel | None, remedy: str) -> None:
+    """Raise an error if the kernel is not the one that was fitted, as far as its kind and numbers tell."""
+    fitted = fitted.kernel if isinstance(fitted, Scaled) else fitted
+    if is_other(kernel, fitted):
+        raise ValueError(f"the model was fitted with kernel={fitted!r}, but now it is {kernel!r}: {remedy}")
 
 
 def check_choice(name: str, value: object, valid: Iterable[Any]) -> None:

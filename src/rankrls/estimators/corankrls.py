@@ -103,6 +103,8 @@ class CoRankRLS(ViewUpdates):
         For each view, the rows it is expanded in, or None (only if there is such a view).
     tied_pairs_ : bool
         Whether tied pairs were included.
+    weighting_, agree_on_ : str
+        The `weighting` and `agree_on` that were used.
     n_queries_, n_pairs_ : int
         Queries with scored rows, and scored pairs that counted.
     n_unscored_ : int

@@ -35,6 +35,9 @@ from .columns import (
     divided as divided,
 )
 from .columns import (
+    is_other as is_other,
+)
+from .columns import (
     is_precomputed as is_precomputed,
 )
 from .distances import Moments as Moments

@@ -341,6 +341,17 @@ def is_precomputed(kernel: object) -> bool:
     return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
 
 
+def is_other(kernel: KernelLike | None, fitted: Kernel | None) -> bool:
+    """True if `kernel` is of another kind than a fitted one, or has another number for one of its parameters."""
+    if kernel is None or fitted is None:
+        return kernel is not fitted
+    now = as_kernel(kernel)
+    if type(now) is not type(fitted):
+        return bool({type(now), type(fitted)} & {Function, *SHORTHANDS.values()})  # others may become what they like
+    numbers = {name: value for name, value in vars(now).items() if isinstance(value, int | float)}
+    return any(value != getattr(fitted, name, value) for name, value in numbers.items())
+
+
 def _check_metric(metric: str | None) -> None:
     """Raise an error if weights are still to be learned: when a kernel is called they must be known."""
     if metric is not None:

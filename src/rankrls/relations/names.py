@@ -209,9 +209,20 @@ def aligned(Y: Any, source: Ids, target: Ids, names_: tuple[str, str]) -> Any:
         return as_frame(Y)
     rows = in_order("row labels", list(Y.index), source, names_[0])
     columns = in_order("column labels", list(Y.columns), target, names_[1])
+    if rows is None and columns is None and names_[0] == names_[1]:
+        _check_one_order(list(Y.index), list(Y.columns), names_[0])
     if rows is not None:
         Y = Y.iloc[rows]
     return Y if columns is None else Y.iloc[:, columns]
+
+
+def _check_one_order(rows: list[Any], columns: list[Any], name: str) -> None:
+    """Raise an error if Y, of one kind of objects without labels, lists them in two orders."""
+    if rows != columns and len(rows) == len(columns) and set(rows) == set(columns):
+        raise ValueError(
+            f"rows and columns of Y are the same objects in different orders, and {name} has no labels to tell which "
+            f"order is its own: give {name} the labels as its index, or put the columns of Y in the order of its rows"
+        )
 
 
 def similarities(K: Any, known: object, name: str) -> Any:

@@ -134,20 +134,20 @@ def combined(before: Statistics | None, sums: Statistics, alpha: float, *, learn
     return after
 
 
+SAME_LOSS = (
+    "queries can be added and forgotten only under the same loss and kernel. Set it back, or call fit with all rows"
+)
+
+
 def check_same_loss(model: RidgeRanker) -> None:
     """Raise an error if the model's loss has changed: sums of different losses cannot be added."""
     before = {"weighting": getattr(model, "weighting_", model.weighting), "tied_pairs": model.tied_pairs_}
-    before["gain"] = getattr(model, "gain_", LINEAR)
+    if model.gain is not None or getattr(model, "gain_", LINEAR) != LINEAR:
+        before["gain"] = getattr(model, "gain_", LINEAR)
     if model.statistics_ is not None:
         before["regression"] = model.statistics_.beta
-    for name, value in before.items():
-        now = getattr(model, name)
-        now = LINEAR if name == "gain" and now is None else now
-        if now != value and not (name in ("tied_pairs", "gain") and now == "auto"):
-            raise ValueError(
-                f"the model was fitted with {name}={value!r}, but now it is {now!r}: queries can be added and "
-                "forgotten only under the same loss. Set it back, or call fit with all rows"
-            )
+    checks.check_unchanged(model, before, SAME_LOSS)
+    checks.check_same_kernel(model.kernel, vars(model).get("kernel_"), SAME_LOSS)
 
 
 def _check_same_features(model: RidgeRanker, source: Source) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from ... import checks
 from ...core.queries import Queries
 from ...kernels import is_precomputed
 from ...system.items import Items
@@ -46,6 +47,8 @@ class TransductiveUpdates(Ranker):
     """
 
     alpha_: float
+    alpha: float | str
+    fidelity: float | str
     fidelity_: float
     inductive_: RankRLS
     kernel: Any
@@ -130,8 +133,9 @@ class TransductiveUpdates(Ranker):
     def _refit(self, rows: PartlyScored) -> Self:
         """Fit to these rows, with the values chosen before."""
         first = self.inductive_
+        checks.check_same_kernel(self.kernel, vars(first).get("kernel_"), "set it back, or call fit with all rows")
         fixed = {**self.get_params(deep=False), "alpha": self.alpha_ if self.alpha == "auto" else self.alpha}
-        if np.isfinite(self.fidelity_):
+        if self.fidelity == "auto" and np.isfinite(self.fidelity_):
             fixed["fidelity"] = self.fidelity_
         if self.kernel is not None:
             fixed |= {"kernel": first.kernel_, "basis": None if fixed["basis"] is None else first.X_fit_}

@@ -83,6 +83,8 @@ class JointFit:
     view_intercepts: np.ndarray
     disagreement: float
     tied_pairs: bool
+    weighting: str
+    agree_on: str
     n_queries: int
     n_pairs: int
     n_unscored: int
@@ -106,6 +108,7 @@ class JointSetup:
     given: Any  # alphas; None for a grid fitted to the data
     n_unscored: int
     store_path: bool
+    agree_on: str
 
     @property
     def can_be_solved_again(self) -> bool:
@@ -135,6 +138,8 @@ class JointSetup:
             view_intercepts=np.empty(0),
             disagreement=np.nan,
             tied_pairs=F.y is None,
+            weighting=F.weighting.kind,
+            agree_on=self.agree_on,
             n_queries=len(self.data.queries),
             n_pairs=F.n_pairs,
             n_unscored=self.n_unscored,
@@ -237,9 +242,8 @@ def _setup(model: JointParameters, joint: JointRows, tied: bool) -> JointSetup:
     data = Training(rows.X, rows.y[scored], F.queries, kept=scored, n_given=rows.n_given, flat=rows.flat)
     nus = values("nu", model.nu, model.nus, zero=True)
     problem = Coregularised(F, joint.stack, rows.X, scored, data.y, joint.unscored.S, nus)
-    return JointSetup(
-        problem, data, values("alpha", model.alpha, model.alphas, zero=True), joint.unscored.n_rows, model.store_path
-    )
+    alphas = values("alpha", model.alpha, model.alphas, zero=True)
+    return JointSetup(problem, data, alphas, joint.unscored.n_rows, model.store_path, model.agree_on)
 
 
 def values(name: str, value: float | str, grid: ArrayLike | None, *, zero: bool = False) -> np.ndarray | None:

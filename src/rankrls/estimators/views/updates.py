@@ -114,13 +114,10 @@ class ViewUpdates(ViewPaths):
                 "this model keeps no sums to update (a linear view with more columns than rows was expanded in its "
                 "rows): give that view fewer columns, or a kernel and a basis"
             )
-        for name in ("alpha", "nu"):
-            now, before = getattr(self, name), getattr(self, f"{name}_")
-            if isinstance(now, int | float) and now != before:
-                raise ValueError(
-                    f"the model was fitted with {name}={before!r}, but now it is {now!r}: set it back, or call fit "
-                    "with all rows"
-                )
+        names = ("alpha", "nu", "tied_pairs", "weighting", "agree_on")  # the last two are missing in older files
+        fitted = {name: getattr(self, f"{name}_", getattr(self, name)) for name in names}
+        fitted["regression"] = self.statistics_.beta
+        checks.check_unchanged(self, fitted, "set it back, or call fit with all rows")
         with self._attempt():
             rows = PartlyScored.of(self, X, y, qid, sample_weight, several=True, fresh=False)
             stack = self._stack()
