@@ -198,6 +198,18 @@ def test_a_query_that_outweighs_the_rest_by_seven_orders_is_held_out_as_by_refit
     assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.parametrize("factor", [1e-3, 7.0])
+@pytest.mark.parametrize(("weighting", "power"), [("items", 1), ("queries", 0), ("pairs", 2)])
+def test_a_common_factor_of_weights_divides_alpha(weighting, power, factor):
+    u = RNG.uniform(0.5, 2.0, 60)
+    for scale, exponent in (("auto", 1), (None, power)):
+        model = RankRLS(30.0, weighting=weighting, scale=scale).fit(X, Y, QID, u * factor)
+        same = RankRLS(30.0 / factor**exponent, weighting=weighting, scale=scale).fit(X, Y, QID, u)
+        assert_allclose(model.coef_, same.coef_, rtol=1e-8)
+        chosen, again = (RankRLS(weighting=weighting, scale=scale).fit(X, Y, QID, w) for w in (u, u * factor))
+        assert_allclose(again.coef_, chosen.coef_, rtol=1e-8)
+
+
 def test_weights_of_queries_count_relative_to_each_other():
     model = RankRLS(1.0, weighting="queries", scale=None)
     tiny = model.fit(X, Y, QID, np.full(60, 1e-160)).coef_

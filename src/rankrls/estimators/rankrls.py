@@ -75,10 +75,13 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
         queries.
     scale : "auto" or None, default="auto"
         "auto" measures columns in units of their own spread, so that their scale does not matter: the penalty of a
-        linear model is the sum of (w_j s_j)^2, where s_j is the root mean square of column j within queries over the
-        pairs that count, and the library's kernels see every column divided by its standard deviation. `coef_` stays in
-        the units of X. None uses unscaled columns and the papers' penalty, the sum of w_j^2. Your own kernel functions
-        and precomputed kernels are never scaled.
+        linear model is the sum of (w_j s_j)^2, where s_j^2 is the sum over the pairs that count of c_q times the
+        squared difference in column j, divided by the weight of all rows; the library's kernels see every column
+        divided by its standard deviation. `coef_` stays in the units of X. None uses unscaled columns and the papers'
+        penalty, the sum of w_j^2. Your own kernel functions and precomputed kernels are never scaled. In a linear model
+        with the default `tied_pairs` and `regression`, a common factor k of `sample_weight` acts as alpha / k, whatever
+        the `weighting`; with scale=None as alpha / k under "items", alpha / k^2 under "pairs", and alpha under
+        "queries".
     positive : bool, list of columns, or dict, default=False
         Signs required of the weights of a linear model: True if none may be negative, a list of columns (names or
         numbers) if only theirs may not be, or a dict such as `{"bm25": +1, "spam": -1}`. Solved and held out exactly.
