@@ -61,6 +61,14 @@ def test_compiled_sums_equal_numpys(dtype, tied, weighting, beta, weighted, shuf
     assert (got.n_pairs, got.n_queries) == (expected.n_pairs, expected.n_queries)
 
 
+def test_rows_far_from_zero_keep_their_differences():
+    X, y, qid = problem(m=300, n=5, n_queries=10)
+    y, near = np.round(y), np.round(X, 3) + 0.0
+    far = near + 2.0**20
+    got, expected = sums(True, far, y, qid), sums(False, far - 2.0**20, y, qid)
+    assert_allclose(got.gram, expected.gram, rtol=0, atol=1e-14 * np.abs(expected.gram).max())
+
+
 def test_several_targets():
     X, y, qid = problem(m=200, n=4, n_queries=30)
     y = np.column_stack([y, y**2, -y])

@@ -52,61 +52,74 @@ def side_by_side(addresses, out):
 
 
 @njit(nogil=True, cache=True)
-def _means(X, T, rows, first, u, one, mean, mean_T):
-    """Write the weighted means of some rows and of their targets; `one` is 1 / the sum of their weights u.
+def _means(X, T, copied, rows, share, level_share, q, base, means, means_T):
+    """Write the means of a query to the first row of `means` and `means_T`, and those of its tie levels to the next.
 
-    X[row] is the row if `first` is negative; else X holds only these rows, in their order, from `first` on.
+    The means of levels are relative to that of the query, as rounded: rows far from zero keep their differences, since
+    all are summed about the first. Rows of X are found as in `loss_rows`.
     """
-    mean[:], mean_T[:] = 0, 0
-    for i in range(len(rows)):
-        row = rows[i]
-        w, x = u[row] * one, X[row if first < 0 else first + i]
-        for j in range(X.shape[1]):
-            mean[j] += w * x[j]
-        for j in range(T.shape[1]):
-            mean_T[j] += w * T[row, j]
+    n, t, number, a = X.shape[1], T.shape[1], X.dtype.type, rows.starts[q]
+    k, first, origin = rows.n_ties[q], rows.first_tie[q] - 1, X[a - base if copied else rows.order[a]]
+    weight = np.zeros(k + 1, X.dtype)
+    means[: k + 1] = 0
+    means_T[: k + 1] = 0
+    for i in range(a, a + rows.sizes[q]):
+        row, p, w = rows.order[i], 0, share[rows.order[i]]
+        if rows.level[row] >= 0:
+            p, w = rows.level[row] - first, number(level_share[row])
+            weight[p] += share[row]
+        x, mean = X[i - base if copied else row], means[p]
+        for j in range(n):
+            mean[j] += w * (x[j] - origin[j])
+        for j in range(t):
+            means_T[p, j] += w * T[row, j]
+    for p in range(1, k + 1):
+        for j in range(n):
+            means[0, j] += weight[p] * means[p, j]
+        for j in range(t):
+            means_T[0, j] += weight[p] * means_T[p, j]
+    for j in range(n):
+        means[0, j] += origin[j]
+    for p in range(1, k + 1):
+        for j in range(n):
+            means[p, j] -= means[0, j] - origin[j]
+        for j in range(t):
+            means_T[p, j] -= means_T[0, j]
 
 
 @njit(nogil=True, cache=True)
-def loss_rows(
-    X, copied, T, order, starts, sizes, first, last, scale, u, S, noise, root, shift, level, tie_start, tie_scale,
-    out, out_T, top,
-):  # fmt: skip
-    """Write the loss rows of queries first to last - 1 to `out` and those of targets to `out_T`; return how many.
+def loss_rows(X, copied, T, rows, share, weights, noise, root, shift, first, last, out, out_T, top):
+    """Write F of the rows of queries first to last - 1 to `out` and of their targets to `out_T`; return how many.
 
-    X holds all rows or, if `copied`, only those of these queries, in their order.
+    With regression a row for the mean of each query follows. X holds all rows or, if `copied`, only those of these
+    queries, in their order. `top` (n,) is raised to the largest of the query means times `noise` (q,).
     """
-    n, t = X.shape[1], T.shape[1]
-    mean, mean_T = np.empty(n, X.dtype), np.empty(t, X.dtype)
-    r, base = 0, starts[first]
+    n, t, number = X.shape[1], T.shape[1], X.dtype.type
+    most = rows.n_ties[first:last].max() + 1
+    means, means_T = np.empty((most, n), X.dtype), np.empty((most, t), X.dtype)
+    r, base = 0, rows.starts[first]
     for q in range(first, last):
-        a, b = starts[q], starts[q] + sizes[q]
-        _means(X, T, order[a:b], a - base if copied else -1, u, 1 / S[q], mean, mean_T)
+        _means(X, T, copied, rows, share, weights.level_share, q, base, means, means_T)
+        mean, mean_T = means[0], means_T[0]
         for j in range(n):
             top[j] = max(top[j], abs(mean[j]) * noise[q])
-        k0, k = tie_start[q], tie_start[q + 1] - tie_start[q]
-        out[r : r + k] = 0
-        out_T[r : r + k] = 0
-        for i in range(a, b):
-            row, o = order[i], r + k + i - a
-            s, x, loss = scale[row], X[i - base if copied else row], out[o]
-            if level[row] >= 0:
-                p, f = r + level[row] - k0, u[row] * tie_scale[level[row]]
-                tie = out[p]
+        for i in range(rows.starts[q], rows.starts[q] + rows.sizes[q]):
+            row = rows.order[i]
+            scale, excess = number(weights.scale[row]), number(weights.excess[row])
+            x, loss, loss_T = X[i - base if copied else row], out[r], out_T[r]
+            if rows.level[row] >= 0:
+                p = rows.level[row] - rows.first_tie[q] + 1
+                tie = means[p]
                 for j in range(n):
-                    d = x[j] - mean[j]
-                    loss[j] = s * d
-                    tie[j] += f * d
+                    loss[j] = scale * (x[j] - mean[j]) + excess * tie[j]
                 for j in range(t):
-                    d = T[row, j] - mean_T[j]
-                    out_T[o, j] = s * d
-                    out_T[p, j] += f * d
+                    loss_T[j] = scale * (T[row, j] - mean_T[j]) + excess * means_T[p, j]
             else:
                 for j in range(n):
-                    loss[j] = s * (x[j] - mean[j])
+                    loss[j] = scale * (x[j] - mean[j])
                 for j in range(t):
-                    out_T[o, j] = s * (T[row, j] - mean_T[j])
-        r += k + b - a
+                    loss_T[j] = scale * (T[row, j] - mean_T[j])
+            r += 1
         if root[q] > 0:
             for j in range(n):
                 out[r, j] = root[q] * (mean[j] - shift[j])

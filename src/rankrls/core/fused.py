@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,30 @@ FEWEST_QUERIES = 100  # compiled hold-out needs at least this many; with fewer, 
 A = TypeVar("A")
 B = TypeVar("B")
 _wanted: ContextVar[bool | None] = ContextVar("compiled_code", default=None)
+
+
+class QueryRows(NamedTuple):
+    """Where the rows of some queries are, and the tie level of each row."""
+
+    order: np.ndarray  # (m,) all rows sorted by query
+    starts: np.ndarray  # (q,)
+    sizes: np.ndarray  # (q,)
+    level: np.ndarray  # (m,) -1 without ties
+    first_tie: np.ndarray  # (q,)
+    n_ties: np.ndarray  # (q,)
+
+    def of_queries(self, queries: np.ndarray) -> QueryRows:
+        """The rows of some of the queries."""
+        per_query = {name: getattr(self, name)[queries] for name in ("starts", "sizes", "first_tie", "n_ties")}
+        return self._replace(**per_query)
+
+
+class RowWeights(NamedTuple):
+    """F of a row v about its query's mean is scale v + excess (mean of its tie level)."""
+
+    level_share: np.ndarray  # (m,) of the row in its tie level
+    scale: np.ndarray  # (m,)
+    excess: np.ndarray  # (m,)
 
 
 @contextmanager
@@ -118,41 +142,47 @@ def _installed() -> bool:
 def accumulated(
     F: QueryPreferences, X: np.ndarray, T: np.ndarray, shift: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """R'R of the loss rows R of [X, T] that `QueryPreferences.factor` describes, and their level, from each thread."""
+    """R'R of the loss rows R of [X, T], which are F [X, T], and their level, from each thread."""
     from .compiled import loss_rows
 
-    dtype, (m, n), t = X.dtype, X.shape, T.shape[1]
-    queries, cast = F.queries, lambda array: np.ascontiguousarray(array, dtype=dtype)
-    order = row_order(queries)
-    u = np.ones(m) if F.u is None else F.u
-    within = F.between[queries.codes] if F.within is None else F.within
-    if F.ties is None:
-        level, tie_start, tie_scale = np.full(m, -1), np.zeros(len(queries) + 1, dtype=np.intp), np.empty(0)
-    else:
-        level, tie_start, tie_scale = F.ties.level, F.ties.start, F.level_scale / F.ties.weight
+    dtype, n, t = X.dtype, X.shape[1], T.shape[1]
+    cast = lambda array: np.ascontiguousarray(array, dtype=dtype)
+    rows, share_of_row, weights = arrays_of(F)
     root = np.sqrt(F.beta * F.S)
-    rows = queries.sizes + np.diff(tie_start) + (F.beta > 0)
-    arrays = [cast(a) for a in (np.sqrt(u) * within, u, F.S, F.rounding.level, root, shift)]
-    scale = cast(tie_scale)
+    arrays = cast(share_of_row), weights, *(cast(a) for a in (F.rounding.level, root, shift))
+    length = rows.sizes + (F.beta > 0)
     T, X = cast(T), frozen(X)
 
     def accumulate(blocks: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-        longest = max((int(rows[a:b].sum()) for a, b in blocks), default=0)
+        longest = max((int(length[a:b].sum()) for a, b in blocks), default=0)
         A, Z = np.empty((longest, n), dtype), np.empty((longest, t), dtype)
         total, top, product = np.zeros((n + t, n + t)), np.zeros(n, dtype), np.empty((n, n), dtype)
         memory = Memory(dtype)
         for a, b in blocks:
-            part, copied = rows_of(X, order, queries.starts[a:b], queries.sizes[a:b], memory.X)
-            r = loss_rows(  # type: ignore[call-arg]
-                part, copied, T, order, queries.starts, queries.sizes, a, b, *arrays, level, tie_start, scale, A, Z, top
-            )  # fmt: skip
+            part, copied = rows_of(X, rows.order, rows.starts[a:b], rows.sizes[a:b], memory.X)
+            r = loss_rows(part, copied, T, rows, *arrays, a, b, A, Z, top)  # type: ignore[call-arg]
             total[:n, :n] += np.matmul(A[:r].T, A[:r], out=product)
             total[:n, n:] += A[:r].T @ Z[:r]
             total[n:, n:] += Z[:r].T @ Z[:r]
         return total, top
 
-    blocks = blocks_of(rows, max(BLOCK_ROWS, BLOCK_CELLS // n))
+    blocks = blocks_of(length, max(BLOCK_ROWS, BLOCK_CELLS // n))
     return share(accumulate, blocks, cost=float(X.size), label="sums over rows")
+
+
+def arrays_of(F: QueryPreferences) -> tuple[QueryRows, np.ndarray, RowWeights]:
+    """Where the rows are, the share (m,) of each in its query, and the weights of F."""
+    queries, m = F.queries, F.shape[0]
+    u = np.ones(m) if F.u is None else F.u
+    between = F.between[queries.codes]
+    within = between if F.within is None else F.within
+    level, tie_start, level_share = np.full(m, -1), np.zeros(len(queries) + 1, dtype=np.intp), np.zeros(m)
+    if F.ties is not None:
+        level, tie_start = F.ties.level, F.ties.start
+        level_share = np.where(level >= 0, u / F.ties.weight[level], 0.0)
+    first_tie, n_ties = tie_start[:-1].copy(), np.diff(tie_start)
+    rows, root = QueryRows(row_order(queries), queries.starts, queries.sizes, level, first_tie, n_ties), np.sqrt(u)
+    return rows, u / F.S[queries.codes], RowWeights(level_share, root * within, root * (between - within))
 
 
 def rows_of(

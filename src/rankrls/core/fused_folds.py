@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -28,30 +27,6 @@ ERROR, ROUNDING = 1e-9, 1e-6  # relative errors: of scores, and of a correction 
 STEPS = 20
 FEW = 0.1  # another pass, or another precision, is not worth it for less than this share of the queries
 SHORT = 5  # rows are rotated where queries have fewer than this many rows for each column of W
-
-
-class FoldRows(NamedTuple):
-    """Where the rows of some queries are, and the tie level of each row."""
-
-    order: np.ndarray  # (m,) all rows sorted by query
-    starts: np.ndarray  # (q,)
-    sizes: np.ndarray  # (q,)
-    level: np.ndarray  # (m,) -1 without ties
-    first_tie: np.ndarray  # (q,)
-    n_ties: np.ndarray  # (q,)
-
-    def of_queries(self, queries: np.ndarray) -> FoldRows:
-        """The rows of some of the queries."""
-        per_query = {name: getattr(self, name)[queries] for name in ("starts", "sizes", "first_tie", "n_ties")}
-        return self._replace(**per_query)
-
-
-class FoldWeights(NamedTuple):
-    """F of a row v about its query's mean is scale v + excess (mean of its tie level)."""
-
-    level_share: np.ndarray  # (m,) of the row in its tie level
-    scale: np.ndarray  # (m,)
-    excess: np.ndarray  # (m,)
 
 
 def leave_queries_out(
@@ -83,9 +58,9 @@ class _Folds:
     """
 
     X: np.ndarray  # (m, n)
-    rows: FoldRows
+    rows: fused.QueryRows
     share: np.ndarray  # (m,) of a row in its query
-    weights: FoldWeights
+    weights: fused.RowWeights
     target: np.ndarray  # (m, t)
     norm: float  # the unit of targets
     unit: np.ndarray  # (n,) 1 / deviation
@@ -112,7 +87,7 @@ class _Folds:
         pad, root = ((0, 0), (0, -D.shape[1] % 8)), 1 / np.sqrt(D.min())
         W = np.pad(path.basis @ (D * np.tile(path.z / norm, len(alphas))), pad)
         unit = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
-        rows, share, weights = _arrays(F)
+        rows, share, weights = fused.arrays_of(F)
         return cls(
             fused.frozen(X),
             rows,
@@ -128,7 +103,7 @@ class _Folds:
             float(root),
         )
 
-    def leave_out(self, rows: FoldRows, scores: np.ndarray) -> np.ndarray:
+    def leave_out(self, rows: fused.QueryRows, scores: np.ndarray) -> np.ndarray:
         """Write the scores (m, k) of the rows of some queries; returns (q,) which queries have a small correction.
 
         Stops after the first hundredth of the queries if few of them do.
@@ -147,7 +122,7 @@ class _Folds:
         return good
 
     def _leave_block_out(
-        self, rows: FoldRows, a: int, b: int, scores: np.ndarray, good: np.ndarray, memory: Memory
+        self, rows: fused.QueryRows, a: int, b: int, scores: np.ndarray, good: np.ndarray, memory: Memory
     ) -> None:
         """Leave out queries a to b - 1."""
         from .compiled import centred, corrected, residuals, weighted
@@ -215,19 +190,3 @@ class _Folds:
                 break
             leverage[leverage == 1] = 0  # nothing is known of it until the second step
         return total, left == 0
-
-
-def _arrays(F: QueryPreferences) -> tuple[FoldRows, np.ndarray, FoldWeights]:
-    """Where the rows are, the share (m,) of each in its query, and the weights of F."""
-    queries, m = F.queries, F.shape[0]
-    u = np.ones(m) if F.u is None else F.u
-    between = F.between[queries.codes]
-    within = between if F.within is None else F.within
-    level, tie_start, level_share = np.full(m, -1), np.zeros(len(queries) + 1, dtype=np.intp), np.zeros(m)
-    if F.ties is not None:
-        level, tie_start = F.ties.level, F.ties.start
-        level_share = np.where(level >= 0, u / F.ties.weight[level], 0.0)
-    order = fused.row_order(queries)
-    rows = FoldRows(order, queries.starts, queries.sizes, level, tie_start[:-1].copy(), np.diff(tie_start))
-    root = np.sqrt(u)
-    return rows, u / F.S[queries.codes], FoldWeights(level_share, root * within, root * (between - within))
