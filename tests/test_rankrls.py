@@ -253,6 +253,16 @@ def test_bad_input_is_named_with_a_remedy(case):
         call()
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(("value", "words"), [(np.nan, "contains NaN"), (-np.inf, "infinity")])
+@pytest.mark.parametrize("cell", [(0, 0), (524, 1500), (-1, -1)])
+def test_one_bad_cell_of_a_million_is_found(order, value, words, cell):
+    many = np.zeros((525, 2001), order=order)
+    many[cell] = value
+    with pytest.raises(ValueError, match=words):
+        RankRLS(1.0).fit(many, np.arange(525), qid=np.arange(525) // 25)
+
+
 def test_misspelt_parameters_are_refused():
     with pytest.raises(TypeError, match="aplha"):
         RankRLS(aplha=1.0)
