@@ -61,7 +61,9 @@ class Memory:
 
     def __getattr__(self, name: str) -> Callable[..., np.ndarray]:
         def array(rows: int, columns: int, dtype: DTypeLike | None = None) -> np.ndarray:
-            return self._scratch.setdefault(name, Scratch(dtype or self._dtype))(rows, columns)
+            if name not in self._scratch:
+                self._scratch[name] = Scratch(dtype or self._dtype)
+            return self._scratch[name](rows, columns)
 
         return array
 
