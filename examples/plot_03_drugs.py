@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rankrls import ConditionalRankRLS, metrics
-from rankrls.relations.folds import RelationKFold
+from rankrls.selection import RelationKFold
 
 rng = np.random.default_rng(0)
 hidden_drug, hidden_target = rng.normal(size=(40, 3)), rng.normal(size=(60, 3))
@@ -52,8 +52,8 @@ for setting, name in settings.items():
 # %%
 figure, axis = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
 place = np.arange(4)
-axis.bar(place - [0.2, 0.2, 0, 0], learned.values(), 0.4, label="ConditionalRankRLS")
-axis.bar(place[:2] + 0.2, popular.values(), 0.4, label="popularity of the target")
+axis.bar(place - [0.2, 0.2, 0, 0], list(learned.values()), 0.4, label="ConditionalRankRLS")
+axis.bar(place[:2] + 0.2, list(popular.values()), 0.4, label="popularity of the target")
 axis.set_xticks(place, [f"{setting}: {name}" for setting, name in settings.items()])
 axis.set(ylim=(0.5, 1), ylabel="pairwise accuracy", title="Hold out what will be new")
 axis.legend()

@@ -100,11 +100,15 @@ def test_bad_bases_of_kernel_values_say_so():
         ConditionalRankRLS(1.0, kernel="precomputed", basis=[0, 1]).fit(K[:, :4], Y[:12])
 
 
-def test_sparse_features_are_multiplied_some_columns_at_a_time():
+@pytest.mark.parametrize("way", ["columns", "kernels"])
+def test_products_of_sparse_features_that_are_too_many_to_keep(way):
     rng = np.random.default_rng(0)
     X, Z = (sparse.random_array((20, 2500), density=0.01, rng=rng, format="csr") for _ in range(2))
     rows, columns, v = rng.integers(20, size=60), rng.integers(20, size=60), rng.normal(size=60)
     kernel = EdgeKernel(Domain(X, True), Domain(Z, True), rows, columns)
     vars(kernel)["pair_features"] = None  # as if there were too many products to keep
+    if way == "columns":
+        vars(kernel)["kernels"] = kernel.G, kernel.K
+    assert kernel.kernels[0].sparse == (way == "columns")
     K = (X @ X.T).toarray()[np.ix_(rows, rows)] * (Z @ Z.T).toarray()[np.ix_(columns, columns)]
     assert_allclose(kernel(v), K @ v, atol=1e-12)

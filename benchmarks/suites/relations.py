@@ -9,11 +9,12 @@ from scipy import sparse
 
 from benchmarks.measure import Row, measure
 from rankrls import ConditionalRankRLS
+from rankrls.core.fused import compiled_code
 from rankrls.relations.edges import EdgeKernel
 from rankrls.relations.relation import Domain
 
 
-def relations(quick: bool) -> Iterator[Row]:
+def relations(quick: bool) -> Iterator[Row | str]:
     """Users and items: train on implicit feedback, recommend, and iterate over sparse features."""
     rng = np.random.default_rng(0)
     n, m, d = (20_000, 5_000, 64) if quick else (200_000, 50_000, 64)
@@ -31,24 +32,33 @@ def relations(quick: bool) -> Iterator[Row]:
     yield from sparse_features(quick)
 
 
-def sparse_features(quick: bool) -> Iterator[Row]:
-    """A product with the kernel of edges between objects that have 5, 10, 20 or 40 of 8,000 features."""
+def sparse_features(quick: bool) -> Iterator[Row | str]:
+    """A product with the kernel of edges between objects that have 5 to 320 of 8,000 features, and how it grows."""
     rng = np.random.default_rng(0)
     p, q = (1_000, 20_000) if quick else (5_000, 200_000)
     rows, columns, v = rng.integers(p, size=q), rng.integers(p, size=q), rng.normal(size=q)
-    first = None
-    for k in (5, 10, 20, 40, 80):
-        made = [
-            sparse.csr_array(
-                (rng.normal(size=p * k), (np.repeat(np.arange(p), k), rng.integers(8_000, size=p * k))),
-                shape=(p, 8_000),
-            )
-            for _ in range(2)
-        ]
-        kernel = EdgeKernel(Domain(made[0], True), Domain(made[1], True), rows, columns)
-        kernel(v)  # what is made once
-        product = lambda kernel=kernel: kernel(v)
-        first = first or product
-        beside = "5 nonzeros" if k > 5 else ""
-        what = f"one iteration, {q:,} edges, {k} of 8,000 features at both ends"
-        yield Row(what, measure(product, 3, first if k > 5 else None), beside)
+    V = sparse.csr_array((v, (rows, columns)), shape=(p, p))
+    sizes, seconds = (5, 10, 20, 40, 80, 160, 320), {True: [], False: []}
+    for k in sizes:
+        X, Z = (_with_nonzeros(k, p, rng) for _ in range(2))
+        bare = lambda X=X, Z=Z: X @ (X.T @ (V @ Z).toarray())
+        for compiled, name in ((True, "compiled"), (False, "not compiled")):
+            with compiled_code(compiled):
+                kernel = EdgeKernel(Domain(X, True), Domain(Z, True), rows, columns)
+                kernel(v)  # what is made once
+                found = measure(lambda kernel=kernel: kernel(v), 3, bare if compiled and k <= 80 else None)
+            seconds[compiled].append(found.cpu)
+            yield Row(f"one iteration, {q:,} edges, {k} of 8,000 features, {name}", found, "X (X' (V Z)) in SciPy")
+    for compiled, name in ((True, "compiled"), (False, "not compiled")):
+        few, many = (np.polyfit(np.log(sizes[:n]), np.log(seconds[compiled][:n]), 1)[0] for n in (5, None))
+        each = max(second / k for second, k in zip(seconds[compiled], sizes, strict=True))
+        yield (
+            f"CPU seconds, {name}, grow with the power {few:.2f} of 5 to 80 nonzeros and {many:.2f} of 5 to 320: "
+            f"at most {each:.2g} for each."
+        )
+
+
+def _with_nonzeros(k: int, p: int, rng: np.random.Generator) -> sparse.csr_array:
+    """(p, 8000) with k random elements in each row."""
+    at = np.repeat(np.arange(p), k), rng.integers(8_000, size=p * k)
+    return sparse.csr_array((rng.normal(size=p * k), at), shape=(p, 8_000))

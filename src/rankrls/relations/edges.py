@@ -26,14 +26,14 @@ from ..system.parallel import share
 from ..system.types import Matrix
 from . import direct
 from .direct import EdgeFeatures
-from .grams import SparseGrams
+from .grams import SparseGrams, by_columns, dense_kernels
 from .loss import EdgeLoss
 from .pairs import LIMIT, PairFeatures
 from .relation import PRODUCT, Domain, EdgeSet, Pairwise, dense, one_way, part
 
 SPARSE = 8  # one multiplication through the indices of V costs as much as this many in a dense matrix product
 SAMPLED = 20  # one multiplication for a single edge costs as much as this many in a dense matrix product
-COLUMNS = 512  # columns of sparse features made dense at a time
+COLUMNS = 128  # columns of sparse features made dense at a time
 CELLS = 1 << 18  # elements gathered at a time
 DENSE_ENOUGH = 0.7  # the complete graph pays off as a preconditioner if at least this share of edges is known
 
@@ -95,10 +95,16 @@ class EdgeKernel:
             return None
         X, Z = self.G.array, self.K.array
         products = PairFeatures.count(X, Z, self.rows, self.columns) * (2 if self.parity else 1)
-        by_matrices = (X.nnz + Z.nnz) * Z.shape[1]
-        if products > LIMIT or products > by_matrices:
+        if products > LIMIT or products > by_columns(X, Z):
             return None
         return PairFeatures(X, Z, self.rows, self.columns, self.parity)
+
+    @cached_property
+    def kernels(self) -> tuple[Domain, Domain]:
+        """Both ends for products of matrices; sparse features become dense kernels if that is cheaper."""
+        both = self.G.sparse and self.K.sparse
+        found = dense_kernels(self.G.array, self.K.array, len(self.indices)) if both else None
+        return (self.G, self.K) if found is None else (Domain(found[0]), Domain(found[1]))
 
     def matrix(self, v: np.ndarray) -> sparse.csr_array:
         """(p, r) V, or its symmetric or skew part if that is wanted."""
@@ -115,15 +121,6 @@ class EdgeKernel:
         else:
             V = self.matrix(v).toarray()
         return V.T if self.swapped else V
-
-    def half(self, V: sparse.csr_array) -> np.ndarray:
-        """(p, rank of K or r) M such that the scores of the product kernel are M K.array'."""
-        if self.K.factored:
-            core = V @ self.K.array
-            return dense(self.G.dot(core))
-        if self.sparse:
-            return np.ascontiguousarray((V.T @ self.G.array).T)
-        return self.G.array @ V.toarray()
 
     def at(self, v: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Scores of any edges."""
@@ -148,12 +145,21 @@ class EdgeKernel:
     def _product(self, V: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         if self.grams is not None:
             return self.grams.at(V, rows, columns)
-        if self.G.sparse and self.K.sparse:
+        G, K = self.kernels
+        if G.sparse and K.sparse:
             return self._by_columns(V, rows, columns)
-        M = self.half(V)
-        if len(rows) < self.few or self.K.sparse:
-            return sampled(M, self.K.array, rows, columns)
-        return (M @ self.K.array.T)[rows, columns]
+        M = self._half(G, V, K)
+        if len(rows) < self.few or K.sparse:
+            return sampled(M, K.array, rows, columns)
+        return (M @ K.array.T)[rows, columns]
+
+    def _half(self, G: Domain, V: sparse.csr_array, K: Domain) -> np.ndarray:
+        """(p, rank of K or r) M such that the scores of the product kernel are M K.array'."""
+        if K.factored:
+            return dense(G.dot(V @ K.array))
+        if self.sparse:
+            return np.ascontiguousarray((V.T @ G.array).T)
+        return G.array @ V.toarray()
 
     def _by_columns(self, V: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """The same for sparse features, some columns at a time: linear in their nonzeros, and they stay sparse."""
