@@ -52,32 +52,35 @@ def side_by_side(addresses, out):
 
 
 @njit(nogil=True, cache=True)
-def _means(X, T, copied, rows, share, level_share, q, base, means, means_T):
+def _means(X, T, copied, rows, q, base, means, means_T):
     """Write the means of a query to the first row of `means` and `means_T`, and those of its tie levels to the next.
 
     The means of levels are relative to that of the query, as rounded: rows far from zero keep their differences, since
     all are summed about the first. Rows of X are found as in `loss_rows`.
     """
-    n, t, number, a = X.shape[1], T.shape[1], X.dtype.type, rows.starts[q]
-    k, first, origin = rows.n_ties[q], rows.first_tie[q] - 1, X[a - base if copied else rows.order[a]]
-    weight = np.zeros(k + 1, X.dtype)
+    order, u, level, tie_weight = rows.order, rows.u, rows.level, rows.tie_weight
+    a, k, first, S = rows.starts[q], rows.n_ties[q], rows.first_tie[q], rows.S[q]
+    n, t, number, origin = X.shape[1], T.shape[1], X.dtype.type, X[a - base if copied else order[a]]
     means[: k + 1] = 0
     means_T[: k + 1] = 0
     for i in range(a, a + rows.sizes[q]):
-        row, p, w = rows.order[i], 0, share[rows.order[i]]
-        if rows.level[row] >= 0:
-            p, w = rows.level[row] - first, number(level_share[row])
-            weight[p] += share[row]
-        x, mean = X[i - base if copied else row], means[p]
+        row = order[i]
+        p, w = 0, u[row] if len(u) else 1.0
+        if k and level[row] >= 0:
+            p, w = level[row] - first + 1, w / tie_weight[level[row]]
+        else:
+            w /= S
+        x, mean, share = X[i - base if copied else row], means[p], number(w)
         for j in range(n):
-            mean[j] += w * (x[j] - origin[j])
+            mean[j] += share * (x[j] - origin[j])
         for j in range(t):
-            means_T[p, j] += w * T[row, j]
+            means_T[p, j] += share * T[row, j]
     for p in range(1, k + 1):
+        share = number(tie_weight[first + p - 1] / S)
         for j in range(n):
-            means[0, j] += weight[p] * means[p, j]
+            means[0, j] += share * means[p, j]
         for j in range(t):
-            means_T[0, j] += weight[p] * means_T[p, j]
+            means_T[0, j] += share * means_T[p, j]
     for j in range(n):
         means[0, j] += origin[j]
     for p in range(1, k + 1):
@@ -88,37 +91,39 @@ def _means(X, T, copied, rows, share, level_share, q, base, means, means_T):
 
 
 @njit(nogil=True, cache=True)
-def loss_rows(X, copied, T, rows, share, weights, noise, root, shift, first, last, out, out_T, top):
+def loss_rows(X, copied, T, rows, noise, root, shift, first, last, out, out_T, top):
     """Write F of the rows of queries first to last - 1 to `out` and of their targets to `out_T`; return how many.
 
     With regression a row for the mean of each query follows. X holds all rows or, if `copied`, only those of these
     queries, in their order. `top` (n,) is raised to the largest of the query means times `noise` (q,).
     """
+    order, u, level, within = rows.order, rows.u, rows.level, rows.within  # not in the loop: it counts references
     n, t, number = X.shape[1], T.shape[1], X.dtype.type
     most = rows.n_ties[first:last].max() + 1
     means, means_T = np.empty((most, n), X.dtype), np.empty((most, t), X.dtype)
+    mean, mean_T = means[0], means_T[0]
     r, base = 0, rows.starts[first]
     for q in range(first, last):
-        _means(X, T, copied, rows, share, weights.level_share, q, base, means, means_T)
-        mean, mean_T = means[0], means_T[0]
+        _means(X, T, copied, rows, q, base, means, means_T)
+        ties, first_tie, between = rows.n_ties[q], rows.first_tie[q], rows.between[q]
         for j in range(n):
             top[j] = max(top[j], abs(mean[j]) * noise[q])
         for i in range(rows.starts[q], rows.starts[q] + rows.sizes[q]):
-            row = rows.order[i]
-            scale, excess = number(weights.scale[row]), number(weights.excess[row])
-            x, loss, loss_T = X[i - base if copied else row], out[r], out_T[r]
-            if rows.level[row] >= 0:
-                p = rows.level[row] - rows.first_tie[q] + 1
-                tie = means[p]
+            row = order[i]
+            root_u, x, loss = math.sqrt(u[row]) if len(u) else 1.0, X[i - base if copied else row], out[r]
+            if ties and level[row] >= 0:
+                p, scale = level[row] - first_tie + 1, number(root_u * within[row])
+                tie, excess = means[p], number(root_u * (between - within[row]))
                 for j in range(n):
                     loss[j] = scale * (x[j] - mean[j]) + excess * tie[j]
                 for j in range(t):
-                    loss_T[j] = scale * (T[row, j] - mean_T[j]) + excess * means_T[p, j]
+                    out_T[r, j] = scale * (T[row, j] - mean_T[j]) + excess * means_T[p, j]
             else:
+                scale = number(root_u * between)
                 for j in range(n):
                     loss[j] = scale * (x[j] - mean[j])
                 for j in range(t):
-                    loss_T[j] = scale * (T[row, j] - mean_T[j])
+                    out_T[r, j] = scale * (T[row, j] - mean_T[j])
             r += 1
         if root[q] > 0:
             for j in range(n):
@@ -130,68 +135,72 @@ def loss_rows(X, copied, T, rows, share, weights, noise, root, shift, first, las
 
 
 @njit(nogil=True, cache=True)
-def centred(X, copied, rows, share, first, last, unit, V, low, mean):
+def centred(X, copied, rows, first, last, unit, V, low, mean):
     """Write rows of queries first to last - 1, minus their query's mean and in units of columns, to V and `low`.
 
-    Returns the number of rows. The means (g, n) are in the units of X.
+    The means (g, n) are in the units of X.
     X holds all rows or, if `copied`, only those of these queries, in their order.
     """
-    n, r = X.shape[1], 0
+    order, u, starts, sizes, S = rows.order, rows.u, rows.starts, rows.sizes, rows.S
+    n, number, end = X.shape[1], X.dtype.type, 0
     for q in range(first, last):
-        a, b, centre = rows.starts[q], rows.starts[q] + rows.sizes[q], mean[q - first]
+        a, b, centre, before = starts[q], starts[q] + sizes[q], mean[q - first], starts[q] - end
+        end += sizes[q]
         centre[:] = 0
         for i in range(a, b):
-            row, o = rows.order[i], r + i - a
-            w, x = share[row], X[o if copied else row]
+            row = order[i]
+            w, x = number((u[row] if len(u) else 1.0) / S[q]), X[i - before if copied else row]
             for j in range(n):
                 centre[j] += w * x[j]
         for i in range(a, b):
-            row, o = rows.order[i], r + i - a
-            x = X[o if copied else row]
+            x, o = X[i - before if copied else order[i]], i - before
             for j in range(n):
                 value = (x[j] - centre[j]) * unit[j]
                 V[o, j] = value
                 low[o, j] = value
-        r += b - a
-    return r
 
 
 @njit(nogil=True, cache=True)
-def weighted(V, rows, weights, factor, first, last, A):
+def weighted(V, rows, factor, first, last, A):
     """A = factor F V of rows V that are centred by query."""
-    n, r, number = V.shape[1], 0, A.dtype.type
-    level_mean = np.empty((max(1, rows.n_ties[first:last].max()), n), V.dtype)
+    order, u, level, within, tie_weight = rows.order, rows.u, rows.level, rows.within, rows.tie_weight
+    starts, sizes, first_tie, n_ties = rows.starts, rows.sizes, rows.first_tie, rows.n_ties
+    n, number, end = V.shape[1], A.dtype.type, 0
+    level_mean = np.empty((max(1, n_ties[first:last].max()), n), V.dtype)
     for q in range(first, last):
-        a, b, ties = rows.starts[q], rows.starts[q] + rows.sizes[q], rows.first_tie[q]
-        level_mean[: rows.n_ties[q]] = 0
-        for i in range(a, b):
-            row, o = rows.order[i], r + i - a
-            if rows.level[row] >= 0:
-                p, share = rows.level[row] - ties, number(weights.level_share[row])
+        a, b, ties, before = starts[q], starts[q] + sizes[q], n_ties[q], starts[q] - end
+        between, end = rows.between[q], end + sizes[q]
+        level_mean[:ties] = 0
+        for i in range(a, b if ties else a):
+            row, o = order[i], i - before
+            if level[row] >= 0:
+                p = level[row] - first_tie[q]
+                share = number((u[row] if len(u) else 1.0) / tie_weight[level[row]])
                 for j in range(n):
                     level_mean[p, j] += share * V[o, j]
         for i in range(a, b):
-            row, o = rows.order[i], r + i - a
-            scale, excess = number(factor * weights.scale[row]), number(factor * weights.excess[row])
-            if rows.level[row] >= 0:
-                p = rows.level[row] - ties
+            row, o = order[i], i - before
+            root = factor * (math.sqrt(u[row]) if len(u) else 1.0)
+            if ties and level[row] >= 0:
+                p = level[row] - first_tie[q]
+                scale, excess = number(root * within[row]), number(root * (between - within[row]))
                 for j in range(n):
                     A[o, j] = scale * V[o, j] + excess * level_mean[p, j]
             else:
+                scale = number(root * between)
                 for j in range(n):
                     A[o, j] = scale * V[o, j]
-        r += b - a
 
 
 @njit(nogil=True, cache=True)
 def residuals(FS, target, rows, first, last, R, P, square):
     """R = P = target - F S for scores S, and the squared norms (g, k) of its columns in each query."""
-    k, t, r = FS.shape[1], target.shape[1], 0
+    k, t, r, order = FS.shape[1], target.shape[1], 0, rows.order
     for q in range(first, last):
         a, b = rows.starts[q], rows.starts[q] + rows.sizes[q]
         square[q - first] = 0
         for i in range(a, b):
-            row, o = rows.order[i], r + i - a
+            row, o = order[i], r + i - a
             if t > 1:
                 for c in range(k):
                     R[o, c] = target[row, c % t] - FS[o, c]
@@ -263,7 +272,7 @@ def corrected(S, level, V, total, rows, first, last, bits, largest, norm, Q, sco
     S is rounded to `bits` of the largest of its query, so that equal rows tie. `good` is True for the queries in which
     no correction exceeds `largest` times the scores it corrects.
     """
-    k, width, r = scores.shape[1], S.shape[1], 0
+    k, width, r, order = scores.shape[1], S.shape[1], 0, rows.order
     top, correction, unit = np.empty(width, S.dtype), np.empty(width, Q.dtype), np.empty(width, S.dtype)
     for q in range(first, last):
         g, end, a = q - first, r + rows.sizes[q], rows.starts[q]
@@ -286,7 +295,7 @@ def corrected(S, level, V, total, rows, first, last, bits, largest, norm, Q, sco
                 S[i, c] = np.rint(S[i, c] / unit[c]) * unit[c]
         _same_for_equal_rows(S[r:end], V[r:end], Q[r:end])
         for i in range(r, end):
-            row = rows.order[a + i - r]
+            row = order[a + i - r]
             for c in range(k):
                 scores[row, c] = norm * (S[i, c] - Q[i, c] + level[g, c])
         r = end

@@ -31,27 +31,35 @@ _wanted: ContextVar[bool | None] = ContextVar("compiled_code", default=None)
 
 
 class QueryRows(NamedTuple):
-    """Where the rows of some queries are, and the tie level of each row."""
+    """Where the rows of some queries are, and what F needs to know about each row, tie level and query."""
 
     order: np.ndarray  # (m,) all rows sorted by query
+    u: np.ndarray  # (m,) weights; empty if all are one
+    level: np.ndarray  # (m,) the tie level of each row, -1 without; empty if no rows tie
+    within: np.ndarray  # (m,) used for tied rows only; empty if there are none
+    tie_weight: np.ndarray  # (ties,)
     starts: np.ndarray  # (q,)
     sizes: np.ndarray  # (q,)
-    level: np.ndarray  # (m,) -1 without ties
     first_tie: np.ndarray  # (q,)
     n_ties: np.ndarray  # (q,)
+    S: np.ndarray  # (q,)
+    between: np.ndarray  # (q,)
+
+    @classmethod
+    def of(cls, F: QueryPreferences) -> QueryRows:
+        """All rows of F."""
+        queries, ties, none = F.queries, F.ties, np.empty(0)
+        level, tie_weight, start = np.empty(0, np.intp), none, np.zeros(len(queries) + 1, np.intp)
+        if ties is not None:
+            level, tie_weight, start = ties.level, ties.weight, ties.start
+        u, within = (none if array is None else array for array in (F.u, F.within))
+        per_query = queries.starts, queries.sizes, start[:-1].copy(), np.diff(start), F.S, F.between
+        return cls(row_order(queries), u, level, within, tie_weight, *per_query)
 
     def of_queries(self, queries: np.ndarray) -> QueryRows:
         """The rows of some of the queries."""
-        per_query = {name: getattr(self, name)[queries] for name in ("starts", "sizes", "first_tie", "n_ties")}
-        return self._replace(**per_query)
-
-
-class RowWeights(NamedTuple):
-    """F of a row v about its query's mean is scale v + excess (mean of its tie level)."""
-
-    level_share: np.ndarray  # (m,) of the row in its tie level
-    scale: np.ndarray  # (m,)
-    excess: np.ndarray  # (m,)
+        names = "starts", "sizes", "first_tie", "n_ties", "S", "between"
+        return self._replace(**{name: getattr(self, name)[queries] for name in names})
 
 
 @contextmanager
@@ -147,9 +155,8 @@ def accumulated(
 
     dtype, n, t = X.dtype, X.shape[1], T.shape[1]
     cast = lambda array: np.ascontiguousarray(array, dtype=dtype)
-    rows, share_of_row, weights = arrays_of(F)
-    root = np.sqrt(F.beta * F.S)
-    arrays = cast(share_of_row), weights, *(cast(a) for a in (F.rounding.level, root, shift))
+    rows, root = QueryRows.of(F), np.sqrt(F.beta * F.S)
+    arrays = [cast(a) for a in (F.rounding.level, root, shift)]
     length = rows.sizes + (F.beta > 0)
     T, X = cast(T), frozen(X)
 
@@ -168,21 +175,6 @@ def accumulated(
 
     blocks = blocks_of(length, max(BLOCK_ROWS, BLOCK_CELLS // n))
     return share(accumulate, blocks, cost=float(X.size), label="sums over rows")
-
-
-def arrays_of(F: QueryPreferences) -> tuple[QueryRows, np.ndarray, RowWeights]:
-    """Where the rows are, the share (m,) of each in its query, and the weights of F."""
-    queries, m = F.queries, F.shape[0]
-    u = np.ones(m) if F.u is None else F.u
-    between = F.between[queries.codes]
-    within = between if F.within is None else F.within
-    level, tie_start, level_share = np.full(m, -1), np.zeros(len(queries) + 1, dtype=np.intp), np.zeros(m)
-    if F.ties is not None:
-        level, tie_start = F.ties.level, F.ties.start
-        level_share = np.where(level >= 0, u / F.ties.weight[level], 0.0)
-    first_tie, n_ties = tie_start[:-1].copy(), np.diff(tie_start)
-    rows, root = QueryRows(row_order(queries), queries.starts, queries.sizes, level, first_tie, n_ties), np.sqrt(u)
-    return rows, u / F.S[queries.codes], RowWeights(level_share, root * within, root * (between - within))
 
 
 def rows_of(

@@ -59,8 +59,6 @@ class _Folds:
 
     X: np.ndarray  # (m, n)
     rows: fused.QueryRows
-    share: np.ndarray  # (m,) of a row in its query
-    weights: fused.RowWeights
     target: np.ndarray  # (m, t)
     norm: float  # the unit of targets
     unit: np.ndarray  # (n,) 1 / deviation
@@ -87,12 +85,9 @@ class _Folds:
         pad, root = ((0, 0), (0, -D.shape[1] % 8)), 1 / np.sqrt(D.min())
         W = np.pad(path.basis @ (D * np.tile(path.z / norm, len(alphas))), pad)
         unit = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
-        rows, share, weights = fused.arrays_of(F)
         return cls(
             fused.frozen(X),
-            rows,
-            share.astype(X.dtype),
-            weights,
+            fused.QueryRows.of(F),
             target / norm,
             norm,
             unit.astype(X.dtype),
@@ -131,9 +126,9 @@ class _Folds:
         m, g = int(rows.sizes[a:b].sum()), b - a
         V, low, mean = memory.V(m, n, dtype), memory.low(m, n), memory.mean(g, n, dtype)
         X, copied = fused.rows_of(self.X, rows.order, rows.starts[a:b], rows.sizes[a:b], memory.X)
-        centred(X, copied, rows, self.share, a, b, self.unit, V, low, mean)
+        centred(X, copied, rows, a, b, self.unit, V, low, mean)
         S, FS = np.matmul(V, self.W_units, out=memory.S(m, k, dtype)), memory.FS(m, k, dtype)
-        weighted(S, rows, self.weights, 1.0, a, b, FS)
+        weighted(S, rows, 1.0, a, b, FS)
         R, P, square = memory.R(m, k), memory.P(m, k), np.empty((g, k))
         residuals(FS, self.target, rows, a, b, R, P, square)
 
@@ -142,7 +137,7 @@ class _Folds:
         if rotated:
             low, means = np.matmul(low, self.basis, out=memory.rotated(m, self.basis.shape[1])), means @ self.basis
         A = memory.A(*low.shape)
-        weighted(low, rows, self.weights, 1 / self.root, a, b, A)
+        weighted(low, rows, 1 / self.root, a, b, A)
         total, converged = self._solved(rows.sizes[a:b], A, R, P, square, rotated, memory)
         total /= self.root
         level = mean @ self.W - np.einsum("gn,gkn->gk", means, total.reshape(g, k, -1))
