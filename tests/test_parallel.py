@@ -15,7 +15,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from cases import problem
-from rankrls import CoRankRLS, RankingPursuit, RankRLS, TransductiveRankRLS
+from rankrls import AutoRanker, CoRankRLS, RankingPursuit, RankRLS, TransductiveRankRLS
 from rankrls.system import parallel, progress
 
 
@@ -202,6 +202,7 @@ def test_limits_of_overlapping_callers_end_with_the_last_one():
         RankingPursuit("auto", kernel=None),
         RankingPursuit("auto", kernel="rbf", basis=10),
         TransductiveRankRLS(fidelity="auto"),
+        AutoRanker(effort="fast"),
     ],
     ids=repr,
 )
@@ -215,7 +216,7 @@ def test_small_fits_of_every_model_judge_candidates_with_one_thread(model):
 
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(60, 4)), rng.normal(size=60), np.repeat(np.arange(12), 5)
-    y[30:45] = np.nan if not isinstance(model, RankRLS) else 0.0
+    y[30:45] = 0.0 if isinstance(model, RankRLS | AutoRanker) else np.nan
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         clone(model).set_params(scoring=spy).fit(X, y, qid)

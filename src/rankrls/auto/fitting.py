@@ -14,6 +14,7 @@ from ..core.queries import Queries
 from ..estimators import RankRLS
 from ..metrics import Metric, get_metric
 from ..system.limits import limits
+from ..system.parallel import threads_for
 from ..system.progress import counted, counter
 from ..system.types import Matrix
 from ..system.warnings import warn
@@ -26,6 +27,7 @@ from .link import Link
 from .rows import AutoRows, Map
 
 TINY = 1e-15
+WORK = 1e4  # multiplications that a row counts as for `threads_for`: one thread is as fast up to 25,000 rows
 SPENT = 0.5  # no further candidate is tried once this share of the given seconds has passed
 
 
@@ -200,20 +202,23 @@ def fit_rows(
     """
     scoring = plan.usable(sample.y)
     folds = dealt(sample, plan, units)
-    study = judged(sample, folds, columns, get_metric(scoring), plan)
-    blend = Blend.of(stacked(study, plan), sample, study.judge).towards(sample, study.judge)
+    with threads_for(WORK * len(sample)):
+        study = judged(sample, folds, columns, get_metric(scoring), plan)
+        blend = Blend.of(stacked(study, plan), sample, study.judge).towards(sample, study.judge)
+        board = leaderboard(study, blend)
+        score, error = study.judge.score(blend.held)
+        values = study.judge.metric.per_query(study.judge.y, blend.held, folds.groups)
     common = Common(rows, columns, plan.effort, plan.seed, plan.effort.basis)
     if rows is sample:
         common.curves, common.table = study.common.curves, study.common.table
     final = Split(common, rows)
-    parts = fitted_parts(final, study, blend)
-    score, error = study.judge.score(blend.held)
-    values = study.judge.metric.per_query(study.judge.y, blend.held, folds.groups)
+    with threads_for(WORK * len(rows) if rows.in_memory else np.inf):
+        parts = fitted_parts(final, study, blend)
     by_fold = np.array([_mean(values[folds.of_group == fold]) for fold in range(len(folds))])
     additive, interactions, effects = shown(final, columns, names)
     sums = [made.sums for made in final.made.values()]  # all over the same rows; empty if nothing beats ties
     size = (sums[0].n_queries, sums[0].n_rows) if sums else (len(sample.queries), len(sample))
-    about = leaderboard(study, blend), scoring, score, error, by_fold, interactions, effects
+    about = board, scoring, score, error, by_fold, interactions, effects
     return AutoFit(parts, columns, *about, *size, cv_predictions=blend.held, additive=additive)
 
 
