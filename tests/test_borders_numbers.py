@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
 from rankrls import (
     ConditionalRankRLS,
@@ -13,6 +14,8 @@ from rankrls import (
     RankingPursuit,
     RankRLS,
     TransductiveRankRLS,
+    TwoStepRLS,
+    View,
     kernels,
 )
 
@@ -81,6 +84,66 @@ def test_single_precision_with_labels_beyond_it(scale, params):
     small = RankRLS(1.0, **params).fit(X.astype(np.float32), Y, QID).predict(X.astype(np.float32))
     large = RankRLS(1.0, **params).fit(X.astype(np.float32), Y * scale, QID).predict(X.astype(np.float32))
     assert_allclose(large / scale, small, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e30, 1e40])
+@pytest.mark.parametrize(
+    "model",
+    [
+        RankRLS(positive=True),
+        CoRankRLS(views=[View([0]), View([1, 2])]),
+        CoRankRLS(1.0, 1.0, basis=9, random_state=0),
+        RankingPursuit(2, kernel=None),
+        RankingPursuit(kernel=None),
+        RankingPursuit(3),
+        TransductiveRankRLS(),
+    ],
+)
+def test_every_model_of_single_precision_with_labels_beyond_it(model, scale):
+    rows, y = X.astype(np.float32), PARTLY if isinstance(model, CoRankRLS | TransductiveRankRLS) else Y
+    small = model.fit(rows, y, qid=QID).predict(rows)
+    held = getattr(model, "cv_predictions_", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        large = model.fit(rows, y * scale, qid=QID).predict(rows)
+    assert_allclose(large / scale, small, rtol=1e-4, atol=1e-4)
+    if held is not None:
+        assert_allclose(model.cv_predictions_ / scale, held, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e30, 1e40])
+@pytest.mark.parametrize("params", [{}, {"kernel": "rbf"}])
+@pytest.mark.parametrize("model", [ConditionalRankRLS(), ConditionalRankRLS(intercept=True), TwoStepRLS()])
+def test_relations_of_single_precision_with_labels_beyond_it(model, params, scale):
+    first, second = X[:12].astype(np.float32), X[12:20].astype(np.float32)
+    relation, model = X[:12] @ X[12:20].T, model.set_params(**params)
+    small, held = model.fit(first, relation, second).predict(first, second), model.cv_predictions_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model.fit(first, relation * scale, second)
+        assert_allclose(model.predict(first, second) / scale, small, rtol=1e-4, atol=1e-4)
+        assert_allclose(model.cv_predictions_ / scale, held, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize(("dtype", "size"), [(float, 1e-170), (float, 1e300), (np.float32, 1e-25), (np.float32, 1e25)])
+def test_the_cosine_of_rows_too_large_or_too_small_to_square(make, dtype, size):
+    rows, exact = X[:5] * np.array([1, size, 1, size, 0])[:, None], kernels.Cosine()(X[:5], X[:5])
+    exact[4], exact[:, 4] = 0, 0
+    found = kernels.Cosine()(make(rows.astype(dtype)), make(rows.astype(dtype)))
+    assert_allclose(found, exact, atol=1e-6)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("params", [{}, {"kernel": "linear", "basis": 5, "random_state": 0}])
+def test_pairs_of_rows_too_large_to_square_are_refused(params, exact):
+    model = RankRLS(1.0, **params).fit(X, Y, QID)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="difference between rows 7 and 2, pair 1, overflow"):
+        model.add_pairs(one_cell(1e160), [(0, 1), (7, 2)], exact=exact)
+    with pytest.raises(ValueError, match=OVERFLOW):
+        model.add_pairs(1e145 * X, [(0, 1)], weights=[1e20])
+    assert_array_equal(model.predict(X), before)
 
 
 @pytest.mark.parametrize("scale", ["auto", None])

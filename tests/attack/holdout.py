@@ -12,7 +12,7 @@ from .rankers import UNSCALED, fitted, given, kernel_size, loss, some_alpha, som
 
 def kernels_held_out(t, draw=problems.rows):
     """cv_predictions_ of a kernel model without each query, compared with refits."""
-    rows = draw(t, m=(4, 12), n=(1, 3), queries=4, extreme=False, offsets=t.chance(0.2))
+    rows = draw(t, m=(4, 12), n=(1, 3), queries=4, extreme="labels", offsets=t.chance(0.2))
     ours, theirs = loss(t)
     own, name, options = some_kernel(t, rows.X)
     kept, alive = rows.take(given(rows)), given(rows)

@@ -32,12 +32,12 @@ class Rows:
 
 
 def rows(t, *, m=(3, 24), n=(1, 8), weights=True, extreme=True, several=False, queries=6, offsets=True):
-    """A random problem of a trial t."""
+    """A random problem of a trial t; values are `extreme` everywhere, nowhere, or in labels only (extreme="labels")."""
     m, n = t.number(*m), t.number(*n)
     qid = _queries(t, m, queries)
-    X, new = np.split(_features(t, m + 5, n, np.resize(qid, m + 5), extreme, offsets), [m])
+    X, new = np.split(_features(t, m + 5, n, np.resize(qid, m + 5), extreme is True, offsets), [m])
     y = np.column_stack([_labels(t, m, extreme) for _ in range(t.number(2, 3))]) if several else _labels(t, m, extreme)
-    u = _weights(t, m, extreme) if weights else None
+    u = _weights(t, m, extreme is True) if weights else None
     found = Rows(X, y, qid, u, np.float64, new)
     kind = t.pick("double", "double", "double", "single", "whole")
     if kind == "single" and np.abs(found.X).max(initial=0) < 1e30 and np.abs(found.new).max(initial=0) < 1e30:

@@ -146,7 +146,7 @@ def some_kernel(t, X):
 def kernel_model(t, draw=problems.rows):
     """A kernel model of all rows, or of a basis, given as rows, points or a number."""
     several = t.chance(0.1)
-    rows = draw(t, m=(3, 16), n=(1, 4), several=several, extreme=False)
+    rows = draw(t, m=(3, 16), n=(1, 4), several=several, extreme="labels")
     ours, theirs = loss(t, several=several)
     own, name, options = some_kernel(t, rows.X)
     kept = rows.take(given(rows))

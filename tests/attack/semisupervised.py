@@ -29,7 +29,7 @@ def partly(t, rows, *, whole=False):
 
 def coregularised(t):
     """Views that agree on unscored rows: one least-squares problem in all coefficients."""
-    rows = problems.rows(t, m=(6, 18), n=(2, 5), extreme=False, queries=4, offsets=t.chance(0.3))
+    rows = problems.rows(t, m=(6, 18), n=(2, 5), extreme="labels", queries=4, offsets=t.chance(0.3))
     y = partly(t, rows)
     views, phis, errors = zip(*(some_view(t, rows) for _ in range(t.number(1, 3))), strict=True)
     views = list(views)
@@ -123,7 +123,7 @@ def stacked(Phi, y, scored, among, D, E, nu):
 
 def transductive(t):
     """The scores of unscored queries that make cross-validation agree: a refit for every fold and unit vector."""
-    rows = problems.rows(t, m=(6, 14), n=(1, 4), weights=False, extreme=False, queries=5, offsets=t.chance(0.3))
+    rows = problems.rows(t, m=(6, 14), n=(1, 4), weights=False, extreme="labels", queries=5, offsets=t.chance(0.3))
     y = partly(t, rows, whole=True)
     unscored = np.flatnonzero(np.isnan(y))
     weighting, fidelity = t.pick("pairs", "queries", "items"), t.power(-3, 2)
@@ -199,7 +199,7 @@ def completed(rows, y, folds, D, weighting, alpha, fidelity):
 
 def pursuit(t):
     """Check that every step takes the best function there is, and fits what the mathematics says."""
-    rows = problems.rows(t, m=(5, 14), n=(2, 6), extreme=False, offsets=t.chance(0.3))
+    rows = problems.rows(t, m=(5, 14), n=(2, 6), extreme="labels", offsets=t.chance(0.3))
     weighting, tied = t.pick("pairs", "queries", "items"), t.chance(0.5)
     beta, backfit = t.pick(0.0, 0.0, 0.3, 1.0), t.chance(0.6)
     own, values, atoms, wrong = None, ld, rows.X.shape[1], 0.0

@@ -75,7 +75,7 @@ class Signed(Linear):
 
 def signed(t):
     """`positive=`: for all columns, for some, or with a sign for each."""
-    rows = problems.rows(t, m=(4, 16), n=(1, 4), extreme=False, offsets=False)
+    rows = problems.rows(t, m=(4, 16), n=(1, 4), extreme="labels", offsets=False)
     ours, theirs = loss(t)
     kept, n = rows.take(given(rows)), rows.X.shape[1]
     D = differences(kept.y, kept.qid, u=kept.u, **theirs)

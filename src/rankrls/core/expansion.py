@@ -1,15 +1,18 @@
-"""Scores of a kernel model, a block of rows at a time."""
+"""Scores of a kernel model, a block of rows at a time, and the precision of scores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ..kernels import Kernel
 from ..system.parallel import one_thread_each, share
 from ..system.types import Matrix
 
+SINGLE = (1e-30, 1e30)  # the range of scores and weights that are stored in single precision
 CELLS = 1 << 19  # kernel values per block, few enough to stay in the cache while they are multiplied
 
 
@@ -33,3 +36,12 @@ def expanded(values: Callable[[Matrix], np.ndarray], X: Matrix, coef: np.ndarray
 
     share(work, range(0, m, step), cost=float(m) * r, label="scores")
     return scores
+
+
+def in_precision(values: Any, dtype: Any) -> Any:
+    """Scores (NaN where unknown) or weights in the precision of their rows, unless that is single and too narrow."""
+    if dtype != np.float32:
+        return values
+    known = values.data if sparse.issparse(values) else values
+    top = float(np.max(np.abs(known), initial=0.0, where=~np.isnan(known)))
+    return values.astype(np.float32) if top == 0 or SINGLE[0] < top < SINGLE[1] else values

@@ -13,6 +13,7 @@ from .. import checks
 from ..bases import BasisLike
 from ..blocks.reading import rows_of
 from ..blocks.sources import source_of
+from ..core.expansion import in_precision
 from ..core.queries import BATCH_ROWS
 from ..core.views import as_views
 from ..core.weighting import WEIGHTINGS
@@ -251,12 +252,12 @@ class CoRankRLS(ViewUpdates):
         check_is_fitted(self, "alpha_")
         X, _ = checks.split_qid_column(X, None)
         X = self._rows(X)
-        scores = np.empty((X.shape[0], len(self.views_), *self.view_coefs_[0].shape[1:]), dtype=X.dtype)
+        scores = np.empty((X.shape[0], len(self.views_), *self.view_coefs_[0].shape[1:]))
         for i in range(0, X.shape[0], BATCH_ROWS):
             block = X[i : i + BATCH_ROWS]
             for v, (view, coef) in enumerate(zip(self.views_, self.view_coefs_, strict=True)):
                 scores[i : i + BATCH_ROWS, v] = view.scores(block, coef)
-        return scores if self.regression == 0 else scores + self.view_intercepts_.astype(X.dtype)
+        return in_precision(scores if self.regression == 0 else scores + self.view_intercepts_, X.dtype)
 
     # ---------------------------------------------------------------- helpers
 

@@ -219,9 +219,10 @@ class Cosine(Kernel):
     """
 
     def __call__(self, X: Array, Z: Array) -> np.ndarray:
+        (X, x), (Z, z) = _with_norms(X), _with_norms(Z)
         K = dot(X, Z)
-        K /= _positive(np.sqrt(square_norms(X)))[:, None]
-        K /= _positive(np.sqrt(square_norms(Z)))
+        K /= _positive(x)[:, None]
+        K /= _positive(z)
         return K
 
 
@@ -359,6 +360,24 @@ def _check_metric(metric: str | None) -> None:
             f'metric must be None or "learned", which RankRLS.fit learns from rows in memory; got {metric!r}: '
             "give weights= instead"
         )
+
+
+def _with_norms(X: Array) -> tuple[Array, np.ndarray]:
+    """Rows and their norms; rows whose squares overflow or vanish are first divided by their largest entry."""
+    with np.errstate(over="ignore"):
+        squares = square_norms(X)
+    info = np.finfo(np.result_type(X.dtype, np.float32))
+    odd = ~((squares > info.tiny / info.eps) & (squares < info.max))
+    if not odd.any():
+        return X, np.sqrt(squares)
+    top = abs(X).max(axis=1)
+    top = _positive(np.where(odd, top.toarray().ravel() if sparse.issparse(top) else top, 1))
+    if sparse.issparse(X):
+        X = sparse.csr_array(X, copy=True)
+        X.data /= np.repeat(top, np.diff(X.indptr))
+    else:
+        X = X / top[:, None]
+    return X, np.sqrt(square_norms(X))
 
 
 def _positive(norms: np.ndarray) -> np.ndarray:

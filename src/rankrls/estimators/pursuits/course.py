@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ... import checks
 from ...bases import is_count
+from ...core.expansion import in_precision
 from ...core.queries import BATCH_ROWS
 from ...core.views import FittedView, View
 from ...kernels import Kernel, Precomputed
@@ -162,12 +163,12 @@ class SizedRanker(Ranker):
         scores : ndarray of shape (n_samples, n_views)
         """
         X = self._checked(X)
-        scores = np.empty((X.shape[0], len(self.views_)), dtype=X.dtype)
+        scores = np.empty((X.shape[0], len(self.views_)))
         for i in range(0, X.shape[0], BATCH_ROWS):
             block = X[i : i + BATCH_ROWS]
             for v, (view, coef) in enumerate(zip(self.views_, self.view_coefs_, strict=True)):
                 scores[i : i + BATCH_ROWS, v] = view(block) @ coef + self.view_intercepts_[v]
-        return scores
+        return in_precision(scores, X.dtype)
 
     def predict_path(self, X: MatrixLike) -> np.ndarray:
         """Scores of the models of all sizes, each the mean of the views.
@@ -193,12 +194,12 @@ class SizedRanker(Ranker):
         X = self._checked(X)
         k, M = len(self.path_), len(self._steps)
         coefs, intercepts = self.path_.coefs.reshape(k, M, k), self.path_.intercepts.reshape(k, M)
-        scores = np.empty((X.shape[0], k), dtype=X.dtype)
+        scores = np.empty((X.shape[0], k))
         for i in range(0, X.shape[0], BATCH_ROWS):
             block = X[i : i + BATCH_ROWS]
             total = sum(self._shares[v] * (view(block) @ coefs[:, v].T) for v, view in enumerate(self._steps))
             scores[i : i + BATCH_ROWS] = total + intercepts @ self._shares
-        return scores
+        return in_precision(scores, X.dtype)
 
     def explain(self, x_a: ArrayLike, x_b: ArrayLike) -> np.ndarray:
         """Explain why a ranks above b: the contribution of each feature to score(a) - score(b), as in `RankRLS`.

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ... import bases, checks
+from ...core.expansion import in_precision
 from ...core.pairs import PairPreferences
 from ...core.preferences import QueryPreferences
 from ...core.queries import BATCH_ROWS, Queries
@@ -234,7 +235,7 @@ def pursue(
         path = replace(path, scores=chosen.scores[: len(path)], score_errors=chosen.errors[: len(path)])
     predictions = None
     if chosen.predictions is not None:
-        predictions = data.all_rows(chosen.predictions)[:, 0].astype(data.dtype)
+        predictions = in_precision(data.all_rows(chosen.predictions)[:, 0], data.dtype)
     return Pursued(best, path, min(chosen.setting.size, len(path)), predictions)
 
 

@@ -153,8 +153,17 @@ class PairFeedback(RidgeRanker):
         Phi = X if not hasattr(self, "kernel_") else self.kernel_(X, self.X_fit_)
         Phi = np.asarray(Phi.toarray() if hasattr(Phi, "toarray") else Phi, dtype=np.float64)
         i, j = place.reshape(-1, 2).T
+        with np.errstate(over="ignore"):
+            difference = Phi[i] - Phi[j]
+            bad = ~np.isfinite(np.sum(difference**2, axis=1))
+        if bad.any():
+            p = int(np.argmax(bad))
+            raise ValueError(
+                f"the squares of the difference between rows {named[p][0]} and {named[p][1]}, pair {p}, overflow: look "
+                "for wrong values in these rows"
+            )
         nothing = np.zeros(len(named))
-        return Preferred(Phi[i] - Phi[j], nothing, nothing, nothing.astype(bool)), named
+        return Preferred(difference, nothing, nothing, nothing.astype(bool)), named
 
     def _check_agreement(self, new: Preferred, before: Preferred, pairs: np.ndarray) -> None:
         equal = ~new.difference.any(axis=1)
@@ -179,7 +188,9 @@ class PairFeedback(RidgeRanker):
         if now is not self.statistics_:
             before = self.statistics_ if not len(getattr(self, "pairs_", None) or ()) else None
         # from the sums without pairs where they are known: subtraction would leave rounding
-        sums = changed.added(self.statistics_, sign) if before is None else pairs.added(before)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = changed.added(self.statistics_, sign) if before is None else pairs.added(before)
+        checks.check_no_overflow(sums)
         coef = self.coef_ if hasattr(self, "coef_") else self.dual_coef_
         data = Training(
             np.empty((0, self.n_features_in_), dtype=coef.dtype),

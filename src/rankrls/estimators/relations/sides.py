@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from ... import bases
 from ...checks import check_content, check_kernel_values, naming_columns
+from ...core.expansion import in_precision
 from ...core.features import Nystroem
 from ...core.symmetric import cutoff, whitening
 from ...kernels import Function, Kernel, KernelLike, Linear, Precomputed, as_kernel, compares_objects
@@ -348,7 +349,8 @@ def model_of(
             coef = coef if target.kept is None else (coef @ target.kept) @ target.kept.T
     coef = coef if pairwise.product == 1 else pairwise.product * coef
     if np.float32 == source.data.dtype == target.data.dtype:
-        coef, effects = coef.astype(np.float32), {name: v.astype(np.float32) for name, v in effects.items()}
+        coef = in_precision(coef, np.float32)
+        effects = {name: in_precision(v, np.float32) for name, v in effects.items()}
     expanded = source.points is not None or target.points is not None
     return {"coef_" if linear and not expanded else "dual_coef_": coef, **effects}
 

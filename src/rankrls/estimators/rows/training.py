@@ -193,9 +193,9 @@ class Training:
             n = self.X.shape[1]
             if n > limits.gram_columns:
                 memory.check_memory(4 * 8 * n**2, f"a linear model of {n} features", "take fewer of them")
-            if self.signs is not None:
-                return SignedPrimal(F, Identity(n), self.X, y, self.dtype, float(self.scaled), signs=self.signs)
             problem = Primal(F, Identity(n), self.X, y, self.dtype, scaled=float(self.scaled))
+            if self.signs is not None:
+                problem = SignedPrimal(F, Identity(n), self.X, y, self.dtype, float(self.scaled), signs=self.signs)
             return problem if problem.in_range else replace(problem, dtype=np.float64)
         return Primal(F, Nystroem(self.kernel, self.points), self.X, y, np.float64)
 

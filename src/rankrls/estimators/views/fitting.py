@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ... import checks
+from ...core.expansion import in_precision
 from ...core.statistics import Statistics
 from ...core.views import FittedView, as_views, fitted_views, n_widths
 from ...metrics import Metric, get_metric
@@ -154,7 +155,7 @@ class JointSetup:
         shape = len(self.problem.nus), len(self.alphas)
         found = replace(found, alphas=self.alphas, nus=self.problem.nus)
         found = replace(found, cv_scores=chosen.scores.reshape(shape), cv_errors=chosen.errors.reshape(shape))
-        own = lambda held: self.data.all_rows(held).astype(self.data.dtype)  # NaN for unscored rows
+        own = lambda held: in_precision(self.data.all_rows(held), self.data.dtype)  # NaN for unscored rows
         best = own(chosen.predictions)  # (m, t)
         found = replace(found, cv_predictions=best[:, 0] if self.data.flat else best)
         if not path:

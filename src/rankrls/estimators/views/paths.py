@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ... import checks
+from ...core.expansion import in_precision
 from ...core.queries import BATCH_ROWS
 from ...core.statistics import Statistics
 from ...core.views import FittedView
@@ -88,11 +89,11 @@ class ViewPaths(Ranker):
         stack, M = self._stack(), len(self.views_)
         a = np.hstack([weights.a for weights in found])
         intercept = np.concatenate([weights.intercepts.sum(axis=0) for weights in found])
-        scores = np.empty((X.shape[0], a.shape[1]), dtype=X.dtype)
+        scores = np.empty((X.shape[0], a.shape[1]))
         for i in range(0, X.shape[0], BATCH_ROWS):
             scores[i : i + BATCH_ROWS] = (stack(X[i : i + BATCH_ROWS]) @ a + intercept) / M
         targets = self.view_coefs_[0].shape[1:]
-        return scores.reshape(len(scores), len(nus), len(alphas), *targets)
+        return in_precision(scores, X.dtype).reshape(len(scores), len(nus), len(alphas), *targets)
 
     def explain(self, x_a: ArrayLike, x_b: ArrayLike) -> np.ndarray:
         """Explain why a ranks above b: the contribution of each feature to score(a) - score(b), the mean over views.
