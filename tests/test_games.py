@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import oracles
-from rankrls import ConditionalRankRLS, load, save
+from rankrls import ConditionalRankRLS, load, metrics, save
 from rankrls.kernels import Gaussian
 from rankrls.relations.direct import EdgeFeatures
 from rankrls.relations.edges import EdgeKernel
@@ -472,6 +472,22 @@ def test_evaluate_of_players_who_hardly_meet_with_a_column_of_names_and_one_of_n
     )
     winner = [found.means()[setting]["winner"] for setting in (1, 4)]
     assert min(winner) > 0.55, winner
+
+
+@pytest.mark.filterwarnings("ignore:.*have no edge")
+def test_games_of_players_who_hardly_meet_are_compared_with_one_another():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 3))
+    a = rng.integers(60, size=70)
+    b = (a + rng.integers(1, 60, size=70)) % 60
+    games = np.where((X[a, 0] > X[b, 0])[:, None], np.column_stack([a, b]), np.column_stack([b, a]))
+    make = lambda **options: ConditionalRankRLS(relation="reciprocal", pairwise="sum", loss="regression", **options)
+    expected = []
+    for train, test in RelationKFold(1, 5, same_objects=True).split(games, np.ones(70)):
+        scores = make(alpha=1.0, tol=1e-12).fit_edges(X, games[train]).predict_edges(X, games[test])
+        expected.append(metrics.pairwise_accuracy(np.repeat([1, -1], len(test)), np.concatenate([scores, -scores])))
+    model = make(alphas=[1.0], tol=1e-12).fit_edges(X, games)
+    assert_allclose(model.cv_scores_, np.mean(expected), atol=1e-9)
 
 
 def test_candidates_that_were_not_chosen_are_not_warned_of():

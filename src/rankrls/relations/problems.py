@@ -248,21 +248,26 @@ class EdgeProblem:
 
     def scores(self, alphas: np.ndarray, metric: Metric, held: RelationKFold) -> np.ndarray:
         edges = self.graph.edges
-        judge = edges.judge
-        folds = ((train, test & judge) for train, test in self._folds(held))
-        return mean_score(
-            metric,
-            (
-                (edges.y[test], self._predictions(train, test, alphas), edges.rows[test])
-                for train, test in folds
-                if test.any()
-            ),
-            mirrored=self.graph.parity != 0,
+        folds = [(train, test & edges.judge) for train, test in self._split(held)]
+        predicted = (
+            (edges.y[test], self._predictions(train, test, alphas), edges.rows[test])
+            for train, test in numbered(folds, "fold")
+            if test.any()
         )
+        few = self.graph.parity != 0 and self._hardly_compared([test for _, test in folds])
+        return mean_score(metric, predicted, pooled=few)
+
+    def _hardly_compared(self, tests: list[np.ndarray]) -> bool:
+        """True if fewer pairs of held-out edges share an object and differ in value than there are held-out edges."""
+        y, rows, pairs = self.graph.edges.y, self.graph.edges.rows, 0
+        for test in tests:
+            same = np.unique(np.column_stack([rows[test], y[test]]), axis=0, return_inverse=True)[1].ravel()
+            pairs += int(Queries.of(rows[test]).pairs().sum() - Queries.of(same).pairs().sum())
+        return pairs < sum(int(test.sum()) for test in tests)
 
     def held_out(self, alpha: float, held: RelationKFold) -> np.ndarray:
         out = np.full(len(self.graph.edges.y), np.nan)
-        for train, test in self._folds(held):
+        for train, test in numbered(self._split(held), "fold"):
             out[test] = next(self._predictions(train, test, np.array([alpha]), warn=True))
         return tied(out, self.graph.edges.rows)
 
@@ -270,12 +275,10 @@ class EdgeProblem:
         """(k,) the coefficients of the unpenalised columns, given those of the edges."""
         return self.graph.loss.free_coef(self.graph.edges.y - self.graph.kernel(v))
 
-    def _folds(self, held: RelationKFold) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _split(self, held: RelationKFold) -> list[tuple[np.ndarray, np.ndarray]]:
         edges = self.graph.edges
-        folds = list(held.split_edges(edges.rows, edges.columns, edges.shape))
-        for train, test in numbered(folds, "fold"):
-            if train.any() and test.any():
-                yield train, test
+        folds = held.split_edges(edges.rows, edges.columns, edges.shape)
+        return [(train, test) for train, test in folds if train.any() and test.any()]
 
     def _predictions(
         self, train: np.ndarray, test: np.ndarray, alphas: np.ndarray, *, warn: bool = False
@@ -323,23 +326,20 @@ def tied(scores: np.ndarray, codes: np.ndarray | None = None) -> np.ndarray:
     return in_steps(known, top[codes]) + 0 * scores
 
 
-def mean_score(metric: Metric, folds: Iterator[Any], *, mirrored: bool = False) -> np.ndarray:
+def mean_score(metric: Metric, folds: Iterator[Any], *, pooled: bool = False) -> np.ndarray:
     """(k,) the mean metric over folds of (true values, scores for each alpha, conditioning object or None for rows).
 
-    Edges of a `mirrored` relation are compared with one another, whichever objects they belong to, if no object has two
-    in a fold: players may have met only once.
+    If `pooled`, edges are compared with one another whichever objects they belong to: players who meet once or twice
+    have too few edges of their own in a fold.
     """
-    values, pooled, error = [], [], None
+    values, error = [], None
     for y, predictions, *rows in folds:
         codes = rows[0] if rows else np.repeat(np.arange(y.shape[0]), y.shape[1])
         columns = np.column_stack([tied(scores.ravel(), codes) for scores in predictions])
         try:
-            values.append(metric(y.ravel(), columns, Queries.of(codes)))
+            values.append(metric(y.ravel(), columns, None if pooled else Queries.of(codes)))
         except ValueError as nothing_to_judge:
             error = nothing_to_judge
-            pooled.append((y.ravel(), columns))
-    if not values and mirrored:
-        values = [metric(y, columns) for y, columns in pooled if y.min() < y.max()]
     if not values:
         raise ValueError(f"{NOTHING_HELD_OUT.format('alpha', 'alpha')} ({error})")
     return np.mean(values, axis=0)
