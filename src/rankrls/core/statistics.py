@@ -28,7 +28,7 @@ from .queries import BATCH_ROWS
 
 Preferences = QueryPreferences | PairPreferences
 
-DEVIATION_COLUMNS = 256
+DEVIATION_COLUMNS, DEVIATION_CELLS = 256, 1 << 14  # of few rows, more columns are judged at once
 CANCELLED = 100.0  # terms this many times larger than their sum have ten times the rounding of differences of rows
 SINGLE = (1e-12, 1e15)  # the range of values whose squares, and sums of them, fit in single precision
 FAINT = 1e-9  # single precision holds rows whose weight has at least this share of the root of the largest sum
@@ -218,8 +218,9 @@ def column_deviation(F: QueryPreferences, X: Any) -> np.ndarray:
     """(n,) the spread of each column, as in `Statistics`, a few columns at a time and without forming X'X."""
     u = np.ones(F.shape[0]) if F.u is None else F.u
     heaviest, eps, parts = np.argmax(u), np.finfo(X.dtype).eps, []
-    for i in range(0, X.shape[1], DEVIATION_COLUMNS):
-        V = X[:, i : i + DEVIATION_COLUMNS]
+    width = max(DEVIATION_COLUMNS, DEVIATION_CELLS // max(1, X.shape[0]))
+    for i in range(0, X.shape[1], width):
+        V = X[:, i : i + width]
         V = np.array(V.toarray() if sparse.issparse(V) else V, dtype=np.float64)
         V /= (unit := _largest_or_one(V))  # squares of very large or very small values are no numbers
         rounding = eps * np.abs(V)

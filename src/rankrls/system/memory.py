@@ -6,9 +6,13 @@ import os
 
 from .limits import limits
 
+SMALL = 1 << 20
+
 
 def check_memory(n_bytes: float, what: str, remedy: str) -> None:
     """Raise an error if an allocation would need more memory than the machine has free."""
+    if n_bytes < SMALL and limits.free_memory is None:
+        return  # to ask the system takes 50 microseconds
     free = available_memory()
     if n_bytes > free:
         raise MemoryError(f"{what} needs about {n_bytes / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are free: {remedy}")
