@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import platform
 import statistics
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -233,6 +235,14 @@ def of_process(*arguments: str) -> Measured:
     if process.returncode:
         raise StoppedError(f"{' '.join(arguments)} ended with {process.returncode}")
     return Measured(seconds, used.ru_maxrss * 1024 / 1e6, None, others.share(), used.ru_utime + used.ru_stime)
+
+
+def source_of(commit: str, folder: Path) -> Path:
+    """The sources of a commit, written to a folder: what to put first in the path of a process that runs them."""
+    archive = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        tar.extractall(folder, filter="data")
+    return folder / "src"
 
 
 def told(found: dict[str, Any]) -> Measured:

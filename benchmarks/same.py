@@ -13,7 +13,6 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import ROOT
+from benchmarks.measure import ROOT, source_of
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
@@ -89,13 +88,7 @@ def main() -> None:
         print(json.dumps({name: (float(m.alpha_), np.asarray(m.cv_scores_).tolist()) for name, m in models}))
         return
     with tempfile.TemporaryDirectory() as folder:
-        archive = subprocess.run(
-            ["git", "archive", arguments.commit, "src"], cwd=ROOT, check=True, stdout=subprocess.PIPE
-        ).stdout
-        (Path(folder) / "src.tar").write_bytes(archive)
-        with tarfile.open(Path(folder) / "src.tar") as tar:
-            tar.extractall(folder, filter="data")
-        before = found_by(Path(folder) / "src", arguments.data, compiled=False)
+        before = found_by(source_of(arguments.commit, Path(folder)), arguments.data, compiled=False)
     for compiled in (False, True):
         changed = list(differences(before, found_by(ROOT / "src", arguments.data, compiled=compiled)))
         how = "compiled" if compiled else "NumPy"
