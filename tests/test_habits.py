@@ -4,7 +4,7 @@ import ast
 import re
 import sys
 import tomllib
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 import pytest
@@ -66,3 +66,29 @@ def test_ci_runs_the_tests_as_everyone_does():
     if not script.exists():
         pytest.skip("not in a clone")
     assert "\nmake test\n" in script.read_text()
+
+
+def indents(path):
+    """Every docstring of a file that goes over several lines: where it starts, and the least indent of its lines."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = [line for line in (ast.get_docstring(node, clean=False) or "").split("\n")[1:] if line.strip()]
+            if lines:
+                own = 0 if isinstance(node, ast.Module) else node.body[0].col_offset
+                yield own, min(len(line) - len(line.lstrip()) for line in lines)
+
+
+def titles(path):
+    """Every underlined title of a section in docstrings of a file, with its underline."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (ast.get_docstring(node) or "").split("\n")
+            yield from ((a, b) for a, b in pairwise(lines) if b.strip() and set(b.strip()) == {"-"})
+
+
+def test_docstrings_are_indented_like_their_code():
+    for path in [*Path(rankrls.__file__).parent.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
+        for own, least in indents(path):
+            assert least == own, (path.name, own)
+        for title, line in titles(path):
+            assert title == title.strip() and line == "-" * len(title), (path.name, title)
