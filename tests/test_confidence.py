@@ -9,6 +9,7 @@ import oracles
 from cases import problem
 from papers import RankRLS
 from rankrls import datasets, load, save
+from rankrls.core import noise
 from rankrls.system.limits import limited
 
 X, y, qid = problem(m=80)
@@ -179,3 +180,13 @@ def test_pairs_alone_give_the_noise():
     p = model.probability_above(Z[:10], Z[10:20])
     assert np.all((p > 0) & (p < 1)) and np.all((p > 0.5) == (model.predict(Z[:10]) > model.predict(Z[10:20])))
     assert model.rank_interval(Z[:10]).shape == (10, 2)
+
+
+@pytest.mark.parametrize("n", [5, 1000, 8000])
+def test_the_noise_of_pairs_starts_from_few_of_them_but_counts_all(n):
+    rng = np.random.default_rng(n)
+    few, all_of_one_sign = rng.standard_normal(n) * 0.1 + 0.05, np.abs(rng.standard_normal(n)) * 0.1
+    empty = np.where(np.arange(n) % noise.FEW == 0, 0.0, few)
+    for margin in (few, empty, all_of_one_sign, -all_of_one_sign):
+        margin = margin / np.abs(margin).max()
+        assert_allclose(noise._steepness(margin), noise._newton(0.0, margin, 1e-6), rtol=1e-6)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from rankrls import RankRLS, TransductiveRankRLS
-from rankrls.kernels import Gaussian
+from rankrls.kernels import Gaussian, Polynomial
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -60,3 +60,12 @@ def test_columns_that_do_not_fit_the_basis_are_refused():
         RankRLS(1.0, kernel="precomputed").fit(K[:, ROWS], Y, qid=QID)
     with pytest.raises(ValueError, match="not symmetric"):
         RankRLS(1.0, kernel="precomputed", basis=[0, 1, 2, 3]).fit(K[:, ROWS], Y, qid=QID)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(gamma=0.5), Gaussian(gamma=0.5, weights=[1.0, 0.0, 2.0]), Polynomial(gamma=1.0)]
+)
+def test_the_diagonal_is_that_of_the_matrix(kernel):
+    X = np.random.default_rng(0).standard_normal((150, 3))
+    assert_allclose(kernel.diagonal(X), np.diag(kernel(X, X)), rtol=1e-12)
+    assert not np.isfinite(kernel.diagonal(1e200 * X)).any()

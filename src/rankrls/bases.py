@@ -155,7 +155,7 @@ class PivotedCholesky(Basis):
         rows = rows.astype(np.float64) if rows.dtype == np.float32 else rows  # kernel values in full precision
         size = min(self.size, c)
         memory.check_memory(8.0 * size * c, f"pivoted Cholesky of {size} of {c} rows", "take a smaller basis")
-        diagonal = diagonal_of(kernel, rows)
+        diagonal = kernel.diagonal(rows)
         if not np.isfinite(diagonal).all():
             raise ValueError(OVERFLOW)
         with threads_for(float(size) * DRAWS * c):
@@ -433,10 +433,3 @@ def _nearest(V: np.ndarray, centres: np.ndarray) -> np.ndarray:
     norms, size = np.einsum("ij,ij->i", centres, centres), max(1, (1 << 22) // len(centres))
     blocks = [np.argmin(norms - 2 * (V[i : i + size] @ centres.T), axis=1) for i in range(0, len(V), size)]
     return np.concatenate(blocks)
-
-
-def diagonal_of(kernel: Kernel, X: Matrix) -> np.ndarray:
-    """k(x, x) of every row, computed in blocks."""
-    return np.concatenate([np.diag(kernel(X[i : i + 64], X[i : i + 64])) for i in range(0, X.shape[0], 64)]).astype(
-        float
-    )

@@ -49,6 +49,11 @@ class Kernel:
         """X -> k(X, Z), with everything that depends only on Z computed once."""
         return lambda X: self(X, Z)
 
+    def diagonal(self, X: Array) -> np.ndarray:
+        """(m,) k(x, x) of every row, computed in blocks."""
+        blocks = [X[i : i + 64] for i in range(0, X.shape[0], 64)]
+        return np.concatenate([np.diag(self(block, block)) for block in blocks]).astype(float)
+
     def fitted(self, X: Array, weights: np.ndarray | None = None) -> Kernel:
         """The kernel with its data-dependent parameters fixed; a row of weight w counts as w copies."""
         if not hasattr(self, "gamma"):
@@ -141,6 +146,10 @@ class Gaussian(Kernel):
         if X is Z:
             np.fill_diagonal(K, 1)
         return K
+
+    def diagonal(self, X: Array) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            return np.where(np.isfinite(square_norms(weighted(X, self.weights))), 1.0, np.nan)
 
     def beside(self, Z: Array) -> Callable[[Array], np.ndarray]:
         if sparse.issparse(Z):

@@ -136,7 +136,7 @@ def supervised(
     found = []
     for one in kernel.candidates(rows, data.weights):
         if not isinstance(rows, Items):
-            checks.check_squares(float(np.max(bases.diagonal_of(one, rows), initial=0.0)), count)
+            checks.check_squares(float(np.max(one.diagonal(rows), initial=0.0)), count)
         points = X[numbers] if named else bases.points(basis, rows, one, seed, data.weights)
         problem = Supervised(F, KernelAtoms(rows, one, points), data.y, backfit, place)
         view = FittedView(slice(0, X.shape[1]), one, points.astype(np.float64))
