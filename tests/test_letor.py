@@ -7,6 +7,8 @@ import lzma
 import sys
 import tracemalloc
 from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
 from itertools import chain
 
 import numpy as np
@@ -19,11 +21,14 @@ from sklearn.datasets import load_svmlight_file
 
 import oracles
 from rankrls import RankRLS
+from rankrls.core.fused import compiled_code
 from rankrls.datasets import RankingData, dump_letor, iter_letor, load_letor, read_svmlight
 from rankrls.datasets.letor import decimals, lines
 from rankrls.datasets.letor import text as letor_text
 from shared import unpacked
 
+HAS_NUMBA = find_spec("numba") is not None
+needs_numba = pytest.mark.skipif(not HAS_NUMBA, reason="compiled code needs numba")
 MQ2008 = b"""2 qid:10032 1:0.056537 2:0.000000 3:0.666667 4:1.000000 #docid = GX029-35-5894638 inc = 0.01 prob = 0.1\r
 0 qid:10032 1:0.279152 2:0.000000 3:0.000000 4:0.000000 #docid = GX030-77-6315042 inc = 1 prob = 0.341364\r
 1 qid:q:17 1:-1.5 2:NULL 3:1e-7 4:12345678901234567890 #docid = http://x.org/#1\r
@@ -83,6 +88,27 @@ def test_numbers_in_bulk_are_bit_for_bit_those_of_float(tokens):
     assert_as_float_reads([token.encode() for token in tokens])
 
 
+@needs_numba
+@settings(deadline=None)
+@given(st.lists(written, min_size=1, max_size=40))
+@example(["-0", "-0.0", ".5", "5.", "0.1", "9007199254740993", "0.3000000000000000166", "18014398509481983"])
+@example([str(2**k + i) for k in range(53, 64) for i in (-1, 1, 2 ** (k - 53), 2 ** (k - 53) - 1)])
+def test_numbers_in_compiled_code_are_bit_for_bit_those_of_float(tokens):
+    rows = lines.parse_compiled("\n".join(f"{token} 1:{token}" for token in tokens).encode(), 1)
+    if rows is not None:  # too many are left to float
+        assert rows.values.tobytes() == rows.y.tobytes() == np.array(list(map(float, tokens))).tobytes()
+
+
+@needs_numba
+def test_compiled_code_reads_plain_and_shortest_decimals():
+    values = np.random.default_rng(0).normal(size=(5000, 4))
+    for text in (repr, "{:.6f}".format, "{:.15f}".format):
+        given = [[text(v) for v in row] for row in values.tolist()]
+        rows = lines.parse_compiled("\n".join(f"0 1:{a} 3:{b} 4:{c} 9:{d}" for a, b, c, d in given).encode(), 1)
+        assert rows.features.tolist() == [1, 3, 4, 9] and rows.counts is None
+        assert_array_equal(rows.values, np.array([[float(v) for v in row] for row in given]))
+
+
 def test_plain_decimals_are_all_read_in_bulk():
     rng = np.random.default_rng(0)
     for digits in (0, 2, 6, 8, 11):
@@ -139,7 +165,8 @@ def texts(draw):
 @given(texts())
 def test_rows_are_those_of_the_oracle(text):
     expected = oracles.letor_rows(text)
-    for data in (lines.parse(text.encode(), 1), lines.parse_lines(text.encode(), 1)):
+    ways = [lines.parse, lines.parse_lines, *([partial(lines.parse, compiled=True)] if HAS_NUMBA else [])]
+    for data in (parse(text.encode(), 1) for parse in ways):
         assert_array_equal(data.y, [label for label, *_ in expected])
         assert (data.qid is None and expected[0][1] is None) or data.qid.tolist() == [row[1] for row in expected]
         features = [list(row[2]) for row in expected]
@@ -169,6 +196,11 @@ def test_damaged_text_gives_a_clear_error_or_is_skipped(text, errors, source):
     for _ in range(source.draw(st.integers(1, 4))):
         damaged[source.draw(st.integers(0, len(damaged) - 1))] = source.draw(st.integers(0, 255))
     data, message = outcome(bytes(damaged), errors)
+    if HAS_NUMBA:
+        with compiled_code(True):
+            again, said = outcome(bytes(damaged), errors)
+        assert said == message
+        assert data is None or (again.skipped == data.skipped and assert_same(data, again) is None)
     assert data is None or data.X.shape[0] == len(data) >= 1
     assert data is not None or "line " in message or "has no rows" in message
 
@@ -531,7 +563,7 @@ def test_public_sets_are_read_as_scikit_learn_reads_them(archive, name, shape, n
         assert_array_equal(data.qid.astype(int), qid[0])
         assert len(set(data.qid)) == n_queries
         assert_same(read(dumped(data)), data)
-    assert all(lines.parse_regular(text, 1) is not None for text in letor_text._texts(io.BytesIO(path.read_bytes())))
+    assert all(lines.parse_regular(text, 1) is not None for _, text in letor_text._texts(io.BytesIO(path.read_bytes())))
 
 
 def test_missing_values_of_letor_3_become_its_minimum_version():

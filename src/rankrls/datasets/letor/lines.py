@@ -1,7 +1,8 @@
 """Parse lines `label qid:Q i:v i:v ... # comment`: a careful parser for any line, and a fast one for regular blocks.
 
-The fast parser finds all separators of a block at once and reads all numbers together (see `decimals`). It gives up on
-anything unusual, and the careful parser then reads the block line by line; both return the same rows.
+The fast parser finds all separators of a block at once and reads all numbers together (see `decimals`), or is compiled
+code (the extra `fast`). It gives up on anything unusual, and the careful parser then reads the block line by line; all
+return the same rows.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ _SPACE, _COLON, _NEWLINE, _HASH, _RETURN = b" :\n#\r"
 _QID = int.from_bytes(b" qid", "little") << 32  # the last four of eight characters
 _MOST_BLANKS = 4  # blanks after the last value that the fast parser accepts
 LONGEST_ID = 1000  # most characters of a query id
+_ODD = 8  # compiled code leaves at most one number in eight to `float`
 _WIDEST = 64  # longer query ids are stored as objects, not in a fixed-width array
 
 
@@ -59,14 +61,18 @@ class LineError(ValueError):
     """A line that cannot be read."""
 
 
-def parse(text: bytes, first_line: int, *, skip: bool = False, with_qid: bool | None = None) -> ParsedRows:
+def parse(
+    text: bytes, first_line: int, *, skip: bool = False, with_qid: bool | None = None, compiled: bool = False
+) -> ParsedRows:
     """The rows of a block of whole lines; malformed lines are left out if `skip`, else raise `LineError`.
 
     `with_qid` tells whether lines must (True) or must not (False) have a query id; None: as the first line has.
+    With `compiled`, compiled code reads regular lines.
     """
-    rows = parse_regular(text, first_line)
+    regular = parse_compiled if compiled else parse_regular
+    rows = regular(text, first_line)
     if rows is None:
-        rows = parse_regular(tidied(text), first_line)
+        rows = regular(tidied(text), first_line)
     if rows is not None and with_qid in (None, rows.qid is not None):
         return rows
     return parse_lines(text, first_line, skip=skip, with_qid=with_qid)
@@ -206,6 +212,45 @@ def _numbers(buffer: np.ndarray, raw: bytes, start: np.ndarray, end: np.ndarray)
     except ValueError:
         return None
     return values
+
+
+def parse_compiled(text: bytes, first_line: int) -> ParsedRows | None:
+    """The same in one compiled pass, which stops at the first line that is not regular, or if many numbers are not."""
+    from . import compiled
+
+    text = text if text.endswith(b"\n") else text + b"\n"
+    buffer = np.frombuffer(text, dtype=np.uint8)
+    m, most = int(np.count_nonzero(buffer == _NEWLINE)), int(np.count_nonzero(buffer == _COLON))
+    y, counts, line_of = np.empty(m), np.empty(m, np.int64), np.empty(m, np.int64)
+    qid, comment = np.empty((m, 2), np.int64), np.empty((m, 2), np.int64)
+    features, values = np.empty(most, np.int64), np.empty(most)
+    odd = np.empty((1 + (m + most) // _ODD, 3), np.int64)
+    m, n, n_odd = compiled.regular(
+        buffer, LONGEST_ID, y, qid, comment, line_of, counts, features, values, odd
+    )
+    if m < 1:
+        return None
+    try:
+        for i, a, b in odd[:n_odd].tolist():
+            (values if i >= 0 else y)[i if i >= 0 else -1 - i] = number(text[a:b])
+    except ValueError:
+        return None
+    y, counts, features, values = y[:m], counts[:m], features[:n], values[:n]
+    k = int(counts[0])
+    alike = n == m * k > 0 and np.all(counts == k) and np.all(features.reshape(m, k) == features[:k])
+    start, length = qid[:m].T
+    first = np.flatnonzero(length > 0)
+    ids = np.repeat(_ids(_texts(text, start[first], start[first] + length[first])), np.diff(first, append=m))
+    marked = np.any(buffer[comment[:m, 0] - 1] == _HASH)
+    return ParsedRows(
+        y,
+        ids if len(first) else None,
+        None if alike else counts,
+        features[:k].copy() if alike else features,
+        values.reshape(m, k) if alike else values,
+        _texts(text, *comment[:m].T) if marked else None,
+        first_line + line_of[:m],
+    )
 
 
 def _texts(raw: bytes, start: np.ndarray, end: np.ndarray) -> list[str]:

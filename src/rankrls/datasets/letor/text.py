@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse as sparse_arrays
 
 from ...checks import check_choice
+from ...core import fused
 from ...system import files
 from ...system.files import Source
 from ...system.limits import limits
@@ -22,6 +23,7 @@ from .matrix import Assembly
 
 _THREADS = 2  # more would wait for the interpreter
 _WRITE_ROWS = 1000
+_NEWLINE = ord("\n")
 
 
 def load_letor(
@@ -190,21 +192,21 @@ def _check_errors(errors: str) -> None:
     check_choice("errors", errors, ("raise", "skip"))
 
 
-def _texts(file: BinaryIO, name: str = "the input") -> Iterator[bytes]:
-    """The text in blocks of whole lines."""
+def _texts(file: BinaryIO, name: str = "the input") -> Iterator[tuple[int, bytes]]:
+    """The text in blocks of whole lines, each with the number of its first line."""
     rest: list[bytes] = []  # of a line that continues
     line = 1
     while text := file.read(limits.text_bytes):
         stop = text.rfind(b"\n") + 1
         if stop:
-            line += text.count(b"\n")
-            yield b"".join([*rest, text[:stop]])
+            yield line, b"".join([*rest, text[:stop]])
+            line += int(np.count_nonzero(np.frombuffer(text, np.uint8) == _NEWLINE))  # faster than bytes.count
             rest = []
         rest.append(text[stop:])
         if sum(map(len, rest)) > files.LINE_BYTES:
             raise files.endless(name, line)
     if any(rest):
-        yield b"".join(rest)
+        yield line, b"".join(rest)
 
 
 def _parsed(path: Source, skip: bool) -> Iterator[ParsedRows]:
@@ -212,20 +214,21 @@ def _parsed(path: Source, skip: bool) -> Iterator[ParsedRows]:
     # glibc keeps freed memory for reuse only up to the largest array freed so far: without this allocation, every
     # array of every block would be fresh from the system, which takes as long as the parsing
     np.empty(3 << 20)
-    line, with_qid = 1, None
+    with_qid, n_bytes = None, 0
     ahead: deque[Future[ParsedRows]] = deque()
     try:
         with files.opened(path) as file, ThreadPoolExecutor(_THREADS) as pool:
-            for text in _texts(file, files.name_of(path)):
+            for line, text in _texts(file, files.name_of(path)):
+                n_bytes += len(text)
+                compiled = fused.ready() or fused.worth(float(n_bytes))
                 if with_qid is None:  # the first line decides
-                    rows = parse(text, line, skip=skip)
+                    rows = parse(text, line, skip=skip, compiled=compiled)
                     with_qid = None if not len(rows) else rows.qid is not None
                     yield rows
                 else:
-                    ahead.append(pool.submit(parse, text, line, skip=skip, with_qid=with_qid))
+                    ahead.append(pool.submit(parse, text, line, skip=skip, with_qid=with_qid, compiled=compiled))
                     if len(ahead) > _THREADS:
                         yield ahead.popleft().result()
-                line += text.count(b"\n")
             while ahead:
                 yield ahead.popleft().result()
     except LineError as error:
