@@ -105,9 +105,9 @@ def popularity(shop: Shop) -> np.ndarray:
 
 
 def vectors(seen: sparse.csr_array, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """d singular vectors of what has been seen, for users and for items."""
+    """d singular vectors of what has been seen: for users times the singular values, for items as they are."""
     U, s, V = svds(seen, d, random_state=0)
-    return U * (s / s.max()), V.T * (s / s.max())
+    return U * s, V.T
 
 
 def told(table: np.ndarray, norm: float) -> np.ndarray:
@@ -136,25 +136,20 @@ def only_told(alpha: float) -> Fit:
         seen_by = np.log1p(np.asarray(shop.seen.sum(axis=0)).ravel())
         popular = np.vstack([np.ones(len(seen_by)), seen_by, seen_by**2]).T
         people = np.hstack([np.ones((len(shop.users), 1)), shop.users])
-        return _recommended(shop, people, np.hstack([popular / popular.max(axis=0), shop.items]), alpha)
+        films = np.hstack([popular / popular.max(axis=0), shop.items])
+        square = lambda A: float(np.sum(A**2)) / len(A)
+        unit = square(people) * square(films) / min(people.shape[1], films.shape[1])
+        return _recommended(shop, people, films, alpha * unit)
 
     return fit
 
 
-def history(alpha: float, power: float) -> Fit:
+def history(alpha: float) -> Fit:
     """Users by the items they have seen, items by their ids: a ridge regression of each item on all others."""
-
-    def fit(shop: Shop) -> np.ndarray:
-        count = np.asarray(shop.seen.sum(axis=0)).ravel()
-        ids = sparse.diags_array((np.maximum(count, 1) / count.max()) ** (power / 2), format="csr")
-        return _recommended(shop, shop.seen, sparse.csr_array(ids), alpha)
-
-    return fit
+    return lambda shop: _recommended(shop, shop.seen, sparse.eye_array(shop.seen.shape[1], format="csr"), alpha)
 
 
 def _recommended(shop: Shop, users: Any, items: Any, alpha: float) -> np.ndarray:
-    square = lambda A: float((A.multiply(A) if sparse.issparse(A) else A**2).sum()) / A.shape[0]
-    alpha *= square(users) * square(items) / min(users.shape[1], items.shape[1])
     model = ConditionalRankRLS(alpha, loss="regression", missing="zero").fit(users, shop.seen, items)
     return model.recommend(users, top=TOP, exclude=shop.seen).ids
 
@@ -175,17 +170,17 @@ def als(factors: int, regularization: float, weight: float) -> Fit:
 
 def contenders() -> dict[str, list[tuple[str, Fit]]]:
     """All contenders, with the settings that are tried."""
-    of_vectors = [(d, alpha) for d in (20, 40, 60, 100) for alpha in (1.0, 1000.0)]
-    mixed = [(d, alpha, share) for d in (40, 60) for alpha in (1.0, 1000.0) for share in (0.1, 0.3, 1.0)]
-    of_als = [(f, r, w) for f in (32, 64) for r, w in ((0.01, 1.0), (1.0, 5.0), (10.0, 10.0))]
+    of_vectors = [(d, alpha) for d in (20, 60, 150, 400) for alpha in (100.0, 300.0, 1000.0, 4000.0)]
+    mixed = [(150, alpha, share) for alpha in (300.0, 1000.0, 4000.0) for share in (0.1, 0.3)]
+    of_als = [
+        (f, r, w) for f in (32, 64, 128) for r, w in ((0.01, 1.0), (10.0, 1.0), (100.0, 1.0), (1.0, 5.0), (10.0, 10.0))
+    ]
     return {
         "popularity": [("", popularity)],
         "ConditionalRankRLS, tables": [(f"alpha {a:g}", only_told(a)) for a in (1e-2, 1.0, 1e2, 1e4)],
         "ConditionalRankRLS, vectors": [(f"{d} vectors, alpha {a:g}", ours(d, a)) for d, a in of_vectors],
         "ConditionalRankRLS, both": [(f"{d} vectors, alpha {a:g}, share {s:g}", ours(d, a, s)) for d, a, s in mixed],
-        "ConditionalRankRLS, history": [
-            (f"alpha {a:g}, power {p:g}", history(a, p)) for a, p in ((300.0, 0.0), (1e3, 0.0), (3e3, 0.0), (1e3, -0.5))
-        ],
+        "ConditionalRankRLS, history": [(f"alpha {a:g}", history(a)) for a in (100.0, 300.0, 1000.0, 3000.0)],
         "implicit ALS": [(f"{f} factors, regularization {r:g}, alpha {w:g}", als(f, r, w)) for f, r, w in of_als],
     }
 

@@ -515,6 +515,110 @@ def ridge_of_differences(X, Y, Z):
     return rating[:, None] - rating
 
 
+OUT = {"row": "leave-row-out", "column": "leave-column-out", "both ends": "leave-both-out"}
+
+
+def left_out(what):
+    """Held-out scores of two steps."""
+    options = {"alphas": [0.7], "target_alphas": [0.3], "kernel": GAUSS, "cv": OUT[what]}
+    return lambda X, Y, Z: TwoStepRLS(**options).fit(X, Y, Z).cv_predictions_
+
+
+def refits(what):
+    """The same by two steps without the object or objects."""
+
+    def scores(X, Y, Z):
+        found, model = np.empty(Y.shape), TwoStepRLS(0.7, 0.3, kernel=GAUSS)
+        for i, j in np.ndindex(Y.shape):
+            rows = np.delete(np.arange(len(X)), [] if what == "column" else i)
+            columns = np.delete(np.arange(len(Z)), [] if what == "row" else j)
+            model.fit(X[rows], Y[np.ix_(rows, columns)], Z[columns])
+            found[i, j] = model.predict(X[[i]], Z[[j]])[0, 0]
+        return found
+
+    return scores
+
+
+def each_edge_left_out(X, Y, Z):
+    model = ConditionalRankRLS(alphas=[0.7], cv="leave-edge-out", loss="regression", kernel=GAUSS)
+    return model.fit(X, Y, Z).cv_predictions_
+
+
+def refits_without_an_edge(X, Y, Z):
+    found, model = np.empty(Y.shape), ConditionalRankRLS(0.7, loss="regression", kernel=GAUSS, tol=1e-13)
+    for i, j in np.ndindex(Y.shape):
+        part = Y.copy()
+        part[i, j] = np.nan
+        found[i, j] = model.fit(X, part, Z).predict(X[[i]], Z[[j]])[0, 0]
+    return found
+
+
+def mixed(X, Y, Z):
+    """Product and sum, with weights that hold-out chose."""
+    return _mixed(X, Y, Z).predict(X, Z)
+
+
+def mixed_explicitly(X, Y, Z):
+    share = _mixed(X, Y, Z).pairwise_
+    weights = {"product": share["kronecker"], "source": share["sum"] * ENDS[1], "target": share["sum"] * ENDS[0]}
+    return explicit_edges(ranking=False, some=True, **weights)(X, Y, Z)
+
+
+def _mixed(X, Y, Z):
+    model = ConditionalRankRLS(alphas=[0.7], pairwise=["kronecker", "sum"], loss="regression", tol=1e-13)
+    return model.fit(X, np.where(KNOWN, Y, np.nan), Z)
+
+
+def stopped(*, again=False):
+    """As many iterations as hold-out prefers, or `again` that many."""
+
+    def scores(X, Y, Z):
+        Y = np.where(KNOWN, Y, np.nan)
+        model = ConditionalRankRLS(0.0, solver="cr", max_iter="auto", kernel=GAUSS).fit(X, Y, Z)
+        if again:
+            model = model.set_params(max_iter=model.n_iter_).fit(X, Y, Z)
+        return model.predict(X, Z)
+
+    return scores
+
+
+def dated(*, half_life=None):
+    """Edges with dates and a half-life, or with weights that halve every ten days."""
+
+    def scores(X, Y, Z):
+        i, j = np.nonzero(KNOWN)
+        age = np.arange(len(i)) % 30
+        dates = pd.Timestamp("2024-05-01") - pd.to_timedelta(age, unit="D")
+        edges = pd.DataFrame({"x": i, "z": j, "y": Y[i, j], "date": dates, "weight": 0.5 ** (age / 10)})
+        how = {"date": "date", "half_life": half_life} if half_life else {"sample_weight": "weight"}
+        return (
+            ConditionalRankRLS(0.7, tol=1e-13).fit_edges(X, edges, "y", Z, source="x", target="z", **how).predict(X, Z)
+        )
+
+    return scores
+
+
+AT_HOME = np.array([1.0, 1.0, 0.0, 1.0, -1.0])  # at home, on neutral ground, away
+
+
+def at_home(X, Y, Z):
+    i, j = np.nonzero(np.triu(KNOWN[:, :8], 1))
+    games = pd.DataFrame({"a": i, "b": j, "y": Y[i, j], "home": np.resize(AT_HOME, len(i))})
+    model = ConditionalRankRLS(0.7, relation="reciprocal", loss="regression", pairwise="sum", tol=1e-13)
+    return model.fit_edges(np.eye(8), games, "y", source="a", target="b", home="home").predict(np.eye(8))
+
+
+def ridge_with_a_free_column(X, Y, Z):
+    i, j = np.nonzero(np.triu(KNOWN[:, :8], 1))
+    D = np.column_stack([np.eye(8)[i] - np.eye(8)[j], np.resize(AT_HOME, len(i))])
+    rating = np.linalg.solve(D.T @ D + 1.4 * np.diag([1.0] * 8 + [0.0]), D.T @ Y[i, j])[:8]
+    return rating[:, None] - rating
+
+
+def lifted(side, *, by):
+    return lambda X, Y, Z: side(X, Y + by, Z) - by
+
+
 SOME = {"some": True}
 RELATIONS = {
     "closed form = explicit kernel of edges": (relation(kernel=GAUSS), explicit_edges(kernel=GAUSS)),
@@ -547,6 +651,16 @@ RELATIONS = {
     "zeros not stored = zeros": (zeros(False), zeros(True)),
     "labels known by name = a ridge regression each": (labels, ridge_for_each_column),
     "two steps = kernel ridge regression twice": (two_steps, kernel_ridge_twice),
+    **{f"two steps, each {what} left out = refits": (left_out(what), refits(what)) for what in OUT},
+    "each edge left out = refits": (each_edge_left_out, refits_without_an_edge),
+    "product and sum by hold-out = explicit kernel of edges, regression": (mixed, mixed_explicitly),
+    "iterations by hold-out = as many iterations": (stopped(), stopped(again=True)),
+    "a half-life = weights that halve": (dated(half_life="10d"), dated()),
+    "home advantage = ridge regression with a free column": (at_home, ridge_with_a_free_column),
+    "regression with an intercept = values far from zero": (
+        relation(loss="regression", intercept=True, kernel=GAUSS),
+        lifted(relation(loss="regression", intercept=True, kernel=GAUSS), by=100.0),
+    ),
     "symmetric regression = symmetric part of the values": (within("symmetric"), within("symmetric", label_part=True)),
     "reciprocal regression = skew part of the values": (within("reciprocal"), within("reciprocal", label_part=True)),
     "symmetric, closed form = conjugate gradients": (within("symmetric"), within("symmetric", solver="cg")),
@@ -559,7 +673,7 @@ RELATIONS = {
 @pytest.mark.parametrize("case", RELATIONS)
 def test_equivalence_of_relations(case):
     this, that = (side(*objects()) for side in RELATIONS[case])
-    constants = any(word in case for word in ("regression", "game", "ratings", "conditioned"))
+    constants = any(word in case for word in ("regression", "game", "ratings", "conditioned", "left out"))
     if not constants:  # which a ranking leaves open
         this, that = (A - A.mean(axis=1, keepdims=True) for A in (this, that))
     assert_allclose(this, that, rtol=0, atol=1e-8 * np.abs(that).max())
