@@ -15,11 +15,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankrls import AutoRanker, ColumnMaps, PairScreen, RankRLS, cross_fit, export, kernels, load, save, stack_weights
 from rankrls.auto.additive import AdditiveMap
-from rankrls.auto.candidates import MAKE, Common, scores
+from rankrls.auto.candidates import FINE_LIFT, MAKE, Common, Split, gauss, scores
 from rankrls.auto.crossfit import RIDGES, Blend, CrossFit, CrossFitJudge, Folds, fit_on_all
 from rankrls.auto.effort import EFFORTS
 from rankrls.auto.elsewhere import DrawQueries
-from rankrls.auto.fitting import FitPlan, dealt, judged, stacked
+from rankrls.auto.fitting import FitPlan, dealt, judged, stable_pairs, stacked
 from rankrls.auto.functions import KNOTS, Curves, Ramps
 from rankrls.auto.kernelmap import JITTER, KernelMap
 from rankrls.auto.link import Link, Linked, pieces
@@ -103,7 +103,7 @@ def test_distances_of_codes_equal_those_of_columns_at_whole_numbers():
     N, weights = rng.uniform(-3, 3, size=(40, 3)), np.array([1.0, 0.5, 2.0])
     near = KernelMap.of(N, weights, 10, cut=True, rng=np.random.default_rng(0))
     whole = KernelMap.of(np.round(N), weights, 10, cut=True, rng=np.random.default_rng(0))
-    rows = np.sort(np.random.default_rng(0).choice(40, 10, replace=False))
+    rows = np.random.default_rng(0).choice(40, 10, replace=False)
     exact = lambda A: np.abs(A[:, None] - A[rows]) @ weights
     assert_allclose(-whole.width * np.log(whole(np.round(N))), exact(np.round(N)), atol=1e-5)
     gap = exact(N) + near.width * np.log(near(N))
@@ -136,7 +136,7 @@ def test_coefficients_minimise_the_penalised_loss():
 def test_pair_lift_is_energy_over_its_mean_under_random_signs():
     rng = np.random.default_rng(0)
     Z, g = rng.normal(size=(30, 4, 2)), rng.normal(size=30)
-    lift = pair_lift(Z, g)
+    lift = pair_lift(Z, g, (Z**2).sum(axis=2))
     for i in range(4):
         for j in range(4):
             energy = sum((g * Z[:, i, a] * Z[:, j, b]).sum() ** 2 for a in range(2) for b in range(2))
@@ -164,11 +164,12 @@ def test_a_link_follows_grades_that_end_and_a_step_is_weighted_least_squares():
 
     rows = rows.part(np.arange(2000))
     features = AdditiveMap.of(rows.N, Curves.of(rows.N, 4), Ramps.of(rows.N, {}), [0], [])
+    finer = AdditiveMap.of(rows.N, Curves.of(rows.N, 4), Ramps.of(rows.N, {0: KNOTS}), [], [], [0])
     coef = rng.normal(size=4)
-    linked = Linked(features, coef, Link(np.array([-0.5, 0.5]), np.array([0.2, 1.0, 0.4])))
+    linked = Linked(features, coef, Link(np.array([-0.5, 0.5]), np.array([0.2, 1.0, 0.4])), finer)
     scores = features(rows.N) @ coef
     slope = linked.link.slope(scores)
-    A = rows.F @ (slope[:, None] * features(rows.N).astype(np.float64))
+    A = rows.F @ (slope[:, None] * finer(rows.N).astype(np.float64))
     z = rows.F @ (rows.y - linked.link(scores) + slope * scores)
     found = rows.sums_through(linked)
     assert_allclose(found.gram, A.T @ A, rtol=1e-4, atol=1e-3)
@@ -182,10 +183,10 @@ def test_a_link_keeps_a_sum_a_sum_where_grades_end():
     new = interactions(200, seed=1)[0]
     truth = new[:, 0] * new[:, 1] + new[:, 2]
     found = {}
-    for name in ("fine", "link"):
+    for name in ("adaptive", "link"):
         model = AutoRanker(candidates=[name], relative=False, effort="fast").fit(X, y, qid=qid)
         found[name] = np.corrcoef(np.argsort(np.argsort(model.predict(new))), np.argsort(np.argsort(truth)))[0, 1]
-    assert found["link"] > found["fine"]
+    assert found["link"] > found["adaptive"]
 
 
 def test_the_ridge_of_a_stack_is_chosen_on_folds_left_out(fitted):
@@ -193,7 +194,7 @@ def test_the_ridge_of_a_stack_is_chosen_on_folds_left_out(fitted):
     plan = FitPlan.of("fast", None, "ndcg@10", 0, True)
     rows = AutoRows(model.columns_.scores(X, Queries.of(qid), np.float32), y, Queries.of(qid))
     folds = dealt(rows, plan, None)
-    study = judged(rows, folds, model.columns_, get_metric("ndcg@10"), plan)
+    study = judged(rows, folds, model.columns_, get_metric("ndcg@10"), plan, 0)
     one = stacked(study, plan)
     blend = Blend.of(one, rows, study.judge)
     H = np.stack([c.honest for c in one], axis=1) / blend.deviation
@@ -239,6 +240,43 @@ def test_sums_of_a_split_are_those_of_its_training_rows():
         coef = RankRLS(ALPHAS[5] * Penalised.of(refitted).unit, weighting="items", tied_pairs=False, scale=None)
         coef = coef.fit(N.astype(float), split.rows.y, qid=split.rows.queries.codes).coef_
         assert_allclose(solve(found, ALPHAS[5]), coef, rtol=1e-3, atol=1e-4 * np.abs(coef).max())
+        assert common.screen is not None
+        main, refitted = common.main_sums[split.number], split.rows.sums(common.screen.main[split.places])
+        assert_allclose(main.gram, refitted.gram, rtol=1e-4, atol=1e-4 * np.abs(refitted.gram).max())
+
+
+def test_basis_points_to_judge_are_the_first_of_those_of_the_final_model():
+    X, y, qid = interactions(30, documents=10)
+    columns = ColumnMaps(raw=True).fit(X, qid=qid)
+    rows = AutoRows(columns.transform(X, qid=qid).astype(np.float32), y, Queries.of(qid))
+    folds = Folds.deal(rows.queries, 3, np.random.default_rng(0))
+    common = Common(rows, columns, EFFORTS["normal"], 0, 20, [folds.rows(f) for f in range(3)], final_basis=50)
+    for split in CrossFit(common, folds, CrossFitJudge(get_metric("ndcg@10"), y, folds)).splits:
+        made, refitted = gauss(split), split.rows.sums(gauss(split).map)
+        assert_allclose(made.sums.gram, refitted.gram, rtol=1e-4, atol=1e-4 * np.abs(refitted.gram).max())
+        assert_allclose(split.left_out(made.map), made.map(rows.N[folds.rows(split.number)]), atol=1e-6)
+    alone = Common(rows, columns, EFFORTS["normal"], 0, 50)
+    again = Common(rows, columns, EFFORTS["normal"], 0, 50)
+    again.reuse(common)
+    direct, reused = (gauss(Split(one, rows)) for one in (alone, again))
+    assert made.map.n_columns == 20 and reused is common.totals["gauss"]
+    assert_array_equal(direct.map.points, reused.map.points)
+    assert_array_equal(made.map.points, direct.map.points[:20])
+    assert_allclose(direct.sums.gram, reused.sums.gram, rtol=1e-4, atol=1e-4 * np.abs(direct.sums.gram).max())
+
+
+def test_the_final_model_takes_the_pairs_that_most_splits_found():
+    X, y, qid = interactions(150)
+    plan, columns = FitPlan.of("fast", None, "ndcg@10", 0, True), ColumnMaps(raw=True).fit(X, qid=qid)
+    rows = AutoRows(columns.scores(X, Queries.of(qid), np.float32), y, Queries.of(qid))
+    study = judged(rows, dealt(rows, plan, None), columns, get_metric("ndcg@10"), plan, 0)
+    found = [set(map(tuple, split.made["additive"].map.pairs.tolist())) for split in study.splits]
+    stable = stable_pairs(study)
+    assert stable and stable.keys() == {pair for pair in set.union(*found) if sum(pair in some for some in found) > 1}
+    for split in study.splits:  # ramps and steps only for pairs that chance cannot explain
+        lift = dict(zip(map(tuple, split.made["additive"].map.pairs.tolist()), split.lifts, strict=True))
+        fine = [lift[tuple(pair)] for pair in split.made["link"].map.fine_pairs.tolist()]
+        assert fine and min(fine) > FINE_LIFT
 
 
 def test_folds_are_made_of_queries_or_of_rows_if_queries_are_few():
@@ -275,8 +313,8 @@ def test_held_out_scores_match_scores_on_new_queries(fitted):
 
 def test_the_leaderboard_holds_every_candidate(fitted):
     board = fitted[0].leaderboard_
-    assert board[0]["candidate"] in ("link", "fine", "adaptive")
-    assert {entry["candidate"] for entry in board} == {"linear", "scores", "additive", "adaptive", "fine", "link"}
+    assert board[0]["candidate"] in ("link", "adaptive")
+    assert {entry["candidate"] for entry in board} == {"linear", "scores", "additive", "adaptive", "link"}
     assert {entry["candidate"] for entry in board if entry["weight"]} <= set(EFFORTS["fast"].candidates)
     assert_allclose(sum(entry["weight"] for entry in board), 1)
     assert all(entry["error"] > 0 and entry["size"] > 0 for entry in board)
@@ -369,7 +407,7 @@ def test_an_interrupt_of_the_final_fit_keeps_its_parts(monkeypatch):
     with pytest.warns(UserWarning, match="final model leaves out link"):
         model = AutoRanker(effort="fast", candidates=["linear", "link"]).fit(X, y, qid=qid)
     names = [part.name for part in model.parts_]
-    assert "fine" in names and "link" not in names  # the last step on the way to it stands in
+    assert "adaptive" in names and "link" not in names  # the last step on the way to it stands in
     assert model.predict(X, qid).std() > 0
 
 
@@ -385,8 +423,8 @@ def test_a_step_is_in_the_stack_until_something_is_built_on_it(monkeypatch):
     monkeypatch.setitem(candidates.MAKE, "link", stop)
     with pytest.warns(UserWarning, match="interrupted"):
         model = AutoRanker(effort="fast").fit(X, y, qid=qid)
-    assert "fine" in {part.name for part in model.parts_}
-    assert not {"additive", "adaptive"} & {part.name for part in model.parts_}
+    assert "adaptive" in {part.name for part in model.parts_}
+    assert "additive" not in {part.name for part in model.parts_}
 
 
 def test_too_few_seconds_leave_the_linear_candidate():
@@ -547,9 +585,9 @@ def test_onnx_scores_as_predict_does(relative):
 
 def test_onnx_graphs_hold_pairs_of_ramps():
     onnxruntime = pytest.importorskip("onnxruntime")
-    X, qid = np.random.default_rng(0).normal(size=(600, 3)), np.arange(600) // 10
+    X, qid = np.random.default_rng(0).normal(size=(2000, 3)), np.arange(2000) // 10
     y = ((X[:, 0] > 0.3) & (X[:, 1] > -0.2)).astype(float)
-    model = AutoRanker(relative=False, candidates=["fine"]).fit(X, y, qid=qid)
+    model = AutoRanker(relative=False, candidates=["link"]).fit(X, y, qid=qid)
     assert any(len(part.map.fine_pairs) for part in model.parts_)
     session = onnxruntime.InferenceSession(export.to_onnx(model).SerializeToString())
     assert_allclose(session.run(None, {"X": X})[0], model.predict(X, qid), atol=1e-10)
@@ -568,7 +606,7 @@ def test_contributions_equal_sums_of_features_that_are_never_formed():
 
 def test_features_kept_in_memory_change_nothing():
     X, y, qid = interactions(n_queries=40, n=5)
-    fit = lambda: AutoRanker(effort="fast", candidates=["linear", "fine"]).fit(X, y, qid=qid)
+    fit = lambda: AutoRanker(effort="fast", candidates=["linear", "link"]).fit(X, y, qid=qid)
     kept = fit()
     with limited(kept_features=0):
         computed = fit()
@@ -705,7 +743,7 @@ def test_command_line(tmp_path, capsys):
     assert (
         main(["train", str(tmp_path / "data.txt"), "-o", model, "--method", "auto", "--effort", "fast", "--quiet"]) == 0
     )
-    assert "6 candidates tried" in capsys.readouterr().out
+    assert "5 candidates tried" in capsys.readouterr().out
     assert main(["predict", model, str(tmp_path / "data.txt"), "-o", str(scores), "--quiet"]) == 0
     assert_allclose(np.loadtxt(scores), load(model).predict(X, qid), atol=1e-4)
     assert main(["cv", str(tmp_path / "data.txt"), "--method", "auto", "--effort", "fast", "--quiet"]) == 0

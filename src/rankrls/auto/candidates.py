@@ -23,16 +23,18 @@ from .effort import Effort
 from .functions import Curves, Ramps, step, with_steps
 from .kernelmap import KernelMap
 from .link import Link, Linked
-from .rows import BLOCK, AutoRows, Map, Scores, in_blocks, solve
-from .screen import MOST_COLUMNS, best_pairs, pair_lift
+from .rows import BLOCK, AutoRows, Map, Scores, in_blocks, leading, solve
+from .screen import MOST_COLUMNS, SCREEN_CURVES, ScreenRows, best_pairs, pair_lift
 
 MAIN_ALPHA = 10.0  # alpha of the additive model whose residual is screened for pairs
 PAIR_ALPHA = 1.0
-SCREEN_CURVES = 3
+CURVES = 600  # about as many curves in all, but at least two and at most six of each column
 SAMPLE = 5_000  # rows used to estimate variances
+FEW_ROWS = 256  # rows whose curves fit in a processor's cache
 SCREEN_ROWS = 30_000  # rows used to look for pairs
-FINE_SHARE = 0.05  # the fine model leaves out blocks with less than this share of the largest spread
+FINE_SHARE = 0.05  # the link leaves out blocks with less than this share of the largest spread
 FINE_COLUMNS = 12
+FINE_LIFT = 15.0  # energy of pairs with ramps and steps; chance reaches 5 to 10 for the best of thousands of pairs
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Common:
     seed: int
     basis: int
     folds: list[np.ndarray] = field(default_factory=list)  # test rows of each fold
+    final_basis: int = 0  # basis points in the final model, if these are all of its rows
+    totals: dict[str, CandidateFeatures] = field(default_factory=dict)  # features without labels, sums over all rows
     _kept: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -70,7 +74,7 @@ class Common:
     @cached_property
     def curves(self) -> Curves:
         n = min(self.n_scores, MOST_COLUMNS)
-        return Curves.of(self.sample[:, : self.n_scores], int(np.clip(800 // max(n, 1), 2, 6)))
+        return Curves.of(self.sample[:, : self.n_scores], int(np.clip(CURVES // max(n, 1), 2, 6)))
 
     @cached_property
     def sample(self) -> np.ndarray:
@@ -81,7 +85,32 @@ class Common:
         """(m, n, k) the curves of all columns of all rows, if there is room: they do not depend on labels."""
         if self.n_scores > MOST_COLUMNS or len(self.rows) * self.n_scores * self.curves.size > limits.kept_features:
             return None
-        return in_blocks(lambda N: self.curves(N[:, : self.n_scores]), self.rows.N)
+        return in_blocks(lambda N: self.curves(N[:, : self.n_scores]), self.rows.N, FEW_ROWS)
+
+    @cached_property
+    def screen(self) -> ScreenRows | None:
+        """What the screen for pairs needs, if all rows are used and there is room."""
+        if self.table is None or len(self.rows) > SCREEN_ROWS:
+            return None
+        return ScreenRows(self.table, self.deviation(np.arange(self.n_scores)))
+
+    def deviation(self, columns: np.ndarray) -> np.ndarray:
+        """(c, 3) the spread of the first curves of some columns."""
+        return np.maximum(self.curves(self.sample, columns)[:, :, :SCREEN_CURVES].std(axis=0), 1e-6)
+
+    @cached_property
+    def main_sums(self) -> list[Statistics]:
+        """The sums of `screen.main` over all rows but those of each fold."""
+        assert self.screen is not None
+        main = self.screen.main
+        parts = [rows.sums(main[fold]) for rows, fold in zip(self.left_out, self.folds, strict=True)]
+        total = reduce(add, parts)
+        return [total - part for part in parts]
+
+    def reuse(self, other: Common) -> None:
+        """Take over what was computed for the same rows in folds."""
+        known = ("sample", "curves", "table", "totals")
+        self.__dict__.update({name: other.__dict__[name] for name in known if name in other.__dict__})
 
     @cached_property
     def left_out(self) -> list[AutoRows]:
@@ -100,26 +129,40 @@ class Common:
             Phi[part] = features(N[some], table[some])
         return Phi
 
-    def kernel(self, name: str, N: np.ndarray, weights: np.ndarray, *, cut: bool) -> KernelMap:
-        return KernelMap.of(N, weights, self.basis, cut=cut, rng=self.rng(name))
+    def kernel(self, name: str, N: np.ndarray, weights: np.ndarray, r: int, *, cut: bool) -> KernelMap:
+        return KernelMap.of(N, weights, r, cut=cut, rng=self.rng(name))
 
     def rng(self, name: str) -> np.random.Generator:
         """A random generator for a candidate."""
         return np.random.default_rng([self.seed, *name.encode()])
 
-    def label_free(self, name: str, make: Callable[[], Map], split: Split) -> CandidateFeatures:
-        """Features that all splits share, and the sums of this split: all rows minus the fold left out."""
+    def label_free(self, name: str, make: Callable[[int], Map], split: Split) -> CandidateFeatures:
+        """Features that all splits share, and the sums of this split: all rows minus the fold left out.
+
+        `make(r)` takes the number of basis points. Points to judge are the first of those of the final model, so that
+        the same pass over the rows serves both.
+        """
+        if name in self.totals and not self.folds:
+            return self.totals[name]
         if not self.folds:
-            features = make()
+            features = make(self.basis)
             return CandidateFeatures(features, self.rows.sums(features), penalty_of(features))
         if name not in self._kept:
-            features = make()
-            Phi = in_blocks(features, self.rows.N)
-            parts = [rows.sums(Phi[fold]) for rows, fold in zip(self.left_out, self.folds, strict=True)]
-            self._kept = {name: (features, Phi, parts, reduce(add, parts), penalty_of(features))}
-        features, Phi, parts, total, penalty = self._kept[name]
-        split.store_left_out(features, Phi[self.folds[split.number]])
-        return CandidateFeatures(features, total - parts[split.number], penalty)
+            features = make(max(self.basis, self.final_basis))
+            judged = features.first(self.basis) if isinstance(features, KernelMap) else features
+            kept, parts = [], []
+            for rows in self.left_out:
+                Phi = in_blocks(features, rows.N)
+                parts.append(rows.sums(Phi))
+                kept.append(Phi[:, : judged.n_columns].copy())
+            total = reduce(add, parts)
+            self.totals[name] = CandidateFeatures(features, total, penalty_of(features))
+            k = judged.n_columns
+            sums = [leading(total, k) - leading(part, k) for part in parts]
+            self._kept = {name: (judged, kept, sums, penalty_of(judged))}
+        features, kept, sums, penalty = self._kept[name]
+        split.store_left_out(features, kept[split.number])
+        return CandidateFeatures(features, sums[split.number], penalty)
 
 
 @dataclass
@@ -133,6 +176,8 @@ class Split:
     coef: dict[str, np.ndarray] = field(default_factory=dict)  # at the chosen alpha
     alpha: dict[str, float] = field(default_factory=dict)
     lifts: np.ndarray = field(default_factory=lambda: np.empty(0))
+    known_effects: dict[str, np.ndarray] = field(default_factory=dict)  # by candidate
+    known_pairs: dict[tuple[int, int], float] | None = None  # pairs of columns and their lifts
     _left_out: tuple[Any, np.ndarray] | None = None
     _training: tuple[Any, np.ndarray] | None = None
 
@@ -187,6 +232,8 @@ class Split:
 
     def effects(self, name: str) -> np.ndarray:
         """(n,) the spread of everything that each column contributes to."""
+        if name in self.known_effects:
+            return self.known_effects[name]
         made = self.made[name]
         deviation = deviations(made.map, made.sums, self.coef[name])
         return column_effects(made.map, deviation, self.common.n_scores)
@@ -209,7 +256,7 @@ def scores(split: Split) -> CandidateFeatures:
 
 def _columns(split: Split, name: str, start: int, stop: int) -> CandidateFeatures:
     common = split.common
-    return common.label_free(name, lambda: Scores.of(common.rows.N, start, stop, common.rng(name)), split)
+    return common.label_free(name, lambda _: Scores.of(common.rows.N, start, stop, common.rng(name)), split)
 
 
 def gauss(split: Split) -> CandidateFeatures:
@@ -222,38 +269,55 @@ def laplace(split: Split) -> CandidateFeatures:
 
 def _plain_kernel(split: Split, name: str, *, cut: bool) -> CandidateFeatures:
     common = split.common
-    make = lambda: common.kernel(name, common.rows.N, np.ones(common.n_scores), cut=cut)
+    make = lambda r: common.kernel(name, common.rows.N, np.ones(common.n_scores), r, cut=cut)
     return common.label_free(name, make, split)
 
 
 def additive(split: Split) -> CandidateFeatures:
-    """Curves of columns, and of pairs found by screening the residual twice."""
-    common, rows = split.common, split.rows
-    columns = strongest(rows, common.n_scores)
-    some = rows.sampled(SCREEN_ROWS)
-    pairs, split.lifts = found_pairs(common, some, columns, split.curves(some, columns))
-    features = split.additive_map(Ramps.of(scattered_rows(rows.N), {}), columns, pairs)
+    """Curves of columns and of pairs."""
+    columns = strongest(split.rows, split.common.n_scores)
+    lift = screened(split, columns) if split.known_pairs is None else split.known_pairs
+    pairs = sorted(lift)
+    split.lifts = np.array([lift[pair] for pair in pairs])
+    features = split.additive_map(Ramps.of(scattered_rows(split.rows.N), {}), columns, pairs)
     return CandidateFeatures(features, split.sums(features))
 
 
-def found_pairs(common: Common, rows: AutoRows, columns: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs among some columns, whose curves are A (m, c, k): the second of two rounds screens what the first left."""
-    Z = np.ascontiguousarray(A[:, :, :SCREEN_CURVES])
-    main = Z.reshape(len(rows), -1)
-    left = rows.y - main @ solve(rows.sums(main), MAIN_ALPHA).astype(np.float32)
-    Z = Z / np.maximum(Z.std(axis=0), 1e-6)
+def screened(split: Split, columns: np.ndarray) -> dict[tuple[int, int], float]:
+    """Pairs of some columns that interact, and their lifts."""
+    common, rows = split.common, split.rows
+    if common.screen is None:
+        rows = rows.sampled(SCREEN_ROWS)
+        screen, places = ScreenRows(split.curves(rows, columns), common.deviation(columns)), np.arange(len(rows))
+        sums = rows.sums(screen.main)
+    else:
+        screen, places, sums = common.screen, split.places, common.main_sums[split.number]
+    return found_pairs(common, rows, columns, screen, places, sums)
+
+
+def found_pairs(
+    common: Common, rows: AutoRows, columns: np.ndarray, screen: ScreenRows, places: np.ndarray, sums: Statistics
+) -> dict[tuple[int, int], float]:
+    """Pairs among some columns, and their lifts: the second of two rounds screens what the first left.
+
+    `places` are those of the rows in `screen`, and `sums` the sums of its single columns over them.
+    """
+    left = rows.y - (screen.main @ solve(sums, MAIN_ALPHA, screen.deviation.ravel()).astype(np.float32))[places]
     lift: dict[tuple[int, int], float] = {}
     for _ in range(2):
-        lifts = pair_lift(Z, rows.gradient(left))
-        places, values = best_pairs(lifts, common.source[columns], min(common.effort.pairs, 1 + len(rows) // 300))
-        if not len(places):
+        g = np.zeros(len(screen.curves))
+        g[places] = rows.gradient(left)
+        lifts = pair_lift(screen.Z, g, screen.energy)
+        found, values = best_pairs(lifts, common.source[columns], min(common.effort.pairs, 1 + len(rows) // 300))
+        if not len(found):
             break
-        found = np.sort(columns[places], axis=1)
-        lift = {**dict(zip(map(tuple, found.tolist()), values.tolist(), strict=True)), **lift}
-        Phi = products(A[:, :, :PAIR_CURVES], places)
+        named = map(tuple, np.sort(columns[found], axis=1).tolist())
+        lift = {**dict(zip(named, values.tolist(), strict=True)), **lift}
+        used, place = np.unique(found, return_inverse=True)
+        A = np.take(screen.curves, used, axis=1)[places, :, :PAIR_CURVES]
+        Phi = products(A, place.reshape(found.shape))
         left = left - Phi @ solve(rows.sums(Phi, left), PAIR_ALPHA).astype(np.float32)
-    pairs = sorted(lift)
-    return np.array(pairs, dtype=np.intp).reshape(-1, 2), np.array([lift[pair] for pair in pairs])
+    return lift
 
 
 def scattered_rows(N: np.ndarray, m: int = SAMPLE) -> np.ndarray:
@@ -277,40 +341,35 @@ def adaptive(split: Split) -> CandidateFeatures:
     return CandidateFeatures(made.map, made.sums, scale)
 
 
-def fine(split: Split) -> CandidateFeatures:
-    """Only the strongest blocks, and for the very strongest, ramps and steps instead of curves."""
+def link(split: Split) -> CandidateFeatures:
+    """A Gauss-Newton step from the adaptive model, with a link, on finer functions of its strongest blocks."""
+    features, scale = fine_map(split)
+    made, coef, some = split.made["adaptive"], split.coef["adaptive"], split.rows.sampled(SCREEN_ROWS)
+    known = split.scores(made.map, coef, split.rows) if split.rows.in_memory else None
+    f = made.map.scores(some.N, coef) if known is None or len(known) > len(some) else known
+    linked = Linked(made.map, coef, Link.between(f, some), features)
+    return CandidateFeatures(features, split.rows.sums_through(linked, split.in_memory(features), known), scale, True)
+
+
+def fine_map(split: Split) -> tuple[AdditiveMap, np.ndarray]:
+    """The strongest blocks of the adaptive model, the very strongest as ramps and steps, and scales of their features.
+
+    A pair gets ramps and steps only if chance cannot explain it: they are many features.
+    """
     made, rows, effort = split.made["adaptive"], split.rows, split.common.effort
     deviation = deviations(made.map, made.sums, split.coef["adaptive"])
     deviation = deviation / max(deviation.max(initial=0), 1e-30)
-    members = made.map.members
-    strong = [b for b in np.argsort(-deviation, kind="stable") if deviation[b] > FINE_SHARE]
-    fine_pairs = [members[b] for b in strong if len(members[b]) == 2][: min(effort.fine_pairs, len(rows) // 500)]
-    fine_columns = {i for pair in fine_pairs for i in pair}
-    fine_columns |= {members[b][0] for b in [b for b in strong if len(members[b]) == 1][:FINE_COLUMNS]}
-    columns = [members[b][0] for b in strong if len(members[b]) == 1 and members[b][0] not in fine_columns]
-    pairs = [members[b] for b in strong if len(members[b]) == 2 and members[b] not in fine_pairs]
+    members, lift = made.map.members, dict(zip(map(tuple, made.map.pairs.tolist()), split.lifts, strict=True))
+    strong = [members[b] for b in np.argsort(-deviation, kind="stable") if deviation[b] > FINE_SHARE]
+    single, double = ([block for block in strong if len(block) == n] for n in (1, 2))
+    fine_pairs = [pair for pair in double if lift[pair] > FINE_LIFT][: min(effort.fine_pairs, len(rows) // 500)]
+    fine_columns = {i for pair in fine_pairs for i in pair} | {i for (i,) in single[:FINE_COLUMNS]}
+    columns = [i for (i,) in single if i not in fine_columns]
+    pairs = [pair for pair in double if pair not in fine_pairs]
     ramps = Ramps.of(split.common.sample, found_knots(split, fine_columns, fine_pairs))
     features = split.additive_map(ramps, columns, pairs, sorted(fine_columns), fine_pairs)
     share = dict(zip(members, deviation, strict=True))
-    scale = np.array([max(share.get(block, 0.0), FINE_SHARE) for block in features.members])[features.block]
-    return CandidateFeatures(features, split.sums(features), scale)
-
-
-def link(split: Split) -> CandidateFeatures:
-    """The features of the fine model behind a link: one Gauss-Newton step, and the sums of a second one."""
-    first = _next_step(split, split.coef["fine"])
-    return _next_step(split, solve(first.sums, split.alpha["fine"], first.penalty))
-
-
-def _next_step(split: Split, coef: np.ndarray) -> CandidateFeatures:
-    """The sums of a Gauss-Newton step from coefficients of the fine model."""
-    made, rows, some = split.made["fine"], split.rows, split.rows.sampled(SCREEN_ROWS)
-    f, Phi = made.map.scores(some.N, coef), split.in_memory(made.map)
-    linked = Linked(made.map, coef, Link.between(f, some))
-    if Phi is not None and split.common.folds:
-        f = in_blocks(lambda Phi: Phi.astype(np.float64) @ coef, Phi)
-    sums = rows.sums_through(linked, Phi, f if len(f) == len(rows) else None)
-    return CandidateFeatures(made.map, sums, made.penalty, True)
+    return features, np.array([max(share.get(block, 0.0), FINE_SHARE) for block in features.members])[features.block]
 
 
 def found_knots(split: Split, columns: set[int], pairs: list[tuple[int, ...]]) -> dict[int, np.ndarray]:
@@ -327,9 +386,10 @@ def found_knots(split: Split, columns: set[int], pairs: list[tuple[int, ...]]) -
     return {i: with_steps(found) for i, found in steps.items()}
 
 
-def _learned(name: str, by: str, *, cut: bool) -> Callable[[Split], CandidateFeatures]:
+def _learned(name: str, *, cut: bool) -> Callable[[Split], CandidateFeatures]:
     def make(split: Split) -> CandidateFeatures:
-        features = split.common.kernel(name, split.rows.N, split.effects(by), cut=cut)
+        common = split.common
+        features = common.kernel(name, split.rows.N, split.effects(METRIC[name]), common.basis, cut=cut)
         return CandidateFeatures(features, split.rows.sums(features), features.penalty())
 
     return make
@@ -340,17 +400,16 @@ MAKE: dict[str, Callable[[Split], CandidateFeatures]] = {
     "scores": scores,
     "additive": additive,
     "adaptive": adaptive,
-    "fine": fine,
     "link": link,
     "gauss": gauss,
     "laplace": laplace,
-    "gauss learned": _learned("gauss learned", "additive", cut=False),
-    "laplace learned": _learned("laplace learned", "fine", cut=True),
+    "gauss learned": _learned("gauss learned", cut=False),
+    "laplace learned": _learned("laplace learned", cut=True),
 }
+METRIC = {"gauss learned": "additive", "laplace learned": "link"}  # where column weights come from
 NEEDS: dict[str, tuple[str, ...]] = {  # candidates that a candidate builds on
     "adaptive": ("additive",),
-    "fine": ("additive", "adaptive"),
-    "link": ("additive", "adaptive", "fine"),
+    "link": ("additive", "adaptive"),
     "gauss learned": ("additive",),
-    "laplace learned": ("additive", "adaptive", "fine"),
+    "laplace learned": ("additive", "adaptive", "link"),
 }

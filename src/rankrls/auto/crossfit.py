@@ -212,7 +212,7 @@ class Blend:
         F = QueryPreferences(judge.folds.groups, rows.y, weighting="items", weights=rows.weights)
         alone = np.zeros(len(self.judged))
         alone[place] = stack(F, self.judged[place].held[:, None] / self.deviation[place], rows.y)[0]
-        if share < 0.01:
+        if share < 0.05:
             return replace(self, weights=alone, held=linear)
         size = lambda scores: max(float(np.linalg.norm(F @ scores)), 1e-30)
         held = share * self.held / size(self.held) + (1 - share) * linear / size(linear)

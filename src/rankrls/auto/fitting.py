@@ -20,7 +20,7 @@ from ..system.types import Matrix
 from ..system.warnings import warn
 from ..tables import ColumnMaps
 from . import glassbox
-from .candidates import MAKE, NEEDS, Common, Split
+from .candidates import MAKE, METRIC, NEEDS, Common, Split
 from .crossfit import Blend, CrossFit, CrossFitJudge, CrossFitted, Folds, fit_on_all, scores_of
 from .effort import EFFORTS, Effort
 from .link import Link
@@ -136,9 +136,8 @@ def fit_dense(
 ) -> AutoFit:
     """Fit to rows in memory."""
     check_size(y)
-    columns, n_queries = learned_columns(X, queries, plan), len(queries)
+    (columns, N), n_queries = learned_columns(X, queries, plan), len(queries)
     kept = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
-    N = columns.scores(X, queries, np.float32)
     if len(kept) < len(X):
         assert weights is not None
         N, y, queries, weights = N[kept], y[kept], Queries.of(queries.codes[kept]), weights[kept]
@@ -150,12 +149,13 @@ def fit_dense(
     return replace(found, cv_predictions=held, n_queries=n_queries, n_rows=len(X))
 
 
-def learned_columns(X: np.ndarray, queries: Queries, plan: FitPlan) -> ColumnMaps:
-    """Scores of columns; an error if all columns are constant."""
-    columns = ColumnMaps(relative=plan.relative, raw=True).learn(X, queries)
+def learned_columns(X: np.ndarray, queries: Queries, plan: FitPlan) -> tuple[ColumnMaps, np.ndarray]:
+    """The maps of columns, and the scores of the rows; an error if all columns are constant."""
+    columns = ColumnMaps(relative=plan.relative, raw=True)
+    N = columns.learn_scores(X, queries, np.float32)
     if not len(columns.columns_):
         raise ValueError(f"all {X.shape[1]} columns are constant over the {len(X)} rows: there is nothing to learn")
-    return columns
+    return columns, N
 
 
 def whole_queries(rows: AutoRows, plan: FitPlan, m: int) -> np.ndarray | None:
@@ -202,20 +202,22 @@ def fit_rows(
     """
     scoring = plan.usable(sample.y)
     folds = dealt(sample, plan, units)
+    final_basis = plan.effort.points(columns.n_scores_)
     with threads_for(WORK * len(sample)):
-        study = judged(sample, folds, columns, get_metric(scoring), plan)
+        study = judged(sample, folds, columns, get_metric(scoring), plan, final_basis if rows is sample else 0)
         blend = Blend.of(stacked(study, plan), sample, study.judge).towards(sample, study.judge)
         board = leaderboard(study, blend)
         score, error = study.judge.score(blend.held)
         values = study.judge.metric.per_query(study.judge.y, blend.held, folds.groups)
-    common = Common(rows, columns, plan.effort, plan.seed, plan.effort.basis)
+    common = Common(rows, columns, plan.effort, plan.seed, final_basis)
     if rows is sample:
-        common.curves, common.table = study.common.curves, study.common.table
-    final = Split(common, rows)
+        common.reuse(study.common)
+    final = Split(common, rows, known_effects=mean_effects(study), known_pairs=stable_pairs(study))
     with threads_for(WORK * len(rows) if rows.in_memory else np.inf):
         parts = fitted_parts(final, study, blend)
     by_fold = np.array([_mean(values[folds.of_group == fold]) for fold in range(len(folds))])
-    additive, interactions, effects = shown(final, columns, names)
+    learned = not final.coef.keys().isdisjoint(METRIC) and "additive" not in final.coef
+    additive, interactions, effects = shown(study.splits[0] if learned else final, columns, names)
     sums = [made.sums for made in final.made.values()]  # all over the same rows; empty if nothing beats ties
     size = (sums[0].n_queries, sums[0].n_rows) if sums else (len(sample.queries), len(sample))
     about = board, scoring, score, error, by_fold, interactions, effects
@@ -233,10 +235,12 @@ def dealt(sample: AutoRows, plan: FitPlan, units: np.ndarray | None) -> Folds:
     return Folds(of_query[sample.queries.codes], sample.queries, of_query)
 
 
-def judged(rows: AutoRows, folds: Folds, columns: ColumnMaps, metric: Metric, plan: FitPlan) -> CrossFit:
+def judged(
+    rows: AutoRows, folds: Folds, columns: ColumnMaps, metric: Metric, plan: FitPlan, final_basis: int
+) -> CrossFit:
     """The candidates judged by cross-fitting on some rows; fewer if interrupted."""
     parts = [folds.rows(fold) for fold in range(len(folds))]
-    common = Common(rows, columns, plan.effort, plan.seed, plan.effort.cv_basis, parts)
+    common = Common(rows, columns, plan.effort, plan.seed, plan.effort.cv_basis, parts, final_basis)
     study = CrossFit(common, folds, CrossFitJudge(metric, rows.y, folds))
     progress = counter("candidates", len(plan.order))
     try:
@@ -260,7 +264,7 @@ def fitted_parts(final: Split, study: CrossFit, blend: Blend) -> list[Any]:
     """The candidates with a weight in the stack, and those they build on, fitted to all rows."""
     weight = {one.name: w / d for one, w, d in zip(blend.judged, blend.weights, blend.deviation, strict=True) if w > 0}
     alpha, link = ({one.name: getattr(one, which) for one in study.judged} for which in ("alpha", "link"))
-    needed = set(weight).union(*(NEEDS.get(name, ()) for name in weight))
+    needed = set(weight).union(*(NEEDS.get(name, ()) for name in weight if name not in METRIC))
     order = [one.name for one in study.judged if one.name in needed]
     try:
         for name in counted(order, "final model"):
@@ -276,6 +280,22 @@ def fitted_parts(final: Split, study: CrossFit, blend: Blend) -> list[Any]:
         for name in order
         if name in weight
     ]
+
+
+def mean_effects(study: CrossFit) -> dict[str, np.ndarray]:
+    """The effects of columns in each candidate that gives a metric its weights, averaged over the splits."""
+    reached = {by for name, by in METRIC.items() if name in study.splits[0].made}
+    return {by: np.mean([split.effects(by) for split in study.splits], axis=0) for by in reached}
+
+
+def stable_pairs(study: CrossFit) -> dict[tuple[int, int], float]:
+    """The pairs of columns that at least half of the splits have found, and the means of their lifts."""
+    lifts: dict[tuple[int, int], list[float]] = {}
+    for split in study.splits:
+        if "additive" in split.made:
+            for (i, j), lift in zip(split.made["additive"].map.pairs.tolist(), split.lifts, strict=True):
+                lifts.setdefault((i, j), []).append(float(lift))
+    return {pair: float(np.mean(found)) for pair, found in lifts.items() if 2 * len(found) >= len(study.splits)}
 
 
 def weights_of_fitted(weight: dict[str, float], fitted: Container[str]) -> dict[str, float]:
@@ -308,7 +328,7 @@ def shown(
 ) -> tuple[StackPart | None, list[dict[str, Any]], list[dict[str, Any]]]:
     """The additive model with its pairs and curves, or the slopes of the linear model if there is no additive one."""
     named = columns.get_feature_names_out(names)
-    name = next((name for name in ("fine", "adaptive", "additive", "scores", "linear") if name in final.coef), None)
+    name = next((name for name in ("adaptive", "additive", "scores", "linear") if name in final.coef), None)
     if name is None:
         return None, [], []
     if name in ("scores", "linear"):

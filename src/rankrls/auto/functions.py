@@ -99,11 +99,7 @@ class Ramps:
 
 
 SIZE = 1 + 2 * len(KNOTS)
-PAIR_RAMPS = [
-    0,
-    *range(2, len(KNOTS) + 1, 2),
-    *range(len(KNOTS) + 1, SIZE),
-]  # functions used in a pair: x, every other ramp, all steps
+PAIR_RAMPS = [0, *range(len(KNOTS) + 1, SIZE)]  # functions used in a pair: x and the steps
 
 
 def _ramps(N: np.ndarray, knots: np.ndarray) -> np.ndarray:

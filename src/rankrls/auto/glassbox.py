@@ -39,16 +39,13 @@ def feature_effects(made: CandidateFeatures, coef: np.ndarray, maps: ColumnMaps,
     for columns, value in zip(made.map.members, deviations(made.map, made.sums, coef), strict=True):
         if len(columns) == 1:
             deviation[columns[0]] = float(np.hypot(deviation.get(columns[0], 0.0), value))
-    found = []
-    for i, value in sorted(deviation.items(), key=lambda item: -item[1]):
-        if value <= 0:
-            continue
-        N = np.zeros((len(GRID), len(maps.source_)), np.float32)
-        N[:, i] = GRID
-        own = np.array([columns == (i,) for columns in made.map.members])
-        effect = made.map.outputs(N, coef)[:, own].sum(axis=1).astype(float)
-        found.append(_effect(maps, names, i, value, effect))
-    return found
+    N = np.repeat(GRID.astype(np.float32)[:, None], len(maps.source_), axis=1)
+    curves: dict[int, np.ndarray] = {}
+    for columns, curve in zip(made.map.members, made.map.outputs(N, coef).T.astype(float), strict=True):
+        if len(columns) == 1:
+            curves[columns[0]] = curves.get(columns[0], 0.0) + curve
+    strongest = sorted(deviation.items(), key=lambda item: -item[1])
+    return [_effect(maps, names, i, value, curves[i]) for i, value in strongest if value > 0]
 
 
 def linear_effects(features: Scores, coef: np.ndarray, maps: ColumnMaps, names: Sequence[str]) -> list[dict]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
-from scipy.spatial.distance import pdist
 
 JITTER = 3e-3  # added to the unit diagonal of the kernel matrix of the points
 MOST_DISTANCES = 300  # points used for the median distance
@@ -32,13 +31,15 @@ class KernelMap:
     def of(cls, N: np.ndarray, weights: np.ndarray, r: int, *, cut: bool, rng: np.random.Generator) -> KernelMap:
         """The kernel to r random rows; columns with negligible weight are left out."""
         columns = np.flatnonzero(weights > 0.02 * weights.max(initial=0))
-        rows = np.sort(rng.choice(len(N), min(r, len(N)), replace=False))
+        rows = rng.choice(len(N), min(r, len(N)), replace=False)
         plain = cls(cut, columns, weights[columns].astype(np.float32), np.empty(0), 1.0)
         points = plain.coded(N[rows])
-        distance = pdist(points[:: max(1, len(points) // MOST_DISTANCES)], "sqeuclidean")
-        distance = distance[distance > 0]
-        width = float(np.median(distance)) if len(distance) else 1.0
+        width = median_distance(points[:: max(1, len(points) // MOST_DISTANCES)])
         return replace(plain, points=points, width=width if cut else 2 * width)
+
+    def first(self, r: int) -> KernelMap:
+        """The kernel to the first r points."""
+        return replace(self, points=self.points[:r])
 
     @property
     def n_columns(self) -> int:
@@ -81,3 +82,13 @@ class KernelMap:
         D = left @ right.astype(X.dtype)
         np.minimum(D, 0, out=D)
         return np.exp(D, out=D)
+
+
+def median_distance(X: np.ndarray) -> float:
+    """The median squared distance between different rows; 1 if there are none."""
+    X = X.astype(np.float64)
+    square = np.einsum("ij,ij->i", X, X)
+    i, j = np.triu_indices(len(X), 1)
+    distance = (square[:, None] + square - 2 * X @ X.T)[i, j]
+    distance = distance[distance > 1e-9 * square.max(initial=0)]
+    return float(np.median(distance)) if len(distance) else 1.0

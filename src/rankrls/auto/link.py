@@ -70,11 +70,12 @@ def _starts(knots: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Linked:
-    """A fitted additive model and its link."""
+    """A fitted additive model with its link, and the features for the next step."""
 
     map: Any  # an AdditiveMap
     coef: np.ndarray
     link: Link
+    features: Any  # an AdditiveMap
 
     def scores(self, N: np.ndarray) -> np.ndarray:
         """The scores f, before the link."""

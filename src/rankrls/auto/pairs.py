@@ -16,6 +16,7 @@ from .candidates import Common, found_pairs, scattered_rows, strongest
 from .effort import EFFORTS
 from .functions import Ramps
 from .rows import AutoRows, in_blocks
+from .screen import ScreenRows
 
 
 class PairScreen(TransformerMixin, BaseEstimator):
@@ -91,7 +92,10 @@ class PairScreen(TransformerMixin, BaseEstimator):
         source = self.columns_.source_
         common = Common(rows, self.columns_, replace(EFFORTS["normal"], pairs=int(self.n_pairs)), 0, 0)
         chosen = strongest(rows, common.n_scores)
-        pairs, strengths = found_pairs(common, rows, chosen, in_blocks(lambda N: common.curves(N, chosen), rows.N))
+        screen = ScreenRows(in_blocks(lambda N: common.curves(N, chosen), rows.N), common.deviation(chosen))
+        lift = found_pairs(common, rows, chosen, screen, np.arange(len(rows)), rows.sums(screen.main))
+        pairs = np.array(sorted(lift), dtype=np.intp).reshape(-1, 2)
+        strengths = np.array([lift[pair] for pair in sorted(lift)])
         sample = scattered_rows(rows.N)
         self.map_ = AdditiveMap.of(sample, common.curves, Ramps.of(sample, {}), chosen, pairs)
         order = np.argsort(-strengths, kind="stable")

@@ -30,8 +30,7 @@ def fit_preferences(
             "candidates are judged on held-out pairs, and pairs of different items are too few: pass at least "
             f"{2 * FEW} (got {len(pairs)}), or use RankRLS().fit_pairs"
         )
-    columns = learned_columns(X, queries, plan)
-    N = columns.scores(X, queries, np.float32)
+    columns, N = learned_columns(X, queries, plan)
     y = np.column_stack([np.maximum(margins, 0), np.maximum(-margins, 0)]).ravel()
     twice = None if weights is None else weights.repeat(2)
     rows = AutoRows(N[pairs.ravel()], y, Queries.of(np.repeat(np.arange(len(pairs)), 2)), twice)

@@ -54,8 +54,8 @@ class AutoRanker(Ranker):
     relative : bool, default=True
         Whether to add ranks within the query as columns. `predict` then needs whole queries, with `qid`.
     candidates : list of str, default=None
-        The candidates to stack, instead of those of `effort`: "linear", "scores", "additive", "adaptive", "fine",
-        "link", "gauss", "laplace", "gauss learned", "laplace learned". Those they build on are fitted as well.
+        The candidates to stack, instead of those of `effort`: "linear", "scores", "additive", "adaptive", "link",
+        "gauss", "laplace", "gauss learned", "laplace learned". Those they build on are fitted as well.
     random_state : int, Generator or None, default=0
         Seed of the folds and of the basis points.
     verbose : bool, default=False

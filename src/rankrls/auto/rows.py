@@ -8,7 +8,7 @@ features.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Protocol
 
@@ -135,8 +135,8 @@ class AutoRows:
         f = linked.scores(self.N) if f is None else f
         slope = linked.link.slope(f)
         y, slope = self.y - linked.link(f) + slope * f, slope.astype(np.float32)[:, None]
-        read = lambda rows: slope[rows] * (linked.map(self.N[rows]) if Phi is None else Phi[rows])
-        return statistics(self.F, lambda: read, y[:, None], linked.map.n_columns, np.float32)
+        read = lambda rows: slope[rows] * (linked.features(self.N[rows]) if Phi is None else Phi[rows])
+        return statistics(self.F, lambda: read, y[:, None], linked.features.n_columns, np.float32)
 
 
 @dataclass(frozen=True)
@@ -191,8 +191,15 @@ def solve(sums: Statistics, alphas: float | np.ndarray, penalty: np.ndarray | No
     return white.coef(found)[:, 0]
 
 
-def in_blocks(work: Callable[[np.ndarray], np.ndarray], N: np.ndarray) -> np.ndarray:
+def leading(sums: Statistics, k: int) -> Statistics:
+    """The sums of the first k features."""
+    rounding = None if sums.rounding is None else sums.rounding[:k]
+    gram = sums.gram[:k, :k].copy()
+    return replace(sums, gram=gram, cross=sums.cross[:k], mean=sums.mean[:k], rounding=rounding)
+
+
+def in_blocks(work: Callable[[np.ndarray], np.ndarray], N: np.ndarray, rows: int = BLOCK) -> np.ndarray:
     """`work` on blocks of rows, with concatenated results."""
-    if len(N) <= BLOCK:
+    if len(N) <= rows:
         return work(N)
-    return np.concatenate([work(N[i : i + BLOCK]) for i in range(0, len(N), BLOCK)])
+    return np.concatenate([work(N[i : i + rows]) for i in range(0, len(N), rows)])

@@ -11,21 +11,47 @@ E / R is about 1 for a pair without interaction.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
+SCREEN_CURVES = 3
 MOST_COLUMNS = 400  # most columns that are searched for pairs
 VARIANT = 0.9  # keep variants of a pair with at least this share of the best lift
 LEAST = 2.0
 
 
-def pair_lift(Z: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """(n, n) E / R of all pairs of columns; Z (m, n, k)."""
+@dataclass(frozen=True)
+class ScreenRows:
+    """Functions of columns for a screen. Nothing here depends on labels, so splits of the rows share it."""
+
+    curves: np.ndarray  # (m, n, k)
+    deviation: np.ndarray  # (n, 3) the spread of the first functions of each column
+
+    @cached_property
+    def Z(self) -> np.ndarray:
+        """(m, n, 3) the first functions with unit variance."""
+        return np.divide(self.curves[:, :, :SCREEN_CURVES], self.deviation, order="C")
+
+    @property
+    def main(self) -> np.ndarray:
+        """(m, 3 n) the same as a matrix."""
+        return self.Z.reshape(len(self.Z), -1)
+
+    @cached_property
+    def energy(self) -> np.ndarray:
+        """(m, n) |z|^2."""
+        return np.einsum("mnk,mnk->mn", self.Z, self.Z)
+
+
+def pair_lift(Z: np.ndarray, g: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """(n, n) E / R of all pairs of columns, for Z (m, n, k), Q (m, n) = |z|^2 and g, which is 0 for rows left out."""
     m, n, k = Z.shape
     g = (g / max(np.abs(g).max(), 1e-30)).astype(Z.dtype)
     flat = Z.reshape(m, n * k)
     M = _squares(flat, g) - _squares(flat, -g)
     energy = np.square(M, out=M).reshape(n, k, n, k).sum(axis=(1, 3))
-    Q = np.einsum("mnk,mnk->mn", Z, Z)
     random = Q.T @ (g[:, None] ** 2 * Q)
     return energy / np.maximum(random, 1e-30)
 

@@ -158,6 +158,11 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
 
     def learn(self, X: np.ndarray, queries: Queries):
         """`fit` for checked rows."""
+        self.learn_scores(X, queries, np.float64)
+        return self
+
+    def learn_scores(self, X: np.ndarray, queries: Queries, dtype: DTypeLike) -> np.ndarray:
+        """`fit` for checked rows, and their scores."""
         self.n_queries_, self.n_features_in_ = len(queries), X.shape[1]
         known = [column[~np.isnan(column)] for column in X.T]
         low, high = (np.array([f(c) if len(c) else 0.0 for c in known]) for f in (np.min, np.max))
@@ -169,10 +174,11 @@ class ColumnMaps(TransformerMixin, BaseEstimator):
         self.source_ = np.concatenate([self.columns_, *ranks, self.missing_, *raw]).astype(np.intp)
         self.mean_, deviation = _mean_and_deviation([known[i] for i in self.columns_] if self.raw else [])
         self.scale_ = np.concatenate([np.ones(self.n_scores_), deviation])
-        every = np.ones(len(self.source_), dtype=bool)
-        deviation = self._scores(X, queries, np.float64, every)[:, : self.n_scores_].std(axis=0)
-        self.scale_[: self.n_scores_] = np.where(deviation > 1e-3, deviation, 1.0)
-        return self
+        N, n = self._scores(X, queries, np.float64, np.ones(len(self.source_), dtype=bool)), self.n_scores_
+        deviation = N[:, :n].std(axis=0)
+        self.scale_[:n] = np.where(deviation > 1e-3, deviation, 1.0)
+        N[:, :n] /= self.scale_[:n]
+        return N.astype(dtype, copy=False)
 
     def _scores(self, X: np.ndarray, queries: Queries, dtype: DTypeLike, wanted: np.ndarray) -> np.ndarray:
         """The wanted columns of the result, with raw ones divided by their scale."""
