@@ -16,6 +16,7 @@ import numpy as np
 from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..metrics import Metric, get_metric, standard_error
+from ..system.progress import numbered, phase
 from .additive import AdditiveMap
 from .candidates import MAKE, Common, Split
 from .link import Link
@@ -137,7 +138,8 @@ class CrossFit:
     def run(self, names: Iterable[str]) -> None:
         """Judge candidates; after an interrupt, the results so far remain."""
         for name in names:
-            self.judged.append(self._judged(name))
+            with phase(name):
+                self.judged.append(self._judged(name))
 
     def _judged(self, name: str) -> CrossFitted:
         """Fit a candidate in every split, and choose its alpha by the held-out scores."""
@@ -145,7 +147,7 @@ class CrossFit:
         rows = self.common.rows
         P = np.empty((len(rows), len(ALPHAS)), dtype=np.float32)
         paths = []
-        for split in self.splits:
+        for split in numbered(self.splits, "fold"):
             made = split.made[name] = MAKE[name](split)
             paths.append(solve(made.sums, ALPHAS, made.penalty))
             fold = self.folds.rows(split.number)

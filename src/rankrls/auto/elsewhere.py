@@ -19,7 +19,7 @@ from ..system.types import Matrix
 from ..tables import ColumnMaps
 from .fitting import AutoFit, FitPlan, check_size, fit_rows, learned_columns, whole_queries
 from .link import Linked
-from .rows import AutoRows, Map
+from .rows import AutoRows, Map, SampledRows
 
 LOSS = Loss("items", 0.0, tied=False)
 
@@ -66,7 +66,7 @@ class RowsElsewhere(AutoRows):
     totals: QueryTotals | None = None
 
     def sampled(self, m: int) -> AutoRows:
-        return AutoRows(self.N, self.y, self.queries, self.weights).sampled(m)
+        return SampledRows(self.N, self.y, self.queries, self.weights).sampled(m)
 
     def sums(self, features: Map | np.ndarray, target: np.ndarray | None = None) -> Statistics:
         if isinstance(features, np.ndarray) or target is not None:

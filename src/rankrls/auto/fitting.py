@@ -15,7 +15,7 @@ from ..estimators import RankRLS
 from ..metrics import Metric, get_metric
 from ..system.limits import limits
 from ..system.parallel import threads_for
-from ..system.progress import counted, counter
+from ..system.progress import counted
 from ..system.types import Matrix
 from ..system.warnings import warn
 from ..tables import ColumnMaps
@@ -242,15 +242,13 @@ def judged(
     parts = [folds.rows(fold) for fold in range(len(folds))]
     common = Common(rows, columns, plan.effort, plan.seed, plan.effort.cv_basis, parts, final_basis)
     study = CrossFit(common, folds, CrossFitJudge(metric, rows.y, folds))
-    progress = counter("candidates", len(plan.order))
     try:
-        study.run(progress.over(plan.in_time(limits.clock())))
+        study.run(counted(plan.in_time(limits.clock()), "candidates", len(plan.order)))
     except KeyboardInterrupt:
         if not study.judged:
             raise
         tried = ", ".join(one.name for one in study.judged)
         warn(f"interrupted: the model uses the candidates tried so far ({tried})")
-    progress.close()
     return study
 
 

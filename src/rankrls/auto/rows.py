@@ -21,6 +21,7 @@ from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..core.statistics import Statistics, statistics
 from ..core.symmetric import solve_path, solve_shifted
+from ..system.progress import silent
 from .link import Linked
 
 ALPHAS = 10.0 ** np.arange(-3, 2.6, 0.5)
@@ -95,7 +96,8 @@ class AutoRows:
             return self
         step = -(-len(self) // m)
         whole = len(self.queries) >= 4 * step
-        return self.part(np.flatnonzero((self.queries.codes if whole else np.arange(len(self))) % step == 0))
+        part = self.part(np.flatnonzero((self.queries.codes if whole else np.arange(len(self))) % step == 0))
+        return SampledRows(part.N, part.y, part.queries, part.weights)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -137,6 +139,15 @@ class AutoRows:
         y, slope = self.y - linked.link(f) + slope * f, slope.astype(np.float32)[:, None]
         read = lambda rows: slope[rows] * (linked.features(self.N[rows]) if Phi is None else Phi[rows])
         return statistics(self.F, lambda: read, y[:, None], linked.features.n_columns, np.float32)
+
+
+@dataclass(frozen=True)
+class SampledRows(AutoRows):
+    """Rows that stand for many others: their sums are a small part of the work, and report no progress."""
+
+    def sums(self, features: Map | np.ndarray, target: np.ndarray | None = None) -> Statistics:
+        sums = super().sums
+        return silent(lambda features: sums(features, target))(features)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ..checks import NO_FEATURES
 from ..core import fused
 from ..system.limits import limits
 from ..system.parallel import in_order
-from ..system.progress import counter
+from ..system.progress import counter, silent
 from ..system.types import DTypeLike
 from .block import Block
 from .checkpoint import Checkpoint
@@ -124,7 +124,7 @@ class SourceRows:
         if state.waiting is not None and waiting is not None:
             waiting.add(state.waiting, whole=True)
 
-        work = fused.as_here(partial(self._value, apply, waiting))
+        work = silent(fused.as_here(partial(self._value, apply, waiting)))
         for number, (rows, value, rest) in enumerate(in_order(work, _skip(batches, state.done)), start=state.done):
             if waiting is not None and rest is not None:
                 waiting.add(rest, whole=len(rest) == rows)

@@ -14,7 +14,7 @@ from ..relations import names
 from ..relations.relation import EdgeSet, Pairwise
 from ..relations.two_step import BOTH, COLUMN, EDGE, OBJECT, ROW, JudgedAlphas, TwoStep
 from ..system.parallel import threads_for
-from ..system.progress import reporting
+from ..system.progress import numbered, reporting
 from ..system.types import Matrix
 from .relations.judging import Evaluation, RelationJudge
 from .relations.model import RelationModel
@@ -208,7 +208,7 @@ class TwoStepRLS(RelationModel):
         given = (self.alpha,) if parity else (self.alpha, self.target_alpha)
         searched = len(sides) > 1 or any(isinstance(alpha, str) for alpha in given)
         best: tuple[Side, Side, TwoStep, JudgedAlphas] | None = None
-        for x, z in sides:
+        for x, z in numbered(sides, "setting"):
             G, K = (z.domain, x.domain) if turned else (x.domain, z.domain)
             steps = TwoStep.of(G, K, edges.Y.T if turned else edges.Y, parity, intercept=self.intercept)
             alphas, betas = self._grids(steps, turned)

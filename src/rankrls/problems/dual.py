@@ -16,7 +16,7 @@ from ..core.preferences import QueryPreferences
 from ..core.queries import Batch
 from ..core.ridge import RidgePath, held_out
 from ..core.statistics import sparse_sums_cancel, target_mean_of
-from ..system.progress import counted
+from ..system.progress import counted, numbered
 from .base import (
     HeldOutFold,
     Model,
@@ -130,7 +130,7 @@ class Dual:
             to_refit += [HeldOutFold(self.F.queries.rows(q)) for q in unsolved(scores, self.F.queries.codes)]
         else:
             to_refit += [fold for fold in folds if np.isnan(scores[fold.rows]).any()]
-        for fold in to_refit:
+        for fold in numbered(to_refit, "fold"):
             scores[fold.rows] = self._refit(fold, alphas)
         return scores
 
@@ -147,7 +147,7 @@ class Dual:
             parts = [(batch, 1.0) for batch in F.batches()]
         else:
             parts = [(Batch(np.zeros(1, dtype=np.intp), f.rows, len(f.rows)), f.factor) for f in folds]
-        for batch, factor in counted(parts, "queries held out"):
+        for batch, factor in counted(parts, "queries held out" if folds is None else "folds held out"):
             B, S_U, target = (batch.stack(array) for array in (path.basis, S, self.system.z))
             D = path.inverse(alphas * factor)
             C = held_out(B, target, D, path.z, complete=True)

@@ -43,6 +43,7 @@ from ..core.preferences import QueryPreferences
 from ..core.queries import Batch
 from ..core.symmetric import cutoff
 from ..system.parallel import share
+from ..system.progress import counted, step
 from .dual import Dual
 from .primal import Primal
 
@@ -73,7 +74,7 @@ class Dense:
     def MF(self) -> np.ndarray:
         """(m, m) the matrix that takes scores of all rows to held-out residuals."""
         F, FKF = self.problem.F, self.problem.system.FKF
-        N = linalg.solve(FKF + self.alpha * np.eye(len(FKF)), np.eye(len(FKF)), assume_a="pos")
+        N = _inverse(FKF, self.alpha)
         M = np.empty_like(N)
         for batch in F.batches():
             rows = np.arange(len(N))[batch.rows].reshape(-1, batch.length)
@@ -84,7 +85,8 @@ class Dense:
         J = self.MF[:, unscored]
         gram, gradient = J.T @ J, J.T @ (self.MF @ p)
         eye = np.eye(J.shape[1])
-        steps = [linalg.solve(gram + gamma * eye, gradient, assume_a="pos", overwrite_a=True) for gamma in gammas]
+        solve = lambda gamma: linalg.solve(gram + gamma * eye, gradient, assume_a="pos", overwrite_a=True)
+        steps = [solve(gamma) for gamma in counted(gammas, "fidelities")]
         return p[unscored, None] - np.column_stack(steps)
 
 
@@ -110,7 +112,7 @@ class AnyFolds:
             V = V[:, d > d[-1] * cutoff(m)]
             N = np.eye(m) - V @ V.T
         else:
-            N = linalg.solve(FKF + self.alpha * np.eye(m), np.eye(m), assume_a="pos")
+            N = _inverse(FKF, self.alpha)
         if F.beta > 0:
             one = (F @ np.ones((m, 1)))[:, 0]
             N -= np.outer(N @ one, N @ one) / (one @ N @ one)
@@ -126,8 +128,16 @@ class AnyFolds:
         J = self.MF[:, unscored]
         gram, gradient = J.T @ J, J.T @ (self.MF @ p)
         u = np.ones(J.shape[1]) if self.F.u is None else self.F.u[unscored]
-        steps = [linalg.solve(gram + gamma * np.diag(u), gradient, assume_a="pos") for gamma in gammas]
+        solve = lambda gamma: linalg.solve(gram + gamma * np.diag(u), gradient, assume_a="pos")
+        steps = [solve(gamma) for gamma in counted(gammas, "fidelities")]
         return p[unscored, None] - np.column_stack(steps)
+
+
+def _inverse(M: np.ndarray, alpha: float) -> np.ndarray:
+    """(M + alpha I)^-1."""
+    m = len(M)
+    with step(f"inverse of {m:,} x {m:,} values", 1.5 * m**3):
+        return linalg.solve(M + alpha * np.eye(m), np.eye(m), assume_a="pos")
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ import numpy as np
 from ..core.queries import Queries
 from ..metrics import Metric
 from ..problems import choice
+from ..system.progress import counted
 from .complete import without_rounding
 from .relation import Domain, part
 
@@ -231,7 +232,7 @@ class JudgedAlphas:
             pairs, held = list(product(alphas, betas)), chain(steps.held_out(what, alphas, betas))
         queries = Queries(np.arange(len(Y)), np.repeat(np.arange(len(Y)), Y.shape[1]))
         scores, block = [], []
-        for k, one in enumerate(held, start=1):
+        for k, one in enumerate(counted(held, "alphas", len(pairs)), start=1):
             block.append(one.ravel())
             if len(block) * Y.size >= AT_ONCE or k == len(pairs):
                 scores.append(metric(Y.ravel(), np.column_stack(block), queries))

@@ -13,11 +13,11 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -91,6 +91,11 @@ class Progress:
     def share(self) -> float:
         """The share that is done; work without a total counts as just begun."""
         return 0.0 if self.total is None else min(1.0, (self.done + self._part) / max(1, self.total))
+
+    @property
+    def item(self) -> float:
+        """The share that one item is of the outermost count."""
+        return 1 / max(1, self.total or 1) * (1.0 if self.parent is None else self.parent.item)
 
     @property
     def root(self) -> Progress:
@@ -225,6 +230,19 @@ def numbered(items: Iterable[T], what: str, names: Sequence[str] | None = None) 
             count.add(1)
 
 
+def silent(work: Callable[[Any], T]) -> Callable[[Any], T]:
+    """The function without reports of its own, for a part of counted work."""
+
+    def call(argument: Any) -> T:
+        token = _reported.set(False)
+        try:
+            return work(argument)
+        finally:
+            _reported.reset(token)
+
+    return call
+
+
 def reported() -> bool:
     """True if progress should be reported here."""
     return _reported.get()
@@ -236,13 +254,18 @@ def counter(label: str, total: int | None = None, unit: str = "") -> Progress:
     return Progress(label, total, unit, quiet=not _reported.get(), parent=_inside.get())
 
 
-def counted(items: Sequence[T], label: str) -> Iterator[T]:
-    """Yield the items in order and report their progress; counts inside an item are part of it."""
-    return _counted(items, label) if _reported.get() else iter(items)
+def counted(items: Iterable[T], label: str, total: int | None = None) -> Iterator[T]:
+    """Yield the items in order and report their progress; counts inside an item are part of it.
+
+    `total` is the number of items, or the most there can be; it may be left out if the items have a length.
+    """
+    if not _reported.get():
+        return iter(items)
+    return _counted(items, label, len(items) if total is None and isinstance(items, Sized) else total)
 
 
-def _counted(items: Sequence[T], label: str) -> Iterator[T]:
-    count = counter(label, len(items))
+def _counted(items: Iterable[T], label: str, total: int | None) -> Iterator[T]:
+    count = counter(label, total)
     token = _inside.set(count)
     try:
         yield from count.over(items)
@@ -299,10 +322,27 @@ class TimedCall:
     label: str
     start: float
     seconds: float  # expected duration
+    inside: Progress | None = None  # the count whose item it is
 
     def line(self, now: float) -> str:
-        share = min(0.99, (now - self.start) / self.seconds)
-        return f"{self.label}: {int(100 * share)} %, {duration(max(1.0, self.seconds - now + self.start))} left"
+        share, left = min(0.99, (now - self.start) / self.seconds), self.seconds - now + self.start
+        if self.inside is not None:
+            root, item = self.inside.root, self.inside.item
+            part, share = share * item, min(0.99, root.share + share * item)
+            left = (now - root._start) * (1 - share) / share if root.share else self.seconds * (1 - part) / item
+        return f"{self.label}: {int(100 * share)} %, {duration(max(1.0, left))} left"
+
+    def announce(self) -> bool:
+        """Print the line if the call takes long, and in a log of many such calls, if a line is due."""
+        if self.seconds <= limits.silent_seconds:
+            return False
+        if self.inside is not None:
+            root = self.inside.root
+            if root._last is not None and not root._due(self.start):
+                return True
+            root.printed(self.start)
+        show(self.line(self.start))
+        return True
 
 
 _step: TimedCall | None = None
@@ -321,16 +361,13 @@ def step(label: str, multiplications: float) -> AbstractContextManager[None]:
 def _announced(label: str, multiplications: float) -> Iterator[None]:
     global _step
     label = ", ".join((*_phases.get(), label))
-    _step = TimedCall(label, limits.clock(), multiplications * _seconds_each())
-    told = _step.seconds > limits.silent_seconds
-    if told:
-        show(_step.line(_step.start))
+    _step = TimedCall(label, limits.clock(), multiplications * _seconds_each(), _inside.get())
+    told = _step.announce()
     try:
         yield
     finally:
-        took = limits.clock() - _step.start
-        _step = None
-        if told or took > limits.silent_seconds:
+        took, alone, _step = limits.clock() - _step.start, _step.inside is None, None
+        if alone and (told or took > limits.silent_seconds):
             show(f"{label}: 100 % in {duration(took)}", last=True)
 
 

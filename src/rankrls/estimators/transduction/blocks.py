@@ -24,6 +24,7 @@ from ...problems import choice
 from ...problems.primal import Primal
 from ...problems.solved import Solved, needs_rows
 from ...problems.transduction import CompletionSums, QueryPart
+from ...system.progress import numbered
 from ..ranking.blocks import with_kernels
 from ..rankrls import RankRLS
 from ..rows.blocks import BlockSetup, CountedRows, CountLabels, features_of
@@ -237,7 +238,7 @@ class Transduction:
         """(m, k) scores of the scored queries when treated as unscored; one pass for each part of them."""
         data, gammas = self.inductive.data, self.unit * fidelities
         held = np.full((len(self.y), len(fidelities)), np.nan)
-        for stay, out in hiding(cv, data.queries.codes, len(data.queries)):
+        for stay, out in numbered(list(hiding(cv, data.queries.codes, len(data.queries))), "fold"):
             ranker = ranker_of_rows(self.model, data, stay, self.y, alpha)
             hidden = self.parts(self._block(out), ranker.predict(data.X[out]))
             sums = self._sums(ranker, gammas) + hidden.sums(gammas) + self._given(stay)

@@ -20,6 +20,7 @@ from ...problems import choice
 from ...problems.choice import Judged, Setting
 from ...problems.iterative import Iterative
 from ...problems.transduction import AnyFolds, Completion, completion
+from ...system.progress import numbered
 from ...system.types import ArrayLike, Seed
 from ...system.warnings import warn
 from ..ranking.leave_pair_out import items_of
@@ -259,7 +260,7 @@ def held_out(
     scored = np.flatnonzero(~unscored)
     codes = data.queries.codes[scored]
     held = np.full((len(y), len(fidelities)), np.nan)
-    for stay, out in hiding(cv, codes, found.inductive.n_queries_):
+    for stay, out in numbered(list(hiding(cv, codes, found.inductive.n_queries_)), "fold"):
         hidden = unscored.copy()
         hidden[scored[out]] = True
         try:
