@@ -2,6 +2,7 @@
 
 import tracemalloc
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,11 @@ from rankrls import (
     View,
     kernels,
 )
+from rankrls.core.features import Identity
+from rankrls.core.pairs import PairPreferences
+from rankrls.problems.choice import pair_margins
+from rankrls.problems.primal import Primal
+from rankrls.problems.signed import SignedPrimal
 
 RNG = np.random.default_rng(0)
 X, QID = RNG.normal(size=(60, 3)), np.repeat(np.arange(6), 10)
@@ -259,6 +265,51 @@ def test_a_query_that_outweighs_the_rest_by_seven_orders_is_held_out_as_by_refit
     found = RankRLS(alphas=[0.1], **params).fit(X, Y, QID, u).cv_predictions_[out]
     expected = RankRLS(0.1, **params).fit(X[~out], Y[~out], QID[~out], u[~out]).predict(X[out])
     assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
+
+
+HALVES = [(np.flatnonzero(QID > 2), np.flatnonzero(QID <= 2)), (np.flatnonzero(QID <= 2), np.flatnonzero(QID > 2))]
+
+
+@pytest.mark.parametrize("ratio", [1e7, 1e14, 1e18])
+@pytest.mark.parametrize("weighting", ["items", "pairs"])
+@pytest.mark.parametrize("params", [{}, {"cv": HALVES}, {"regression": 0.5}], ids=["queries", "folds", "intercept"])
+@pytest.mark.parametrize("positive", [False, True])
+def test_a_query_that_outweighs_the_rest_without_limit_is_held_out_as_by_refits(positive, params, weighting, ratio):
+    u, out = np.where(QID == 0, ratio**0.5, ratio**-0.5), QID == 0 if "cv" not in params else QID <= 2
+    params = params | {"weighting": weighting, "positive": positive, "scale": None}
+    alpha = 1e-3 * ratio ** (-0.5 if weighting == "items" else -1)
+    found = RankRLS(alphas=[alpha], **params).fit(X, Y, QID, u).cv_predictions_[out]
+    params.pop("cv", None)
+    expected = RankRLS(alpha, **params).fit(X[~out], Y[~out], QID[~out], u[~out]).predict(X[out])
+    assert_allclose(found, expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("kind", [Primal, SignedPrimal])
+@pytest.mark.parametrize("ratio", [1e7, 1e14, 1e18])
+def test_a_pair_that_outweighs_the_rest_is_held_out_as_by_refits(ratio, kind):
+    pairs, margins = np.array([RNG.permutation(60)[:2] for _ in range(40)]), RNG.normal(size=(40, 1))
+    signs = {"signs": np.ones(3)} if kind is SignedPrimal else {}
+    made = lambda p, w: kind(PairPreferences(pairs[p], 60, w[p]), Identity(3), X, margins[p], np.float64, **signs)
+    w = np.ones(40)
+    w[4] = ratio
+    rest, (i, j) = np.flatnonzero(np.arange(40) != 4), pairs[4]
+    found = made(np.arange(40), w).leave_pairs_out(np.array([1e-2]))[4, 0, 0]
+    assert_allclose(found, ((X[i] - X[j]) @ made(rest, w).model(1e-2).coef)[0], rtol=1e-9)
+    apart = np.arange(60).reshape(30, 2)  # pairs that share no item are left out as components
+    own, choice = replace(made(np.arange(30), w), F=PairPreferences(apart, 60, w[:30])), np.array([1e-2])
+    rest = np.delete(np.arange(30), 4)
+    model = replace(own, F=PairPreferences(apart[rest], 60, w[rest]), y=own.y[rest]).model(1e-2)
+    assert_allclose(pair_margins(own, choice)[4, 0], ((X[8] - X[9]) @ model.coef)[0], rtol=1e-9)
+
+
+def test_signed_weights_of_columns_that_hardly_vary_are_held_out():
+    rows, qid = np.full((12, 1), -2.0), np.arange(12) % 2
+    model = RankRLS(alphas=[1e-42], positive=True, regression=3e-4, scale=None)
+    u = 10.0 ** RNG.uniform(-2, 1.6, 12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model.fit(rows, RNG.integers(0, 3, 12), qid, u)
+    assert np.ptp(model.cv_predictions_[qid == 0]) == 0
 
 
 @pytest.mark.parametrize("factor", [1e-3, 7.0])

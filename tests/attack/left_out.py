@@ -27,6 +27,10 @@ class Spent:
     u: np.ndarray | None = None
     beta: float = 0.0
 
+    def besides(self, fold):
+        """None where a fold outweighs the rest: the library then adds up the rest anew, and nothing is subtracted."""
+        return None if self.weights[fold].sum() > LD(HEAVY) * self.weights.sum() else self
+
     @property
     def weights(self):
         return np.ones(len(self.X), dtype=LD) if self.u is None else ld(self.u)

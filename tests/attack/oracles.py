@@ -174,7 +174,12 @@ class Linear:
         A, z = D @ X, D @ y if z is None else ld(z).reshape(len(D), -1)
         G = A.T @ A + alpha * np.eye(X.shape[1], dtype=LD)
         self.w = solve(G, A.T @ z)  # (n, t)
-        self.b = np.zeros(z.shape[1], dtype=LD)
+        self.inverse, self.eps = 1 / (least_eigenvalue(A.T @ A) + alpha), eps
+        self.measure(X, y, D, A, z, alpha, u=u, intercept=intercept, spent=spent)
+
+    def measure(self, X, y, D, A, z, alpha, *, u, intercept, spent):
+        """The intercept that belongs to the weights, and bounds of the errors of both."""
+        eps, self.b = self.eps, np.zeros(z.shape[1], dtype=LD)
         if intercept:
             self.b = item_means(y, u) - item_means(X, u) @ self.w
         Xs, ys, Ds, size = X, y, D, np.abs(D)
@@ -182,7 +187,6 @@ class Linear:
             Xs, ys, Ds, size = ld(spent.X), ld(spent.y).reshape(len(spent.X), -1), spent.D, spent.absolute()
         a, e_A = max(spectral(A), spectral(Ds @ Xs)), eps * norm(size @ np.abs(Xs))
         e_z = eps * (norm(z) if y is None else norm(size @ np.abs(ys)))
-        self.inverse = 1 / (least_eigenvalue(A.T @ A) + alpha)
         self.top = a**2 + alpha
         r = norm(z - A @ self.w)
         self.roundings = roundings(len(Xs), X.shape[1])
@@ -199,7 +203,6 @@ class Linear:
                 self.dw += self.roundings * self.inverse * eps * ever * centring
             self.db = norm(self.means) * self.dw
             self.db += ever * self.roundings * eps * (np.abs(y).max() + self.means @ np.abs(self.w)).max()
-        self.eps = eps
 
     def scores(self, X):
         return ld(X) @ self.w + self.b

@@ -302,7 +302,7 @@ def refits(rows, D, folds, alpha, theirs, eps):
             eps,
             u=part.u,
             intercept=theirs["beta"] > 0,
-            spent=Spent(rows.X, rows.y, D, rows.u, theirs["beta"]),
+            spent=Spent(rows.X, rows.y, D, rows.u, theirs["beta"]).besides(fold),
         )
         scores[fold], learned[fold] = model.scores(rows.X[fold])[:, 0], model.w.any()
         bound[fold] = model.held_out_bounds(rows.X[fold], rows.y[fold], D[:, fold])

@@ -46,35 +46,34 @@ class Signed(Linear):
     any convex set of weights.
     """
 
-    def __init__(self, X, y, D, alpha, eps, signs, **more):
-        super().__init__(X, y, D, alpha, eps, **more)
-        bound = [j for j in range(X.shape[1]) if signs[j]]
-        best = None
-        for k in range(len(bound) + 1):
-            for zero in itertools.combinations(bound, k):
-                free = [j for j in range(X.shape[1]) if j not in zero]
-                w = np.zeros((X.shape[1], 1), LD)
-                if free:
-                    w[free] = Linear(ld(X)[:, free], y, D, alpha, eps).w
-                if np.all(signs[:, None] * w >= 0):
-                    value = norm(D @ (ld(y).reshape(-1, 1) - ld(X) @ w)) ** 2 + LD(alpha) * norm(w) ** 2
-                    best = (value, w) if best is None or value < best[0] else best
+    def __init__(self, X, y, D, alpha, eps, signs, *, u=None, intercept=False, spent=None):
+        X, y, alpha = ld(X), ld(y).reshape(-1, 1), LD(alpha)
+        super().__init__(X, y, D, alpha, eps)
+        A, z, best = D @ X, D @ y, None
+        for free in subsets([j for j in range(X.shape[1]) if signs[j]], X.shape[1]):
+            w = np.zeros((X.shape[1], 1), LD)
+            if free:
+                w[free] = Linear(X[:, free], y, D, alpha, eps).w
+            if np.all(signs[:, None] * w >= 0):
+                value = norm(z - A @ w) ** 2 + alpha * norm(w) ** 2
+                best = (value, w) if best is None or value < best[0] else best
         self.w = best[1]
-        if self.means is not None:
-            u = more.get("u")
-            self.b = oracles.item_means(ld(y).reshape(-1, 1), u) - oracles.item_means(ld(X), u) @ self.w
-        A, z = D @ ld(X), D @ ld(y).reshape(-1, 1)
-        e_A, e_z = eps * norm(np.abs(D) @ np.abs(ld(X))), eps * norm(np.abs(D) @ np.abs(ld(y)))
-        a = oracles.spectral(A)
-        step = e_A * norm(z - A @ self.w) + 2 * a * e_A * norm(self.w) + a * e_z
-        self.dw = self.roundings * self.inverse * step + LD("1e-10") * norm(self.w)  # the solver's own tolerance
-        if self.means is not None:
-            self.db = norm(self.means) * self.dw
-            self.db += self.roundings * eps * (np.abs(ld(y)).max() + self.means @ np.abs(self.w)).max()
+        self.measure(X, y, D, A, z, alpha, u=u, intercept=intercept, spent=spent)
+        self.dw += LD("1e-10") * norm(self.w)  # the solver's own tolerance
+        if intercept:
+            self.db += norm(self.means) * LD("1e-10") * norm(self.w)
+
+
+def subsets(some, n):
+    """All of range(n) without a few, or all, of `some`."""
+    for k in range(len(some) + 1):
+        for zero in itertools.combinations(some, k):
+            yield [j for j in range(n) if j not in zero]
 
 
 def signed(t):
-    """`positive=`: for all columns, for some, or with a sign for each."""
+    """`positive=`: for all columns, for some, or with a sign for each; queries are held out as by refits."""
+    held = t.chance(0.5)
     rows = problems.rows(t, m=(4, 16), n=(1, 4), extreme="labels", offsets=False)
     ours, theirs = loss(t)
     kept, n = rows.take(given(rows)), rows.X.shape[1]
@@ -86,11 +85,26 @@ def signed(t):
         signs[j] = positive[j] if isinstance(positive, dict) else 1
     alpha = some_alpha(t, typical(D @ ld(kept.X)), -3)
     X, y, qid, u = t.let(X=rows.X.astype(rows.dtype)), t.let(y=rows.y), t.let(qid=rows.qid), t.let(u=rows.u)
-    line = f"model = RankRLS({alpha!r}, positive={positive!r}, **{ours!r}).fit(X, y, qid, u)"
-    model = fitted(t, RankRLS(alpha, positive=positive, **ours), X, y, qid, u, kept, line)
+    choice = {"alphas": [alpha]} if held else {"alpha": alpha}
+    line = f"model = RankRLS(**{choice!r}, positive={positive!r}, **{ours!r}).fit(X, y, qid, u)"
+    if held and len(np.unique(kept.qid)) < 2:
+        return
+    model = fitted(t, RankRLS(**choice, positive=positive, **ours), X, y, qid, u, kept, line)
     t.true("weights have their signs", bool(np.all(signs * model.coef_ >= 0)))
-    truth = Signed(kept.X, kept.y, D, alpha, rows.eps, signs, u=kept.u, intercept=theirs["beta"] > 0)
+    free = theirs["beta"] > 0
+    truth = Signed(kept.X, kept.y, D, alpha, rows.eps, signs, u=kept.u, intercept=free)
     check_scores(t, model, truth, rows)
+    if not held:
+        return
+    for q in np.unique(kept.qid):
+        fold, rest = np.flatnonzero(kept.qid == q), np.flatnonzero(kept.qid != q)
+        part = kept.take(rest)
+        spent = Spent(kept.X, kept.y, D, kept.u, theirs["beta"]).besides(fold)
+        E = differences(part.y, part.qid, u=part.u, **theirs)
+        left = Signed(part.X, part.y, E, alpha, rows.eps, signs, u=part.u, intercept=free, spent=spent)
+        A, found = kept.X[fold], model.cv_predictions_[given(rows)[fold]]
+        bound = left.held_out_bounds(A, kept.y[fold], D[:, fold])
+        t.close("held-out scores", found, left.scores(A)[:, 0], bound)
 
 
 def labels_and_pairs(t):

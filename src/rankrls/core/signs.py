@@ -45,6 +45,6 @@ def signed_solution(M: np.ndarray, c: np.ndarray, signs: np.ndarray, start: np.n
 
 
 def _solved(M: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """M^-1 c by Cholesky; SciPy's `solve`, which takes as long again for small systems, only where that fails."""
+    """M^-1 c by Cholesky, or the shortest least-squares solution where M is singular but for rounding."""
     _, v, failed = linalg.lapack.dposv(M, c)
-    return np.asarray(linalg.solve(M, c, assume_a="sym", check_finite=False) if failed else v)
+    return np.asarray(linalg.lstsq(M, c, check_finite=False)[0] if failed else v)

@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
+from ..core.pairs import PairPreferences
 from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Queries
-from ..core.statistics import Statistics
+from ..core.statistics import Preferences, Statistics
 from ..system.types import Matrix
 
 
@@ -101,8 +102,10 @@ def _centres(y: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return means[:, [(len(count) - 1) // 2, len(count) // 2]].T
 
 
-def careful(folds: Sequence[HeldOutFold], F: QueryPreferences, y: np.ndarray) -> list[HeldOutFold]:
-    """The folds, with those that outweigh the rest of the rows marked for refitting."""
+def careful(folds: Sequence[HeldOutFold], F: Preferences, y: np.ndarray) -> list[HeldOutFold]:
+    """The folds, with those that outweigh the rest of the rows (or pairs) marked for refitting."""
+    if isinstance(F, PairPreferences):
+        return [replace(fold, whole=np.sum(F.s[fold.rows] ** 2) <= HEAVY * np.sum(F.s**2)) for fold in folds]
     codes = np.full(F.shape[0], -1)
     for number, fold in enumerate(folds):
         codes[fold.rows] = number

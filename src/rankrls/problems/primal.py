@@ -33,6 +33,7 @@ from ..system.parallel import Scratch, share
 from ..system.progress import numbered
 from ..system.types import ArrayLike, DTypeLike, MatrixLike
 from .base import (
+    HEAVY,
     HeldOutFold,
     Model,
     careful,
@@ -145,8 +146,7 @@ class Primal:
 
     def leave_out(self, folds: Sequence[HeldOutFold] | None, alphas: np.ndarray) -> np.ndarray:
         if folds is not None:
-            folds = careful(folds, self.F, self.y) if isinstance(self.F, QueryPreferences) else folds
-            return self._leave_folds_out(folds, self.sums, self.W, alphas)
+            return self._leave_folds_out(careful(folds, self.F, self.y), self.sums, self.W, alphas)
         assert isinstance(self.F, QueryPreferences)
         scores = self.leave_queries_out(self._solved(alphas), alphas)
         for fold in heavy_queries(self.F, self.y):
@@ -277,21 +277,36 @@ class Primal:
         if isinstance(self.F, QueryPreferences) and CutQuery.pays(self.F, folds, self.features.n_columns + 1):
             cut = CutQuery.of(self.F, self._reader, self.y, folds, total)
         for number, fold in enumerate(numbered(folds, "fold")):
-            sums = None if cut is None else cut.without(number, fold)
+            sums, origin = None if cut is None else cut.without(number, fold), total
             if sums is None and fold.whole:
                 sums = total - self.restrict(fold.rows).sums
             elif sums is None:
                 sums = self.restrict(fold.rest(self.F.shape[0])).sums
-                sums = sums if self.extra is None else sums + self.extra
+                sums = origin = sums if self.extra is None else sums + self.extra  # without the rounding of the fold
             if alphas.min() == 0:
                 check_determined(0.0, sums, W, self.dtype)
-            solved = Solved.of(without_noise(total, sums, self.dtype), W, self.dtype)
+            solved = Solved.of(without_noise(origin, sums, self.dtype), W, self.dtype)
             models = [solved.model(alpha * fold.factor) for alpha in alphas]
             scores[fold.rows] = self.scores(fold.rows, models)
         return scores
 
     def leave_pairs_out(self, alphas: np.ndarray) -> np.ndarray:
-        """(p, k, t) the margin of each explicit pair under the model that never saw it: one division each."""
+        """(p, k, t) the margin of each explicit pair under the model that never saw it."""
+        assert isinstance(self.F, PairPreferences)
+        margins, mass = self._pairs_left_out(alphas), self.F.s**2
+        heavy = (mass > HEAVY * mass.sum()) | np.isnan(margins).any(axis=(1, 2))
+        for p in np.flatnonzero(heavy):
+            models = self._models(self.restrict(np.flatnonzero(np.arange(len(heavy)) != p)).sums, alphas)
+            margins[p] = self.scores(np.array([p]), models)
+        return margins
+
+    def _models(self, sums: Statistics, alphas: np.ndarray) -> list[Model]:
+        """The model of some sums at each alpha."""
+        solved = Solved.of(sums, self.W, self.dtype)
+        return [solved.model(float(alpha)) for alpha in alphas]
+
+    def _pairs_left_out(self, alphas: np.ndarray) -> np.ndarray:
+        """The margins of `leave_pairs_out`, by one division each."""
         F, path = self.F, self.path
         assert isinstance(F, PairPreferences)
         D, target = path.inverse(alphas), targets(F, self.y)[0]

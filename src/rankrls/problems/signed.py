@@ -26,10 +26,11 @@ from ..core.signs import signed_solution
 from ..core.statistics import Statistics, targets
 from ..core.symmetric import per_deviation
 from ..system.parallel import share, threads_for
-from .base import HeldOutFold, Model, held_out_scores
+from .base import HeldOutFold, Model, careful, heavy_queries, held_out_scores
 from .primal import Primal
 
 LONG = 512  # longer queries are left out one by one: by then a system of columns is smaller than one of rows
+LEFT = 1e-10  # a column of which less is left without a fold would be rounding
 CLOSE = 1e-11  # gradients below this share of the largest label gradient count as zero
 
 
@@ -49,17 +50,20 @@ class SignedPrimal(Primal):
             scores = np.full((self.F.shape[0], len(alphas), self.y.shape[1]), np.nan, dtype=self.dtype)
             if folds is None:
                 assert isinstance(self.F, QueryPreferences)
+                heavy = heavy_queries(self.F, self.y)
                 done = self._leave_queries_out(near, alphas, scores)
-                folds = [HeldOutFold(self.F.queries.rows(int(q))) for q in np.flatnonzero(~done)]
+                done[[self.F.queries.codes[fold.rows[0]] for fold in heavy]] = True
+                folds = heavy + [HeldOutFold(self.F.queries.rows(int(q))) for q in np.flatnonzero(~done)]
+            else:
+                folds = careful(folds, self.F, self.y)
             for fold in folds:
                 scores[fold.rows] = self._without(fold, alphas, near)
         return scores
 
     def _without(self, fold: HeldOutFold, alphas: np.ndarray, near: Sequence[Model]) -> np.ndarray:
         """(l, k, t) scores of a fold by the models of the sums without it."""
-        if fold.whole:
-            sums = self.sums - self.restrict(fold.rows).sums
-        else:
+        sums = self.sums - self.restrict(fold.rows).sums if fold.whole else None
+        if sums is None or np.any(np.diag(sums.gram) < LEFT * np.diag(self.sums.gram)):
             sums = self.restrict(fold.rest(self.F.shape[0])).sums
             sums = sums if self.extra is None else sums + self.extra
         return self.scores(fold.rows, signed_models(sums, alphas * fold.factor, self.signs, near, W=self.W))
@@ -81,7 +85,7 @@ class SignedPrimal(Primal):
                 shape = len(batch.queries), batch.length, n
                 B = np.concatenate([FX for _, FX in F.rows_of(batch, read)]).reshape(shape)
                 V = np.stack([system.without(B, batch.stack(z)) for system in systems], axis=-1)  # (g, n, k)
-                done[batch.queries] = True
+                done[batch.queries] = ~np.isnan(V).any(axis=(1, 2))
                 X = read(batch.rows).reshape(shape)
                 origin = X[:, :1].copy()  # so that scores far from zero keep their differences
                 held = held_out_scores(X - origin, V, c, d, alphas)
@@ -92,8 +96,10 @@ class SignedPrimal(Primal):
         share(work, short, cost=float(F.shape[0]) * n * len(alphas), label="held-out queries")
         return done
 
-    def leave_pairs_out(self, alphas: np.ndarray) -> np.ndarray:
-        """(p, k, 1) the margin of each explicit pair under the model that never saw it."""
+    def _models(self, sums: Statistics, alphas: np.ndarray) -> list[Model]:
+        return signed_models(sums, alphas, self.signs, W=self.W)
+
+    def _pairs_left_out(self, alphas: np.ndarray) -> np.ndarray:
         F = self.F
         assert isinstance(F, PairPreferences)
         margins = np.empty((F.shape[0], len(alphas), 1))
@@ -126,11 +132,12 @@ class SameZeros:
     signs: np.ndarray  # (n,)
 
     def without(self, B: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """(g, n) the solutions without each of g queries with rows B (g, l, n) and z (g, l)."""
+        """(g, n) solutions without each of g queries with rows B (g, l, n) and z (g, l); NaN where there is none."""
         P = (self.w != 0) | (self.signs == 0)
-        V = self._with_same_zeros(B, z, P)
+        V, all_rows = self._with_same_zeros(B, z, P), np.diag(self.M)
+        V[(all_rows - np.sum(B**2, axis=1) < LEFT * all_rows).any(axis=1)] = np.nan
         wrong, flat = self._violations(V, P, B, z)
-        for g in np.flatnonzero(wrong.any(axis=1) | ~flat):
+        for g in np.flatnonzero((wrong.any(axis=1) | ~flat) & ~np.isnan(V).all(axis=1)):
             M, c = self.M - B[g].T @ B[g], self.c - B[g].T @ z[g]
             V[g] = signed_solution(M, c, self.signs, P ^ wrong[g])
         return V
