@@ -225,9 +225,7 @@ def parse_compiled(text: bytes, first_line: int) -> ParsedRows | None:
     qid, comment = np.empty((m, 2), np.int64), np.empty((m, 2), np.int64)
     features, values = np.empty(most, np.int64), np.empty(most)
     odd = np.empty((1 + (m + most) // _ODD, 3), np.int64)
-    m, n, n_odd = compiled.regular(
-        buffer, LONGEST_ID, y, qid, comment, line_of, counts, features, values, odd
-    )
+    m, n, n_odd = compiled.regular(buffer, LONGEST_ID, y, qid, comment, line_of, counts, features, values, odd)
     if m < 1:
         return None
     try:
