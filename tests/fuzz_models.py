@@ -38,6 +38,7 @@ from rankrls import (
     persistence,
     save,
 )
+from rankrls.persistence import reading
 
 PREFIX = struct.Struct("<16sIQ")
 SECONDS, ROOM = 10, 2 << 30  # for one file; above what the process has
@@ -207,7 +208,7 @@ def main(count: int = 6000, seed: int = 0, use: bool = False) -> Counter:
             load(path)  # with whatever has to be imported
             originals.append(path.read_bytes())
         for cls in persistence.CLASSES.values():
-            persistence._parameters(cls)  # inspect parses signatures
+            reading.parameters(cls)  # inspect parses signatures
         state = bounded()
         warnings.simplefilter("error")
         for _ in range(count):

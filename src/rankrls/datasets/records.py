@@ -1,4 +1,4 @@
-"""The record that readers and generators return."""
+"""The records that readers, generators and fetchers return."""
 
 from __future__ import annotations
 
@@ -75,3 +75,80 @@ class RankingData:
         if not any(found):
             return None
         return np.array(["" if match is None else match[1] for match in found], dtype=object)
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Ratings of items by users.
+
+    Attributes
+    ----------
+    user, item : ndarray of int, shape (n_ratings,)
+        Who rated what, numbered from 0.
+    rating : ndarray of shape (n_ratings,)
+        The ratings.
+    item_names : list of str
+        One per item.
+    item_features : ndarray of shape (n_items, n_features) or None
+        Features of the items, if there are any.
+    feature_names : list of str or None
+        Their names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Ratings(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([5.0, 3.0, 4.0]), ["Heat", "Babe"]).matrix()
+    array([[ 5.,  3.],
+           [nan,  4.]])
+    """
+
+    user: np.ndarray
+    item: np.ndarray
+    rating: np.ndarray
+    item_names: list[str]
+    item_features: np.ndarray | None = None
+    feature_names: list[str] | None = None
+
+    def matrix(self) -> np.ndarray:
+        """(n_users, n_items) ratings, NaN where missing."""
+        Y = np.full((int(self.user.max()) + 1, len(self.item_names)), np.nan)
+        Y[self.user, self.item] = self.rating
+        return Y
+
+    def ranking(self) -> RankingData:
+        """The ranking problem of these ratings: a user is a query, and the features are those of the items."""
+        if self.item_features is None:
+            raise ValueError("these items have no features: build some, e.g. from the ratings of other users")
+        return RankingData(self.item_features[self.item], self.rating, self.user, self.feature_names)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A fold of a LETOR set.
+
+    Examples
+    --------
+    >>> from rankrls.datasets import make_search
+    >>> fold = Fold(*(make_search(n, random_state=n) for n in (60, 20, 20)))
+    >>> len(fold.train) > len(fold.test)
+    True
+    """
+
+    train: RankingData
+    validation: RankingData
+    test: RankingData
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Texts, and the group of each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Documents(["The engine stalls.", "A sore throat."], np.array(["rec.autos", "sci.med"])).group.tolist()
+    ['rec.autos', 'sci.med']
+    """
+
+    texts: list[str]
+    group: np.ndarray  # (n,) names

@@ -16,22 +16,20 @@ True
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from ..blocks.block import Block
 from ..blocks.totals import QueryTotals
-from ..system.parallel import one_thread_each
 from ..system.types import ArrayLike, Matrix, Predictor
 from .edges import DaskEdges
 from .fitting import fit as fit_partitions
-from .partitions import Partitions, Reader, Task, added, columns_of, is_encoded, some_rows, table_of
+from .moving import CarriedTask, Carrier, DivideTask
+from .partitions import Partitions, Reader, added, columns_of, is_encoded, some_rows, table_of
 from .scoring import check_model, check_queries, model_features, rows_for, score_array, score_frame
 
 __all__ = ["fit", "fit_edges", "predict"]
@@ -234,67 +232,6 @@ class DaskRows(Partitions):
         moved = moved.shuffle("code", npartitions=n)
         rest = _on_frame(moved, CarriedTask(function, carrier))
         return some_rows(_compute([pair[0] for pair in pairs] + rest))
-
-
-@dataclass(frozen=True)
-class Carrier:
-    """Rows of split queries as a data frame that Dask can shuffle: X, y, weight and query number."""
-
-    totals: QueryTotals
-    n_columns: int
-    n_targets: int
-    dtype: str
-
-    def frame(self, block: Block | None) -> Any:
-        """The data frame of a block whose query ids are indices into `totals`; an empty frame for None."""
-        import pandas as pd
-
-        if block is None:
-            none = np.empty((0, self.n_columns), dtype=self.dtype)
-            block = Block(none, np.empty((0, self.n_targets)), np.empty(0, dtype=np.int64), np.empty(0))
-        X = block.X.toarray() if sparse.issparse(block.X) else block.X
-        weight = np.ones(len(block)) if block.weights is None else block.weights
-        other = pd.DataFrame(np.column_stack([block.y, weight])).add_prefix("y")
-        return pd.concat([pd.DataFrame(X).add_prefix("x"), other], axis=1).assign(code=block.qid.astype(np.int64))
-
-    def block(self, frame: pd.DataFrame) -> Block:
-        values = frame.iloc[:, self.n_columns : -1].to_numpy(np.float64)
-        X = np.ascontiguousarray(frame.iloc[:, : self.n_columns].to_numpy(self.dtype))
-        return Block(X, values[:, :-1], self.totals.label[frame["code"].to_numpy()], values[:, -1])
-
-
-@dataclass(frozen=True)
-class DivideTask:
-    """Maps a partition to the value of a function on its whole queries, and a data frame of its other rows."""
-
-    read: Reader
-    function: Callable[[Block], Any]
-    carrier: Carrier
-
-    def __call__(self, number: int, partition: Iterable[Any]) -> tuple[Any, Any]:
-        found: list[Block | None] = [None]
-
-        def whole(block: Block) -> Any:
-            inside, found[0] = self.carrier.totals.divide(block)
-            return self.function(inside) if len(inside) else None
-
-        value = Task(self.read, whole)(number, partition)
-        return value, self.carrier.frame(found[0])
-
-
-@dataclass(frozen=True)
-class CarriedTask:
-    """Maps a data frame of shuffled rows to the value of a function on them."""
-
-    function: Callable[[Block], Any]
-    carrier: Carrier
-
-    def __call__(self, number: int, frame: pd.DataFrame) -> Any:
-        with one_thread_each:
-            return self.function(self.carrier.block(frame)) if len(frame) else None
-
-
-# ---------------------------------------------------------------- Dask
 
 
 def _dask() -> Any:

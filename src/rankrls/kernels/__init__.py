@@ -32,15 +32,13 @@ from .columns import (
     as_kernel,
 )
 from .columns import (
-    divided as divided,
-)
-from .columns import (
     is_other as is_other,
 )
 from .columns import (
     is_precomputed as is_precomputed,
 )
 from .distances import Moments as Moments
+from .distances import divided as divided
 from .objects import ObjectKernel, Spectrum, Walks, parse_graph
 from .objects import (
     compares_objects as compares_objects,

@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from ..system.items import unwrapped
 from ..system.rows import CANDIDATES, DistinctRows
-from .distances import Array, DistancesTo, Moments, dot, square_distances, square_norms, weighted
+from .distances import Array, DistancesTo, Moments, divided, dot, square_distances, square_norms, weighted
 
 WIDTHS = 4.0 ** np.arange(-3, 3)  # gamma="auto" tries these multiples of the median heuristic
 MEDIAN_ROWS = 1000
@@ -295,16 +295,12 @@ class Scaled(Kernel):
     def __call__(self, X: Array, Z: Array) -> np.ndarray:
         return self.kernel(divided(X, self.scale), divided(Z, self.scale))
 
+    def diagonal(self, X: Array) -> np.ndarray:
+        return self.kernel.diagonal(divided(X, self.scale))
+
     def beside(self, Z: Array) -> Callable[[Array], np.ndarray]:
         values = self.kernel.beside(divided(Z, self.scale))
         return lambda X: values(divided(X, self.scale))
-
-
-def divided(X: Array, scale: np.ndarray) -> Array:
-    """The columns of X divided by positive numbers, in the precision of X."""
-    if sparse.issparse(X):
-        return sparse.csr_array(X @ sparse.diags_array((1 / scale).astype(X.dtype)))
-    return X / scale.astype(X.dtype)
 
 
 SHORTHANDS: dict[str, type[Kernel]] = {

@@ -23,6 +23,13 @@ def weighted(X: Array, weights: ArrayLike | None) -> Array:
     return X.multiply(w).tocsr() if sparse.issparse(X) else X * w.astype(X.dtype)
 
 
+def divided(X: Array, scale: np.ndarray) -> Array:
+    """The columns of X divided by positive numbers, in the precision of X."""
+    if sparse.issparse(X):
+        return sparse.csr_array(X @ sparse.diags_array((1 / scale).astype(X.dtype)))
+    return X / scale.astype(X.dtype)
+
+
 def dot(X: Array, Z: Array) -> np.ndarray:
     """(m, r) x'z, dense; infinite or NaN where it overflows."""
     with np.errstate(over="ignore", invalid="ignore"):

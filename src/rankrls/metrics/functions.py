@@ -15,17 +15,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..checks import check_aligned, check_content
 from ..core.queries import Batch, Queries
-from ..system.frames import as_column, is_missing
 from ..system.limits import limits
 from ..system.parallel import share
-from ..system.types import ArrayLike, Ids
+from ..system.types import ArrayLike
 from . import pairs, ranks
 from .counted import Counted
+from .intake import QueryIds, checked
 from .pairs import Kernel
 
-QueryIds: TypeAlias = Ids | Queries
 Value: TypeAlias = Any  # a float for scores (m,), an array (c,) for scores (m, c)
 
 
@@ -317,7 +315,7 @@ def _average(name: str, values: np.ndarray) -> Value:
 
 def _per_query(name: str, y: ArrayLike, scores: ArrayLike, qid: QueryIds, **options: Any) -> np.ndarray:
     kernel = _kernel(name, options)
-    labels, S, queries = _checked(y, scores, qid)
+    labels, S, queries = checked(y, scores, qid)
     values = _each_query(kernel, labels, S.reshape(len(labels), -1), queries)
     return values[:, 0] if S.ndim == 1 else values
 
@@ -359,45 +357,6 @@ def _defaults(name: str) -> dict[str, Any]:
     """The options of a metric's public function."""
     parameters = inspect.signature(METRICS[name][0]).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-
-
-def _checked(y: ArrayLike, scores: ArrayLike, qid: QueryIds) -> tuple[np.ndarray, np.ndarray, Queries]:
-    """Labels (m,), scores (m,) or (m, c) and their grouping, or an error that says what to do."""
-    check_aligned(y=y, scores=scores, qid=qid)
-    check_content(y=y, scores=scores, qid=qid)
-    labels, S = np.asarray(as_column(y), dtype=np.float64), np.asarray(as_column(scores))
-    if S.dtype not in (np.float32, np.float64):
-        S = S.astype(np.float64)
-    if labels.ndim != 1 or not labels.size or S.ndim not in (1, 2) or len(S) != len(labels) or not S.size:
-        raise ValueError(
-            f"metrics need y (m,) and scores (m,) or (m, c), m > 0; got y {labels.shape}, scores {S.shape}"
-        )
-    for what, v in (("y", labels), ("scores", S)):
-        if np.isnan(v.min()):
-            first = np.argwhere(np.isnan(v))[0, 0]
-            raise ValueError(f"{what} has {np.isnan(v).sum()} NaN, the first in row {first}: drop those rows")
-    queries = _grouped(qid, labels.shape)
-    if queries.n_rows != len(labels):
-        raise ValueError(f"qid groups {queries.n_rows} rows, but y has {len(labels)}")
-    return labels, S, queries
-
-
-def _grouped(qid: QueryIds, shape: tuple[int, ...]) -> Queries:
-    """Rows grouped by query."""
-    if isinstance(qid, Queries):
-        return qid
-    if qid is None:
-        return Queries.single(*shape)
-    ids = np.asarray(as_column(qid))
-    if ids.shape != shape:
-        raise ValueError(f"qid must hold one id per row, shape {shape}; got {ids.shape}")
-    missing = is_missing(ids)
-    if missing.any():
-        raise ValueError(
-            f"qid has {missing.sum()} missing values, the first in row {int(np.argmax(missing))}: "
-            "every row needs a query id"
-        )
-    return Queries.of(ids)
 
 
 METRICS: dict[str, tuple[Callable[..., Value], Callable[..., Kernel]]] = {

@@ -18,11 +18,11 @@ from .functions import (
     QueryIds,
     Value,
     _average,
-    _checked,
     _kernel,
     _mean,
     _per_query,
 )
+from .intake import checked
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Metric:
             values = self.per_query(y, scores, qid)
             return self.mean(values), values
         mean = self(y, scores, qid)
-        n_queries = len(qid) if isinstance(qid, Queries) else len(_checked(y, scores, qid)[2])
+        n_queries = len(qid) if isinstance(qid, Queries) else len(checked(y, scores, qid)[2])
         return mean, np.full((n_queries, *np.shape(mean)), np.nan)
 
 
@@ -131,7 +131,7 @@ def _is_ours(metric: object) -> bool:
 
 
 def _by_column(function: Callable, y: ArrayLike, scores: ArrayLike, qid: QueryIds) -> Value:
-    labels, S, queries = _checked(y, scores, qid)
+    labels, S, queries = checked(y, scores, qid)
     ids = None if qid is None else queries.labels[queries.codes]
     if S.ndim == 1:
         return float(function(labels, S, ids))
@@ -139,7 +139,7 @@ def _by_column(function: Callable, y: ArrayLike, scores: ArrayLike, qid: QueryId
 
 
 def _by_query(function: Callable, y: ArrayLike, scores: ArrayLike, qid: QueryIds) -> np.ndarray:
-    labels, S, queries = _checked(y, scores, qid)
+    labels, S, queries = checked(y, scores, qid)
     rows = [queries.rows(i) for i in range(len(queries))]
     return np.array([_by_column(function, labels[q], S[q], queries.labels[queries.codes[q]]) for q in rows])
 

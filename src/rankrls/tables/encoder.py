@@ -18,7 +18,6 @@ from . import reading
 from .learning import (
     LearnedMap,
     ManyLevelsError,
-    Settings,
     TableParts,
     TableRows,
     encode,
@@ -27,12 +26,9 @@ from .learning import (
     warn_about_queries,
 )
 from .maps import RelativeMap, encoded_names
+from .settings import Settings, check_settings
 from .streaming import TrainingMaps, elsewhere
 from .summaries import folds_of
-
-NUMBERS = ("quantile", "standard")
-RELATIVE = ("zscore", "rank")
-KINDS = (reading.NUMBER, reading.BOOLEAN, reading.DATE, reading.TEXT)
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -173,7 +169,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _fit(self, X: MatrixLike, y: np.ndarray, qid: np.ndarray | None) -> tuple[Any, TableRows, list[Any]]:
         """X with its query ids, its rows, and the maps for training rows."""
-        self._check_params()
+        check_settings(self)
         checks.check_content(X=X, y=y, qid=qid)
         X, y, qid, _ = checks.named_columns(frames.as_frame(X), y, qid, None)
         table, qid = checks.split_qid_column(X, qid)
@@ -194,7 +190,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _fit_parts(self, parts: Any) -> TrainingMaps:
         """Learn from rows that are not in memory; returns how to encode them."""
-        self._check_params()
+        check_settings(self)
         if self.relative:
             raise ValueError(
                 "columns relative to the query need all rows of a query at once, but these are read in parts: add such "
@@ -212,7 +208,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _learned(self, parts: TableParts) -> LearnedMap:
         """Learn the maps of all columns; an error if labels are needed or nothing varies."""
         try:
-            learned = learn(parts, self._settings())
+            learned = learn(parts, Settings.of(self))
         except ManyLevelsError as error:
             raise ValueError(
                 f"column {error.name!r} has {error.n_levels:,} levels, more than max_categories={self.max_categories}: "
@@ -342,29 +338,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return table
         have = dict(zip(reading.names_of(table), frames.names(table), strict=True))
         return frames.only(table, [have[name] for name in names if name in have])
-
-    def _settings(self) -> Settings:
-        how = self.relative
-        if not isinstance(how, dict):
-            how = {True: "zscore", False: None}.get(how, how)
-        kinds = list(self.columns) if isinstance(self.columns, tuple) else self.columns
-        return Settings(
-            self.numbers, self.max_categories, how, kinds, self.n_quantiles, float(self.smoothing), self.n_folds
-        )
-
-    def _check_params(self) -> None:
-        checks.check_choice("numbers", self.numbers, NUMBERS)
-        if isinstance(self.relative, dict):
-            for name, how in self.relative.items():
-                checks.check_choice(f"relative[{name!r}]", how, RELATIVE)
-        else:
-            checks.check_choice("relative", self.relative, (True, False, *RELATIVE))
-        if isinstance(self.columns, dict):
-            for name, kind in self.columns.items():
-                checks.check_choice(f"columns[{name!r}]", kind, KINDS)
-        for name, least in (("max_categories", 0), ("n_quantiles", 2), ("n_folds", 2)):
-            checks.check_count(name, getattr(self, name), least)
-        checks.check_number("smoothing", self.smoothing, zero=True, auto=False)
 
     def _checked(self, table: Any, *, reset: bool) -> Any:
         """The table, checked to have rows and the columns of training."""

@@ -17,6 +17,7 @@ from ..system.memory import check_memory
 from ..system.warnings import warn
 from . import reading
 from .maps import NumberMap, RelativeMap, TargetMap
+from .settings import Settings
 from .summaries import ByColumn, LabelTotals, TableSummary, TargetSums, TextSummary, folds_of, relative, summary_of
 
 LONELY = 0.9  # a text column is an id if the values of at least this share of its rows are unique
@@ -55,19 +56,6 @@ class TableParts(Protocol):
 
     def sum_tables(self, function: Callable[[TableRows], T]) -> T:
         """The sum of a function over all parts."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The parameters of an encoder."""
-
-    numbers: str
-    max_categories: int
-    relative: dict[str, str] | str | None  # by column, or for all
-    kinds: dict[str, str] | list[str] | None
-    n_quantiles: int
-    smoothing: float
-    n_folds: int
 
 
 @dataclass(frozen=True)
