@@ -6,8 +6,8 @@ order of the query's leverage, one in thousands where there are many queries. Si
 error of at most 1e-6, which is 1e-9 of the scores where the correction is a thousandth of them. Queries with a larger
 correction are computed in double precision, or left to `ridge.held_out`.
 
-M = V D V' is diagonal if rows are rotated by V, which pays for short queries. Otherwise M is applied to the few columns
-A_U'T of many queries at once.
+M = V D V' is diagonal if rows are rotated by V, which pays for short queries. Otherwise M is formed for each alpha, and
+multiplied by the columns A_U'T of many queries at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ BLOCK_ROWS = 2048
 ERROR, ROUNDING = 1e-9, 1e-6  # relative errors: of scores, and of a correction in single precision
 STEPS = 20
 FEW = 0.1  # another pass, or another precision, is not worth it for less than this share of the queries
-SHORT = 5  # rows are rotated where queries have fewer than this many rows for each column of W
+SHORT = 3  # rows are rotated where queries have fewer than this many rows for each column of W
+CELLS = 1 << 25  # or where M for all alphas would have more numbers
 
 
 def leave_queries_out(
@@ -66,6 +67,7 @@ class _Folds:
     W_units: np.ndarray  # (n, k) the same, of columns in units of their deviation
     basis: np.ndarray  # (n, r)
     D: np.ndarray  # (k, r)
+    M: np.ndarray | None  # (k, n, n)
     root: float
 
     @classmethod
@@ -85,6 +87,8 @@ class _Folds:
         pad, root = ((0, 0), (0, -D.shape[1] % 8)), 1 / np.sqrt(D.min())
         W = np.pad(path.basis @ (D * np.tile(path.z / norm, len(alphas))), pad)
         unit = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+        B, D = deviation[:, None] * path.basis, np.pad(root**2 * D, pad).T
+        dense = D.shape[0] * len(B) < min(len(X), CELLS / max(1, len(B)))
         return cls(
             fused.frozen(X),
             fused.QueryRows.of(F),
@@ -93,8 +97,9 @@ class _Folds:
             unit.astype(X.dtype),
             W,
             (deviation[:, None] * W).astype(X.dtype),
-            (deviation[:, None] * path.basis).astype(dtype),
-            np.ascontiguousarray(np.pad(root**2 * D, pad).T, dtype=dtype),
+            B.astype(dtype),
+            np.ascontiguousarray(D, dtype=dtype),
+            np.stack([((B * d) @ B.T).astype(dtype) for d in D]) if dense else None,
             float(root),
         )
 
@@ -133,7 +138,7 @@ class _Folds:
         residuals(FS, self.target, rows, a, b, R, P, square)
 
         means = (mean * self.unit).astype(low.dtype)
-        rotated = m < SHORT * k * g
+        rotated = self.M is None or m < SHORT * k * g
         if rotated:
             low, means = np.matmul(low, self.basis, out=memory.rotated(m, self.basis.shape[1])), means @ self.basis
         A = memory.A(*low.shape)
@@ -169,6 +174,8 @@ class _Folds:
 
         g, k = square.shape
         U, Q = memory.U(g * k, A.shape[1]), memory.Q(*R.shape)
+        MU = U if rotated else memory.MU(*U.shape)
+        by_query = U.reshape(g, k, -1), MU.reshape(g, k, -1)
         total = memory.total(*U.shape)
         total[:] = 0
         tol = 1e-5 if self.X.dtype == np.float32 else ERROR if self.D.dtype == np.float32 else 1e-10
@@ -176,11 +183,11 @@ class _Folds:
         bound = tol**2 * square
         for _ in range(STEPS):
             pulled_back(A, P, sizes, U)
-            Y = U if rotated else np.matmul(U, self.basis, out=memory.Y(len(U), self.basis.shape[1]))
-            Y.reshape(g, k, -1)[:] *= self.D
-            if not rotated:
-                np.matmul(Y, self.basis.T, out=U)
-            advance(A, U, P, R, Q, sizes, rho, square, leverage, bound, total, left)
+            if self.M is None or rotated:
+                by_query[0][:] *= self.D
+            else:
+                np.matmul(by_query[0].swapaxes(0, 1), self.M, out=by_query[1].swapaxes(0, 1))
+            advance(A, MU, P, R, Q, sizes, rho, square, leverage, bound, total, left)
             if not left.any():
                 break
             leverage[leverage == 1] = 0  # nothing is known of it until the second step
