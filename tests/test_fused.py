@@ -15,7 +15,7 @@ from rankrls.blocks.fragments import PartialSums, RunningSums, no_sums
 from rankrls.blocks.open_tables import row_major
 from rankrls.core import fused_folds
 from rankrls.core.features import Identity
-from rankrls.core.fused import compiled_code, serves, serves_folds
+from rankrls.core.fused import compiled_code, serves, serves_folds, times
 from rankrls.core.noise import HeldOutNoise
 from rankrls.core.preferences import QueryPreferences
 from rankrls.core.queries import Queries
@@ -67,6 +67,15 @@ def test_rows_far_from_zero_keep_their_differences():
     far = near + 2.0**20
     got, expected = sums(True, far, y, qid), sums(False, far - 2.0**20, y, qid)
     assert_allclose(got.gram, expected.gram, rtol=0, atol=1e-14 * np.abs(expected.gram).max())
+
+
+@pytest.mark.parametrize(("tied", "weighted", "shuffle"), [*itertools.product([True, False], repeat=3)])
+def test_compiled_products_of_few_columns_equal_numpys(tied, weighted, shuffle):
+    X, y, qid = problem(m=300, n=2, n_queries=40, shuffle=shuffle)
+    F = QueryPreferences(Queries.of(qid), None if tied else y, weights=weights(len(y)) if weighted else None)
+    with limited(worth_threads=10), compiled_code(True):
+        got = times(F, X)
+    assert_allclose(got, F @ X, rtol=1e-12, atol=1e-13)
 
 
 def test_several_targets():

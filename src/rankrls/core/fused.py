@@ -15,12 +15,14 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from ..system.limits import limits
 from ..system.parallel import Memory, share
 from .preferences import QueryPreferences
 from .queries import Queries
 
 BLOCK_ROWS, BLOCK_CELLS = 2048, 1 << 18  # rows of a block; blocks of short rows grow up to this many cells
 LONGEST = 4096  # longest query whose rows are still in the cache when they are read again
+NARROW = 4  # columns that are multiplied by F in one pass
 WORTH = 1e8  # number of cells above which loading the compiled code pays off
 LOADED = 5e6  # the same once the code is loaded
 FEWEST_QUERIES = 100  # compiled hold-out needs at least this many; with fewer, the leverage of each is too large
@@ -175,6 +177,22 @@ def accumulated(
 
     blocks = blocks_of(length, max(BLOCK_ROWS, BLOCK_CELLS // n))
     return share(accumulate, blocks, cost=float(X.size), label="sums over rows")
+
+
+def times(F: QueryPreferences, V: np.ndarray) -> np.ndarray:
+    """F V. For few columns of many rows, putting batches together takes longer than one compiled pass."""
+    narrow = V.shape[1] <= NARROW and V.size >= limits.worth_threads
+    if not (narrow and F.beta == 0 and not F.means.uneven and ready()):
+        return F @ V
+    from .compiled import loss_rows
+
+    rows, (m, k), none = QueryRows.of(F), V.shape, np.zeros(len(F.S))
+    V, out, longest = frozen(np.ascontiguousarray(V)), np.empty_like(V), int(rows.sizes.max(initial=0))
+    block, no_T, top = np.empty((BLOCK_CELLS + longest, k), V.dtype), np.empty((m, 0), V.dtype), np.zeros(k, V.dtype)
+    for a, b in blocks_of(rows.sizes, BLOCK_CELLS):
+        r = loss_rows(V, False, no_T, rows, none, none, top, a, b, block, no_T, top)
+        out[rows.order[rows.starts[a] : rows.starts[a] + r]] = block[:r]
+    return out
 
 
 def rows_of(

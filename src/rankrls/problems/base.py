@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
+from ..core import fused
 from ..core.pairs import PairPreferences
 from ..core.preferences import QueryPreferences
 from ..core.queries import BATCH_ROWS, Queries
@@ -84,7 +85,7 @@ def _outlabels(F: QueryPreferences, y: np.ndarray, codes: np.ndarray) -> np.ndar
     found = np.zeros(n, dtype=bool)
     for centre in _centres(y, codes) if F.free else (0.0,):
         with np.errstate(over="ignore", invalid="ignore"):
-            z = np.abs(F @ (y - centre))
+            z = np.abs(fused.times(F, y - centre))
             z /= np.maximum(z.max(axis=0, initial=0), np.finfo(np.float64).tiny)
         for column in z.T:
             mass = np.bincount(codes[codes >= 0], weights=column[codes >= 0] ** 2, minlength=n)

@@ -179,7 +179,7 @@ class Primal:
         """The same in compiled code; NumPy does the queries whose leverage is too large for it."""
         F = self.F
         assert isinstance(F, QueryPreferences)
-        target, deviation = F @ (self.y - solved.sums.target_mean), solved.sums.deviation
+        target, deviation = fused.times(F, self.y - solved.sums.target_mean), solved.sums.deviation
         scores, good = fused_folds.leave_queries_out(F, self.X, target, solved.path, deviation, alphas)
         scores = scores.reshape(len(scores), len(alphas), -1)
         if not good.all():
