@@ -9,6 +9,7 @@ from scipy.special import ndtri
 
 CENTRES = np.linspace(-2.5, 2.5, 9)
 WIDTH = 1.5
+SOME_COLUMNS = 256  # columns whose curves are in memory at a time
 KNOTS = ndtri(np.arange(1, 8) / 8)
 
 
@@ -25,10 +26,15 @@ class Curves:
         K = np.exp(-((CENTRES[:, None] - CENTRES) ** 2) / (2 * WIDTH**2))
         d, V = np.linalg.eigh(K)
         W = (V / np.sqrt(d))[:, ::-1][:, :k].astype(np.float32)
-        A = cls(W, np.zeros((N.shape[1], k), np.float32), np.ones(N.shape[1], np.float32))(N)
-        deviation = np.sqrt(A.var(axis=0, dtype=np.float64).sum(axis=1))
+        mean, deviation = np.empty((N.shape[1], k)), np.empty(N.shape[1])
+        for start in range(0, N.shape[1], SOME_COLUMNS):
+            some = slice(start, start + SOME_COLUMNS)
+            X = N[:, some]
+            A = cls(W, np.zeros((X.shape[1], k), np.float32), np.ones(X.shape[1], np.float32))(X)
+            mean[some] = A.mean(axis=0, dtype=np.float64)
+            deviation[some] = np.sqrt(A.var(axis=0, dtype=np.float64).sum(axis=1))
         scale = np.where(deviation > 1e-6, deviation, 1.0)
-        return cls(W, A.mean(axis=0, dtype=np.float64).astype(np.float32), scale.astype(np.float32))
+        return cls(W, mean.astype(np.float32), scale.astype(np.float32))
 
     @property
     def size(self) -> int:
