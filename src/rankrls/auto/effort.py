@@ -18,7 +18,7 @@ class Effort:
     cv_rows: int  # everything is chosen on whole queries with at least this many rows, or a tenth of all, up to
     most_cv_rows: int  # this many
     cv_basis: int  # basis points of a kernel while choosing
-    basis: int  # most basis points in the final model
+    basis: int  # basis points in the final model
     pairs: int  # pairs of columns found in each of two rounds
     fine_pairs: int  # pairs that get ramps and steps
     candidates: tuple[str, ...]
@@ -26,10 +26,6 @@ class Effort:
     def sample(self, m: int) -> int:
         """The number of rows, out of m, on which everything is chosen."""
         return int(np.clip(m // 10, self.cv_rows, self.most_cv_rows))
-
-    def points(self, n: int) -> int:
-        """The number of basis points in the final model, for n scores of columns: fewer columns need fewer points."""
-        return int(np.clip(self.basis * (400 + 4 * n) // 1000, min(self.cv_basis, self.basis), self.basis))
 
 
 EFFORTS = {

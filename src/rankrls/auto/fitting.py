@@ -202,7 +202,7 @@ def fit_rows(
     """
     scoring = plan.usable(sample.y)
     folds = dealt(sample, plan, units)
-    final_basis = plan.effort.points(columns.n_scores_)
+    final_basis = plan.effort.basis
     with threads_for(WORK * len(sample)):
         study = judged(sample, folds, columns, get_metric(scoring), plan, final_basis if rows is sample else 0)
         blend = Blend.of(stacked(study, plan), sample, study.judge).towards(sample, study.judge)
