@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.features import Features
 from ..core.noise import HeldOutNoise
+from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..core.statistics import Statistics
 from ..metrics import Metric
@@ -54,6 +55,12 @@ class HeldOutScores:
         return np.sqrt(np.maximum(0, self.square - self.total**2 / n) / (n - 1) / n)
 
 
+def _preferences(loss: Loss, block: Block) -> tuple[Queries, np.ndarray, QueryPreferences]:
+    """The queries of a block, its recoded labels, and the loss on its rows."""
+    queries, y = Queries.of(as_labels(block.qid)), loss.recoded(block).y
+    return queries, y, loss.preferences(queries, y, block.weights)
+
+
 @dataclass(frozen=True)
 class LeaveQueryOut:
     """Maps a block of complete queries to the metric of each by models that never saw it."""
@@ -66,9 +73,7 @@ class LeaveQueryOut:
     dtype: Any
 
     def __call__(self, block: Block) -> HeldOutScores:
-        queries = Queries.of(as_labels(block.qid))
-        y = self.loss.recoded(block).y
-        F = self.loss.preferences(queries, y, block.weights)
+        queries, y, F = _preferences(self.loss, block)
         rows = Primal(F, self.features, block.X, y, self.dtype)
         return _judged(self.metric, block.y, y, rows.leave_queries_out(self.solved, self.alphas), queries)
 
@@ -87,9 +92,7 @@ class LeaveQueryOutSigned:
     dtype: Any
 
     def __call__(self, block: Block) -> HeldOutScores:
-        queries = Queries.of(as_labels(block.qid))
-        y = self.loss.recoded(block).y
-        F = self.loss.preferences(queries, y, block.weights)
+        queries, y, F = _preferences(self.loss, block)
         rows = SignedPrimal(
             F, self.features, block.X, y, self.dtype, float(self.scaled), total=self.sums, signs=self.signs
         )

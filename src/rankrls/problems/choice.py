@@ -132,7 +132,7 @@ class Choice:
         return np.array([setting.alpha for setting in self.settings])
 
 
-def choose(candidates: Iterable[Any], folds: object, metric: Metric) -> Choice:
+def choose(candidates: Iterable[Candidate], folds: object, metric: Metric) -> Choice:
     """The best setting of the best candidate; among equals the most regularised setting of the first candidate."""
     sign = 1 if metric.greater_is_better else -1
     found: Choice | None = None
