@@ -66,7 +66,7 @@ def drugs(run):
     return Y, G, K
 
 
-def test_games_are_learned_from_a_table_of_names(run, games):
+def test_games_are_learned_from_a_table_of_names(run, games, capsys):
     players, table = games
     record = run(
         "train", "--method", "conditional", "--edges", "games.csv", "--features", "players.csv", "-o", "m",
@@ -81,6 +81,8 @@ def test_games_are_learned_from_a_table_of_names(run, games):
     assert list(found) == expected.rating().index.tolist()
     shown = run("rank", "m", "player 4", "--top", 3)
     assert shown.split()[:3] == ["id", "score", "rank"] and len(shown.splitlines()) == 4
+    main(["rank", "m", "player 4"])
+    assert "the score is what player 4 leads by, so whom it beats most easily comes first" in capsys.readouterr().err
     assert "did you mean 'player 1'" in run("rank", "m", "playr 1", code=2)
     table.head(4)[["winner", "loser"]].to_csv("next.csv", index=False)
     run("predict", "m", "next.csv", "-o", "scores.csv")

@@ -310,6 +310,7 @@ def test_wrong_arguments(options, message):
     ("line", "message"),
     [
         ("x qid:1 1:2", "the label 'x' is not a number"),
+        ("x 1 2", "the label 'x' is not a number; LETOR text looks like 2 qid:7 1:0.5 2:1.3: is this a table?"),
         ("1_0 qid:1 1:2", "the label '1_0' is not a number"),
         ("1 qid:1 1:2 3", "'3' is not feature:value"),
         ("1 qid:1 a:2", "'a:2' is not feature:value"),

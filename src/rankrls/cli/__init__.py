@@ -23,6 +23,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors that mean there is no
 OPTIONS = {  # messages of the library, rewritten in terms of command line options
     r'errors="skip"': "--skip-bad-lines",
     r"zero_based=True": "--zero-based",
+    r": is this a table\?": "; pass --input-format csv or tsv for a table, or --matrix FILE if its first row is names",
     r'missing="minimum" and absent= need sparse=False': "--missing minimum cannot be combined with --sparse",
     r"pass sparse=True, or read it with iter_letor": "pass --sparse",
     r"sort the file by query, or use load_letor": "sort the file by query, or pass --rows 0",

@@ -50,9 +50,7 @@ def described(model: BaseEstimator) -> dict[str, Any]:
         "class": type(ranker).__name__,
         "scalers": [type(step).__name__ for step in scalers_of(model)],
         "reading": getattr(model, "reading_", None),
-        "parameters": {
-            name: _brief(value) for name, value in ranker.get_params(deep=False).items() if name != "verbose"
-        },
+        "parameters": parameters_of(ranker),
         "chosen": learning.chosen(model),
         "features": int(ranker.n_features_in_),
         **counts,
@@ -73,7 +71,7 @@ def _model(model: BaseEstimator, args: Namespace) -> tuple[dict[str, Any], str]:
     lines = [
         in_a_line(record),
         f"settled on {learning.settled(record['chosen'])}",
-        f"parameters {_given(ranker, record['parameters'])}",
+        f"parameters {given(ranker)}",
     ]
     if read_as := memory.in_words(model):
         lines.append(f"reads data with {read_as}")
@@ -102,10 +100,16 @@ def _of_encoded(model: Pipeline, encoder: TableEncoder) -> export.LinearModel:
     return export.linear(model[1:], [str(name) for name in encoder.get_feature_names_out()])
 
 
-def _given(ranker: BaseEstimator, parameters: dict[str, Any]) -> str:
+def parameters_of(ranker: BaseEstimator) -> dict[str, Any]:
+    """The parameters as a record holds them."""
+    return {name: _brief(value) for name, value in ranker.get_params(deep=False).items() if name != "verbose"}
+
+
+def given(ranker: BaseEstimator) -> str:
     """The parameters that are not at their defaults."""
     usual = {name: _brief(one.default) for name, one in signature(type(ranker)).parameters.items()}
-    others = [f"{name}={value!r}" for name, value in parameters.items() if value != usual.get(name)]
+    found = parameters_of(ranker)
+    others = [f"{name}={value!r}" for name, value in found.items() if value != usual.get(name)]
     return f"{', '.join(others)}; the others at their defaults" if others else "all at their defaults"
 
 

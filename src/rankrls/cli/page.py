@@ -74,7 +74,7 @@ summary { cursor: pointer; font-weight: 600; padding: 0.3rem 0; overflow-wrap: a
 .sides table { width: 100%; }
 @media (max-width: 30rem) {
   main { padding: 0.5rem; } section { padding: 0.8rem; }
-  th, td { padding-right: 0.45rem; } .named th:first-child, .named td:first-child { min-width: 5rem; }
+  th, td { padding-right: 0.45rem; } .named th:first-child, .named td:first-child { min-width: 6rem; }
 }
 @media print { body { background: #fff; } section { border: 0; break-inside: avoid; } nav { display: none; } }
 """

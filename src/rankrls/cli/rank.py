@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from . import relation_data, relations
-from .text import say, table
+from .text import remark, say, table
 
 
 def run(args: Namespace) -> None:
@@ -28,6 +28,9 @@ def run(args: Namespace) -> None:
     columns = [name for name in frame.columns if not (name == "truth" and frame[name].isna().all())]
     rows = [[_shown(row[name]) for name in columns] for _, row in frame.iterrows()]
     say(args, {"ranking": frame.astype(object).to_dict("records")}, table(columns, rows))
+    if model.relation_ == "reciprocal":
+        whose = args.ids[0] if len(args.ids) == 1 else "the object"
+        remark(args, f"the score is what {whose} leads by, so whom it beats most easily comes first")
 
 
 def _ranking(model: BaseEstimator, args: Namespace) -> Any:

@@ -14,6 +14,7 @@ from ..estimators.curve import curve_of
 from ..plotting import HoldOutDisplay, RelationDisplay
 from ..plotting.style import check_matplotlib, plain
 from . import page, relation_data, relations
+from .inspect import given
 from .page import Html, join, name, section, tag
 from .text import say, target
 
@@ -137,9 +138,8 @@ def _rated(model: ConditionalRankRLS, top: int) -> Html:
     legend = "The mean relation to all objects, centred at zero"
     legend += "; its standard error treats what ratings do not explain as noise." if len(head) > 2 else "."
     numbered = [[str(i + 1), *row] for i, row in enumerate(rows)]
-    return join(
-        page.table(["", *head], numbered, numbers=range(2, 1 + len(head))), tag("p", page.long(legend), class_="soft")
-    )
+    places = page.table(["", *head], numbered, numbers=[0, *range(2, 1 + len(head))])
+    return join(places, tag("p", page.long(legend), class_="soft"))
 
 
 def _lists(model: ConditionalRankRLS, top: int) -> Html:
@@ -186,12 +186,11 @@ def _shown(value: float) -> str:
 
 def _card(model: ConditionalRankRLS, args: Namespace) -> Html:
     """A table of what is known about the model."""
-    parameters = ", ".join(f"{key}={value!r}" for key, value in model.get_params(False).items() if key != "verbose")
     rows = [
         ["file", args.models[0]],
         ["learned from", relations.described(relations.sizes(model))],
         ["settled on", relations.settled(model)],
-        ["parameters", page.long(parameters)],
+        ["parameters", page.long(given(model))],
     ]
     curve = curve_of(model)
     if curve is not None:

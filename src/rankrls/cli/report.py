@@ -23,7 +23,7 @@ from ..system.progress import working
 from . import learning, page, relation_report, relations
 from .entries import Entry, JudgedEntry, entries_of
 from .evaluate import all_metrics, p_value, summary, values_of
-from .inspect import described, in_a_line, summarised, summary_lines
+from .inspect import described, given, in_a_line, summarised, summary_lines
 from .page import Html, join, name, section, tag
 from .text import check_target, number, say, target
 from .verdict import SIGNIFICANT, equals, important_features, larger_is_better, verdict
@@ -226,7 +226,7 @@ def _card(entry: Entry, main: str, folded: bool) -> Html:
     rows += [
         ["what", in_a_line(record)],
         ["settled on", learning.settled(record["chosen"]) or "there was nothing to choose"],
-        ["parameters", page.long(", ".join(f"{key}={value!r}" for key, value in record["parameters"].items()))],
+        ["parameters", page.long(given(ranker))],
         ["quality", here],
     ]
     curve = curve_of(entry.model)

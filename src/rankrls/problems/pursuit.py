@@ -40,7 +40,7 @@ from ..core.features import Identity
 from ..core.pairs import PairPreferences
 from ..core.queries import BATCH_ROWS
 from ..core.statistics import Preferences, targets
-from ..system.progress import counted
+from ..system.progress import counted, numbered
 from .base import HeldOutFold, careful
 from .dictionary import TALL, Atoms, Columns, Compressed, Dictionary, as_atoms
 from .primal import Primal
@@ -278,7 +278,7 @@ class Supervised:
     def paths_without(self, folds: Sequence[HeldOutFold], sizes: np.ndarray) -> HeldOutPaths:
         """The same for disjoint folds, without keeping the scores of all sizes."""
         n = int(np.max(sizes))
-        paths = [self._path_without(fold, n) for fold in counted(folds, "folds")]
+        paths = [self._path_without(fold, n) for fold in numbered(folds, "fold")]
         return HeldOutPaths(self.dictionary, folds, paths, sizes, len(self.y))
 
     def _held_out(self, fold: HeldOutFold, n: int) -> np.ndarray:
@@ -376,7 +376,7 @@ def _members(path: PursuitPath, n: int) -> frozenset[int]:
 def _leave_out(held_out: Any, folds: Sequence[HeldOutFold], sizes: np.ndarray, m: int) -> np.ndarray:
     """Scores at each size; a path that ends early keeps its last model, and an empty one scores all rows the same."""
     scores = np.full((m, len(sizes), 1), np.nan)
-    for fold in counted(folds, "folds"):
+    for fold in numbered(folds, "fold"):
         held = held_out(fold, int(np.max(sizes)))
         if held.shape[1]:
             scores[fold.rows, :, 0] = held[:, np.minimum(sizes.astype(int), held.shape[1]) - 1]

@@ -274,9 +274,11 @@ def ends(edges: Any, source: object, target: object) -> tuple[Any, Any]:
     have = names(frame)
     if have:
         if len(have) != 2:
+            likely = [str(name) for name in have if DATE not in str(name).lower()][:2]
+            one, other = likely if len(likely) == 2 else ("a", "b")
             raise ValueError(
                 f"edges have {len(have)} columns ({', '.join(map(str, have[:20]))}): name the two ends, as in "
-                f"fit_edges(X, edges, source={str(have[0])!r}, target={str(have[1])!r})"
+                f"fit_edges(X, edges, source={one!r}, target={other!r})"
             )
         return np.asarray(frame[have[0]]), np.asarray(frame[have[1]])
     if isinstance(edges, np.ndarray):

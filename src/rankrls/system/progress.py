@@ -25,7 +25,8 @@ from .limits import limits
 
 T = TypeVar("T")
 
-FIRST_GUESS = 0.01  # share done before the time left can be guessed, in the first seconds
+FIRST_GUESS = 0.01  # share done before the time left can be guessed
+PATIENCE = 60.0  # seconds after which it is guessed from less
 LOGGED = 5.0  # seconds between the first two lines of a log; the interval doubles from then on
 
 
@@ -83,7 +84,7 @@ class Progress:
         share = self.share
         fresh = share - self._first / max(1, self.total)
         line = f"{label}: {int(100 * share + 1e-9)} %"
-        if share >= 1 or fresh <= 0 or (fresh < FIRST_GUESS and now - self._start < LOGGED):
+        if share >= 1 or fresh <= 0 or (fresh < FIRST_GUESS and now - self._start < PATIENCE):
             return line
         return f"{line}, {duration((now - self._start) * (1 - share) / fresh)} left"
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from .decimals import KEEP, PADDING, decimals, integers, padded, words_ending
 
+TABLE = "; LETOR text looks like 2 qid:7 1:0.5 2:1.3: is this a table?"  # for lines without feature:value
 NULL = b"NULL"  # how LETOR writes a missing value
 _SPACE, _COLON, _NEWLINE, _HASH, _RETURN = b" :\n#\r"
 _QID = int.from_bytes(b" qid", "little") << 32  # the last four of eight characters
@@ -138,7 +139,7 @@ def parse_line(line: bytes) -> tuple[float, str | None, list[int], list[float], 
     try:
         label = number(tokens[0])
     except ValueError:
-        raise LineError(f"the label {_shown(tokens[0])} is not a number") from None
+        raise LineError(f"the label {_shown(tokens[0])} is not a number{'' if b':' in body else TABLE}") from None
     qid = None
     if len(tokens) > 1 and tokens[1].startswith(b"qid:"):
         token = tokens.pop(1)
