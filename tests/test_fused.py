@@ -348,3 +348,17 @@ def test_compiled_code_is_kept_where_the_package_cannot_be_written(tmp_path):
     nowhere = run("nowhere")
     assert nowhere[0] == "False"
     assert_allclose(np.array(nowhere[1:], float), np.array(first[1:4], float), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_compiled_sums_report_progress_and_stay_the_same(n_threads, capsys):
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(6000, 40)), np.arange(6000) // 30
+    y = np.clip(np.round(X[:, 0] + rng.normal(size=6000)), 0, 3)
+    fits = []
+    for compiled, verbose in ((False, False), (True, False), (True, True)):
+        with compiled_code(compiled), limited(threads=n_threads, worth_threads=1, silent_seconds=0.0):
+            fits.append(RankRLS(verbose=verbose).fit(X, y, qid=qid))
+    for model in fits[1:]:
+        assert_allclose(model.coef_, fits[0].coef_, rtol=1e-9, atol=1e-12)
+        assert model.alpha_ == fits[0].alpha_

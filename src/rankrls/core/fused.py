@@ -7,7 +7,7 @@ numbers to rounding but reads each batch of rows several times; it is the oracle
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -161,13 +161,14 @@ def accumulated(
     arrays = [cast(a) for a in (F.rounding.level, root, shift)]
     length = rows.sizes + (F.beta > 0)
     T, X = cast(T), frozen(X)
+    blocks = blocks_of(length, max(BLOCK_ROWS, BLOCK_CELLS // n))
+    longest = max(int(length[a:b].sum()) for a, b in blocks)
 
-    def accumulate(blocks: Sequence[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-        longest = max((int(length[a:b].sum()) for a, b in blocks), default=0)
+    def accumulate(mine: Iterable[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
         A, Z = np.empty((longest, n), dtype), np.empty((longest, t), dtype)
         total, top, product = np.zeros((n + t, n + t)), np.zeros(n, dtype), np.empty((n, n), dtype)
         memory = Memory(dtype)
-        for a, b in blocks:
+        for a, b in mine:
             part, copied = rows_of(X, rows.order, rows.starts[a:b], rows.sizes[a:b], memory.X)
             r = loss_rows(part, copied, T, rows, *arrays, a, b, A, Z, top)  # type: ignore[call-arg]
             total[:n, :n] += np.matmul(A[:r].T, A[:r], out=product)
@@ -175,7 +176,6 @@ def accumulated(
             total[n:, n:] += Z[:r].T @ Z[:r]
         return total, top
 
-    blocks = blocks_of(length, max(BLOCK_ROWS, BLOCK_CELLS // n))
     return share(accumulate, blocks, cost=float(X.size), label="sums over rows")
 
 
