@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from benchmarks.measure import Row, in_turn, measure, of_process
+from rankrls.core.fused import compiled_code
 from rankrls.datasets import RankingData, dump_letor, iter_letor, load_letor
 
 SKLEARN = "sklearn load_svmlight_file"
@@ -41,6 +42,12 @@ def _readers(folder: Path, m: int) -> Iterator[Row]:
     yield Row("load_letor", measure(ours(fixed), n, theirs(fixed, False)), without)
     yield Row("the same, sparse", measure(ours(fixed, sparse=True), n, theirs(fixed)), SKLEARN, most=most)
     yield Row("iter_letor, 5,000 rows at a time", measure(blocks, n, theirs(fixed)), SKLEARN, "<= 200 MB", most)
+    with compiled_code(True):
+        ours(fixed)()  # loads it
+        for name, call in {what: ours(fixed), "the same, sparse": ours(fixed, sparse=True)}.items():
+            yield Row(f"{name}, compiled code loaded", measure(call, n, theirs(fixed)), SKLEARN, most=most)
+        name = "load_letor, shortest decimals (17 digits), compiled code loaded"
+        yield Row(name, measure(ours(shortest), 3, theirs(shortest)), SKLEARN)
     yield Row("load_letor, gzip", measure(ours(packed), 3, theirs(packed)), SKLEARN)
     yield Row("load_letor, shortest decimals (17 digits)", measure(ours(shortest), 3, theirs(shortest)), SKLEARN)
     yield Row(SKLEARN, measure(theirs(fixed), 3))
