@@ -338,6 +338,19 @@ def test_text_is_a_feature_where_an_encoder_reads_it_and_numbers_called_id_are_i
         )
 
 
+def test_text_with_many_values_is_left_out_as_there_are_no_labels_to_encode_it_by():
+    rng = np.random.default_rng(0)
+    users = pd.DataFrame({"age": rng.normal(size=900), "zip": [f"z{i // 2}" for i in range(900)]}, index=range(900))
+    seen = pd.DataFrame({"user": rng.integers(900, size=2000), "item": rng.integers(5, size=2000)}).drop_duplicates()
+    items = pd.DataFrame({"price": rng.normal(size=5)}, index=range(5))
+    names = {"source": "user", "target": "item"}
+    model = ConditionalRankRLS(1.0, missing="zero", encoder="auto")
+    with pytest.warns(UserWarning, match="column 'zip' of X has 450 different texts, more than 200, so it is left out"):
+        model.fit_edges(users, seen, Z=items, **names)
+    plain = ConditionalRankRLS(1.0, missing="zero", encoder="auto").fit_edges(users[["age"]], seen, Z=items, **names)
+    assert_allclose(model.predict(users[:4], items), plain.predict(users[["age"]][:4], items))
+
+
 def test_ids_of_several_types_are_matched_and_saved(tmp_path):
     rng = np.random.default_rng(0)
     sources = ["a", 7, date(2020, 1, 1), datetime(2020, 1, 1, 12), 2.5, ("b", 1)]

@@ -17,7 +17,6 @@ from ..system.warnings import warn
 from . import reading
 from .learning import (
     LearnedMap,
-    ManyLevelsError,
     TableParts,
     TableRows,
     encode,
@@ -207,13 +206,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _learned(self, parts: TableParts) -> LearnedMap:
         """Learn the maps of all columns; an error if labels are needed or nothing varies."""
-        try:
-            learned = learn(parts, Settings.of(self))
-        except ManyLevelsError as error:
-            raise ValueError(
-                f"column {error.name!r} has {error.n_levels:,} levels, more than max_categories={self.max_categories}: "
-                "pass y, so that the mean label of each level can be used, or raise max_categories"
-            ) from None
+        learned = learn(parts, Settings.of(self))
         for name in self.relative if isinstance(self.relative, dict) else ():
             if learned.kinds.get(name) == reading.TEXT:
                 raise ValueError(

@@ -73,9 +73,16 @@ class LearnedMap:
 class ManyLevelsError(ValueError):
     """Target statistics are needed, but there are no labels."""
 
-    def __init__(self, name: str, n_levels: int):
-        super().__init__(name, n_levels)
-        self.name, self.n_levels = name, n_levels
+    def __init__(self, levels: dict[str, int], most: int):
+        super().__init__(levels, most)
+        self.levels, self.most = levels, most
+
+    def __str__(self) -> str:
+        name, n = next(iter(self.levels.items()))
+        return (
+            f"column {name!r} has {n:,} levels, more than max_categories={self.most}: pass y, so that the mean label "
+            "of each level can be used, or raise max_categories"
+        )
 
 
 def learn(parts: TableParts, settings: Settings) -> LearnedMap:
@@ -87,7 +94,7 @@ def learn(parts: TableParts, settings: Settings) -> LearnedMap:
     ids = [name for name in many if summaries[name].n >= LONELY_ROWS and summaries[name].lonely > LONELY]
     many = [name for name in many if name not in ids]
     if many and not found.labels.total:
-        raise ManyLevelsError(many[0], len(summaries[many[0]].levels))
+        raise ManyLevelsError({name: len(summaries[name].levels) for name in many}, settings.max_categories)
     levels = {name: summaries[name].levels for name in many}
     targets: dict[str, TargetSums] = {}
     if many:

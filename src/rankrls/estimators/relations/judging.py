@@ -24,7 +24,8 @@ from ...relations.problems import tied
 from ...relations.relation import EdgeSet, one_way
 from ...system.progress import numbered, reporting
 from ...system.types import Matrix, MatrixLike
-from .sides import by_row, kernels_of, without_ids
+from .numbers import by_row, without_ids
+from .sides import kernels_of
 
 INNER_FOLDS = 5
 TIME = "time"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from ... import bases
@@ -30,11 +30,10 @@ from ...system.frames import as_frame
 from ...system.frames import names as frame_names
 from ...system.items import Items
 from ...system.types import Matrix
-from ...tables import TableEncoder
 from ..base import as_items
+from .numbers import as_numbers, encoder_of, without_ids
 
 FLOATS = (np.float64, np.float32)
-MOST_LEVELS = 200  # a text column may have this many different values, each of which becomes a feature
 
 
 @dataclass(frozen=True)
@@ -147,42 +146,6 @@ def as_objects(
     return z
 
 
-def without_ids(objects: Any, *, table: bool = False) -> Any:
-    """Rows without their ids: an array, or with `table` a frame, for an encoder."""
-    if isinstance(objects, Ids):
-        return sparse.eye_array(len(objects), format="csr")
-    objects = as_frame(objects)
-    if table and hasattr(objects, "iloc"):
-        return by_row(objects)
-    return objects if objects is None or sparse.issparse(objects) else np.asarray(objects)
-
-
-def by_row(table: Any) -> Any:
-    """A frame whose rows are identified by number: its index has a name, so that no column is taken for ids."""
-    return table.reset_index(drop=True).rename_axis("row")
-
-
-def encoder_of(encoder: BaseEstimator) -> Any:
-    """An unfitted transformer, or None; "auto" handles tables with text and missing values."""
-    if encoder is None or not isinstance(encoder, str):
-        return None if encoder is None else clone(encoder)
-    return TableEncoder(numbers="standard", max_categories=MOST_LEVELS)
-
-
-def _numbers(objects: Any, encoder: Any, name: str) -> Any:
-    """A table as numbers; an error if there is text and no encoder."""
-    if encoder is not None:
-        return encoder.fit_transform(objects)
-    for column in frame_names(objects):
-        values = np.asarray(objects[column]) if hasattr(objects, "iloc") else None
-        if values is not None and values.dtype.kind == "O" and any(isinstance(v, str) for v in values[:100]):
-            raise ValueError(
-                f"column {column!r} of {name} holds text: leave it out, make it the index if it names the objects, or "
-                'set encoder="auto"'
-            )
-    return objects
-
-
 def sides_of(
     X: Matrix, Z: Matrix, kernels: tuple[Kernel | None, Kernel | None], indefinite: str, validate: Callable[[Any], Any],
     of_bases: tuple[Any, Any] = (None, None), seed: int = 0, encoder: BaseEstimator = None,
@@ -209,7 +172,7 @@ def sides_of(
             objects = kernel.numbers(objects, ids, name)
         elif given is not ids:
             own = encoder_of(encoder) if frame_names(objects) else None
-            objects = _numbers(objects, own, name)
+            objects = as_numbers(objects, own, name)
         data = validate(objects) if name == "X" else as_objects(objects, name, copy=True)
         columns = None if isinstance(kernel, Precomputed) else frame_names(objects)
         found.append(replace(Side.of(name, data, kernel, indefinite, ids, columns, basis, seed), encoder=own))
