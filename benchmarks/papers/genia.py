@@ -97,7 +97,7 @@ def read_walks(folder: Path, kernel: Walks) -> Parses:
 
 
 def with_parses(data: Parses, parses: int) -> Parses:
-    """The first candidates of the sentences that have that many, numbered again."""
+    """The first `parses` candidates of every sentence that has as many; the sentences are numbered anew."""
     place = np.concatenate([np.arange(n) for n in np.bincount(data.qid)])
     enough = np.bincount(data.qid)[data.qid] >= parses
     kept = data.take(np.flatnonzero(enough & (place < parses)))

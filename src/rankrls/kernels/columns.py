@@ -348,7 +348,7 @@ def is_precomputed(kernel: object) -> bool:
 
 
 def is_other(kernel: KernelLike | None, fitted: Kernel | None) -> bool:
-    """True if `kernel` is of another kind than a fitted one, or has another number for one of its parameters."""
+    """True if `kernel` is not of the same kind as a fitted one, or has a different number for one of its parameters."""
     if kernel is None or fitted is None:
         return kernel is not fitted
     now = as_kernel(kernel)
