@@ -71,6 +71,23 @@ def test_units_change_nothing(params):
     assert_allclose(a - a.mean(), b - b.mean(), rtol=1e-5, atol=1e-6 * np.ptp(a))
 
 
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+@pytest.mark.parametrize("basis", [None, 12])
+def test_widths_do_not_depend_on_where_columns_stand(name, basis):
+    """As for a table that is standardised first: a column of years or dates does not make the kernel wide."""
+    X, y, qid = rows()
+    X = np.column_stack([X, np.full(len(X), 7.0)])  # constant: it has no unit
+    params = {"kernel": name, "basis": basis, "random_state": 0}
+    one, other = (RankRLS(**params).fit(V, y, qid=qid) for V in (X, X + 1000 * np.arange(X.shape[1]) * X.std(axis=0)))
+    whole = make_pipeline(StandardScaler(), RankRLS(scale=None, **params)).fit(X, y, rankrls__qid=qid)
+    same = [other, whole[-1]]
+    if name == "rbf" and basis is None:
+        same.append(RankRLS(**params).fit(sparse.csr_array(X), y, qid=qid))
+    for model in same:
+        assert_allclose(model.alpha_, one.alpha_, rtol=1e-6)
+        assert_allclose(model.cv_scores_, one.cv_scores_, atol=1e-9)
+
+
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_units_and_offsets_do_not_change_which_points_are_drawn(form):
     """The points of a basis are the same rows after columns are multiplied, or standardised by a pipeline."""

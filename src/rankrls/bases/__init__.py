@@ -28,7 +28,7 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 from scipy import sparse
 
-from ..kernels import Function, Kernel, Moments, ObjectKernel, Scaled, divided
+from ..kernels import Function, Kernel, Moments, ObjectKernel, Scaled, divided, for_scaled
 from ..system import memory
 from ..system.items import Items
 from ..system.parallel import threads_for
@@ -349,8 +349,7 @@ class Sample:
         """The kernels to choose from, as if all rows were in memory; `scaled` divides columns by their spread."""
         if scaled:
             scale = self.moments.deviation
-            of_scaled = replace(self, moments=self.moments.divided(scale))
-            found = of_scaled._kernels(kernel, lambda X: divided(X, scale))
+            found = self._kernels(for_scaled(kernel, self.moments), lambda X: divided(X, scale))
             return [Scaled(one, scale) for one in found]
         return self._kernels(kernel, lambda X: X)
 

@@ -1,7 +1,8 @@
 """Kernels as objects: `kernel(X, Z)` is the (m, r) matrix of k(x, z).
 
 A kernel is a small dataclass of its parameters. `gamma="scale"` is 1 / (n_features * variance of X), fixed by
-`kernel.fitted(X)` when an estimator is fitted; `gamma="auto"` leaves the choice among `kernel.candidates(X)` to
+`kernel.fitted(X)` when an estimator is fitted, or 1 / the number of columns that vary where `RankRLS(scale="auto")`
+divides columns by their spread; `gamma="auto"` leaves the choice among `kernel.candidates(X)` to
 hold-out; a kernel whose parameters are all numbers is ready to call.
 
 Examples
@@ -31,6 +32,7 @@ from .columns import (
     Scaled,
     as_kernel,
 )
+from .columns import for_scaled as for_scaled
 from .columns import (
     is_other as is_other,
 )

@@ -303,6 +303,20 @@ class Scaled(Kernel):
         return lambda X: values(divided(X, self.scale))
 
 
+def for_scaled(kernel: Kernel, moments: Moments) -> Kernel:
+    """The kernel with gamma="scale" fixed for columns in units of their own spread.
+
+    That is 1 / the number of columns that vary, as for standardised columns. Unlike the variance of all entries it does
+    not depend on where columns stand, so a column of dates does not make the kernel wide.
+    """
+    weights = weighted(np.ones((1, len(moments.mean))), getattr(kernel, "weights", None))[0]
+    total = float(np.sum(weights[moments.varies] ** 2))
+    fixed = lambda gamma: (1 / total if total else 1.0) if isinstance(gamma, str) and gamma == "scale" else gamma
+    gamma = getattr(kernel, "gamma", None)
+    found = [fixed(one) for one in gamma] if isinstance(gamma, list | tuple) else fixed(gamma)
+    return kernel if gamma is None else replace(kernel, gamma=found)  # type: ignore[type-var]
+
+
 SHORTHANDS: dict[str, type[Kernel]] = {
     "linear": Linear,
     "rbf": Gaussian,

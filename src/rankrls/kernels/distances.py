@@ -142,11 +142,13 @@ class Moments:
     def deviation(self) -> np.ndarray:
         """(n,) the standard deviation of each column, 1 where it does not vary."""
         deviation = np.sqrt(self._checked() / self.count) if self.count else np.zeros(len(self.mean))
-        return np.where(deviation > 32 * self.eps * np.abs(self.mean), deviation, 1.0)
+        return np.where(self.varies, deviation, 1.0)
 
-    def divided(self, scale: np.ndarray) -> Moments:
-        """The moments of the columns divided by a scale."""
-        return Moments(self.count, self.mean / scale, self.square / scale**2, self.eps)
+    @property
+    def varies(self) -> np.ndarray:
+        """(n,) True for columns whose values differ by more than rounding."""
+        deviation = np.sqrt(self._checked() / self.count) if self.count else np.zeros(len(self.mean))
+        return deviation > 32 * self.eps * np.abs(self.mean)
 
     @property
     def gamma(self) -> float:

@@ -36,6 +36,7 @@ from ...kernels import (
     Scaled,
     as_kernel,
     divided,
+    for_scaled,
 )
 from ...problems.base import Model
 from ...problems.choice import Choice, Problem
@@ -122,7 +123,8 @@ class Training:
         """The candidate kernels: the library's own see scaled columns, the caller's functions do not."""
         if not (self.scaled and is_scalable(kernel)):
             return kernel.candidates(self.X, self.weights)
-        scale = Moments.of(self.X, self.weights).deviation
+        moments = Moments.of(self.X, self.weights)
+        kernel, scale = for_scaled(kernel, moments), moments.deviation
         return [Scaled(k, scale) for k in kernel.candidates(divided(self.X, scale), self.weights)]
 
     def _precomputed(self, kernel: Precomputed, basis: bases.BasisLike | None, seed: int) -> Training:
