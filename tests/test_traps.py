@@ -359,6 +359,26 @@ def test_names_of_letor_features(cli, data):
     )
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_letor_features_that_are_left_out(kernel, cli, data):
+    """They count as zero, by number or by name, and the model remembers."""
+    words = ("--kernel", kernel, "--alpha", "1", "--quiet")
+    cli("train", "train.txt", "-o", "m", "--exclude", "2,f12", *words)
+    found = rankrls.load("m")
+    X = data.X.copy()
+    X[:, [1, 11]] = 0
+    expected = RankRLS(1.0, kernel=None if kernel == "linear" else kernel).fit(X, data.y, qid=data.qid)
+    np.testing.assert_allclose(found.predict(X), expected.predict(X), atol=1e-9)
+    assert "missing" not in cli("predict", "m", "train.txt", "-o", "scores.csv")
+    scores = np.loadtxt("scores.csv", delimiter=",", skiprows=1, usecols=2)
+    np.testing.assert_allclose(scores, expected.predict(X), atol=1e-9)
+    cli("train", "train.txt", "-o", "n", "--columns", ",".join(map(str, [1, *range(3, 12)])), "--sparse", *words)
+    np.testing.assert_allclose(rankrls.load("n").predict(X), expected.predict(X), atol=1e-6)
+    assert "--exclude f13: there is no such feature; there are 12 features" in cli(
+        "train", "train.txt", "-o", "m", "--exclude", "f13", code=2
+    )
+
+
 # ---------------------------------------------------------------- help and completion
 
 

@@ -19,6 +19,7 @@ from ..datasets import RankingData, dump_letor, iter_letor, load_letor
 from ..datasets.scaling import fill_with_minimum
 from ..system.warnings import warn
 from ..tables import PlainTable
+from .letor_features import chosen_features
 from .options import FORMATS
 from .tables import (
     NotNumbersError,
@@ -107,7 +108,7 @@ def _read_one(
     """All rows of one file."""
     if kind(path, args.input_format) == "letor":
         with source(path, args.quiet) as file:
-            return _named(load_letor(file, n_features=n_features, **_letor_options(args)), args)
+            return chosen_features(_named(load_letor(file, n_features=n_features, **_letor_options(args)), args), args)
     data = _concatenated(list(_tables(path, args, names, label, anything=kinds is not None)))
     if isinstance(data.X, PlainTable):
         return data
@@ -139,7 +140,8 @@ def blocks(
         return
     whole = whole_queries or args.missing == "minimum"
     with source(path, args.quiet) as file:
-        yield from iter_letor(file, rows=rows, n_features=n_features, whole_queries=whole, **_letor_options(args))
+        found = iter_letor(file, rows=rows, n_features=n_features, whole_queries=whole, **_letor_options(args))
+        yield from (chosen_features(block, args) for block in found)
 
 
 def labels(path: str, args: Namespace) -> RankingData:
@@ -208,7 +210,8 @@ def warn_about_groups(data: RankingData, args: Namespace, paths: Iterable[str]) 
 
 def warn_about_width(path: str, args: Namespace, given: int, n: int) -> None:
     """Warn if LETOR text lacks the last features that a model has."""
-    if given < n and kind(path, args.input_format) == "letor":
+    some = args.columns is not None or bool(args.exclude)  # the others count as 0 anyway
+    if given < n and not some and kind(path, args.input_format) == "letor":
         first = given + (0 if args.zero_based else 1)
         last = n - (1 if args.zero_based else 0)
         missing = f"feature {last}" if first == last else f"features {first} to {last}"
