@@ -29,6 +29,7 @@ RNG = np.random.default_rng(0)
 X, QID = RNG.normal(size=(60, 3)), np.repeat(np.arange(6), 10)
 Y = X @ [1.0, 2.0, -3.0] + 0.1 * RNG.normal(size=60)
 PARTLY = np.where(QID > 3, np.nan, Y)
+VIEWS = [View([0]), View([1, 2])]
 OVERFLOW = "overflow"
 
 
@@ -97,7 +98,7 @@ def test_single_precision_with_labels_beyond_it(scale, params):
     "model",
     [
         RankRLS(positive=True),
-        CoRankRLS(views=[View([0]), View([1, 2])]),
+        CoRankRLS(views=VIEWS),
         CoRankRLS(1.0, 1.0, basis=9, random_state=0),
         RankingPursuit(2, kernel=None),
         RankingPursuit(kernel=None),
@@ -282,6 +283,25 @@ def test_a_query_that_outweighs_the_rest_without_limit_is_held_out_as_by_refits(
     params.pop("cv", None)
     expected = RankRLS(alpha, **params).fit(X[~out], Y[~out], QID[~out], u[~out]).predict(X[out])
     assert_allclose(found, expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("params", [{}, {"kernel": "linear"}, {"positive": True}])
+def test_labels_that_vanish_beside_those_of_a_query_count_where_it_is_held_out(params):
+    y, params = np.where(QID == 1, 1e6, 1e-200 * (1 + 1e-9 * Y)), params | {"regression": 0.3, "scale": None}
+    found = RankRLS(alphas=[1.0], **params).fit(X, y, QID).cv_predictions_[QID == 1]
+    assert_allclose(found, 1e-200, rtol=1e-6)
+
+
+@pytest.mark.parametrize("ratio", [1e7, 1e14, 1e18])
+@pytest.mark.parametrize("params", [{}, {"cv": 2}, {"regression": 0.5}], ids=["queries", "folds", "intercept"])
+def test_a_query_that_outweighs_the_rest_is_held_out_of_views(params, ratio):
+    u, out, alpha = np.where(QID == 0, ratio**0.5, ratio**-0.5), QID == 0, 1e-3 * ratio**-0.5
+    found = CoRankRLS(alphas=[alpha], nus=[0.3], views=VIEWS, **params).fit(X, PARTLY, QID, u).cv_predictions_
+    params = params.copy()
+    if params.pop("cv", None):  # the rows that were held out with the heavy query are those of every other one
+        out = (QID == 0) | (QID == 2)
+    expected = CoRankRLS(alpha, 0.3, views=VIEWS, **params).fit(X[~out], PARTLY[~out], QID[~out], u[~out]).predict(X)
+    assert_allclose(found[QID == 0], expected[QID == 0], rtol=1e-6, atol=1e-8 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("kind", [Primal, SignedPrimal])

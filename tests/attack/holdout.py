@@ -36,7 +36,7 @@ def kernels_held_out(t, draw=problems.rows):
         to = K[np.ix_(fold, rest)]
         level = oracles.item_means(K[:, rest] @ truth.a, kept.u)[0] if theirs["beta"] > 0 else 0
         full[alive[fold]], wide[alive[fold]] = truth.scores(to)[:, 0], truth.held_out_bounds(to, level)
-    t.close("held-out scores", model.cv_predictions_, full, wide)
+    t.close("held-out scores", model.cv_predictions_, full, wide + oracles.stored(full, rows.eps))
 
 
 def one_query(t):

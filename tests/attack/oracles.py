@@ -283,6 +283,12 @@ class Kernel:
         )
 
 
+def stored(scores, eps):
+    """What storing all these scores in single precision changes near zero; scores too small for it are doubles."""
+    single = eps > 1e-10 and np.nanmax(np.abs(scores), initial=0) > 1e-30
+    return LD(2) ** -149 if single else LD(0)
+
+
 def last_bits(scores, precision):
     """The change from rounding to some bits of the largest score of a query."""
     return 2 * np.abs(scores).max(initial=0) * LD(2) ** -BITS[precision]

@@ -280,7 +280,7 @@ def held_out(t, draw=problems.rows):
         if k == best:
             full, wide = np.full(len(rows.y), np.nan, oracles.LD), np.zeros(len(rows.y), oracles.LD)
             full[alive], wide[alive] = scores, bound
-            t.close("held-out scores", model.cv_predictions_, full, wide)
+            t.close("held-out scores", model.cv_predictions_, full, wide + oracles.stored(full, rows.eps))
     for k, (value, doubtful) in enumerate(judged):
         if not doubtful and np.isfinite(value):
             t.close(f"held-out accuracy of alpha {k}", model.cv_scores_[k], value, 1e-12, size=1.0)

@@ -96,15 +96,16 @@ def signed(t):
     check_scores(t, model, truth, rows)
     if not held:
         return
+    full, wide, alive = np.full(len(rows.y), np.nan, LD), np.zeros(len(rows.y), LD), given(rows)
     for q in np.unique(kept.qid):
         fold, rest = np.flatnonzero(kept.qid == q), np.flatnonzero(kept.qid != q)
         part = kept.take(rest)
         spent = Spent(kept.X, kept.y, D, kept.u, theirs["beta"]).besides(fold)
         E = differences(part.y, part.qid, u=part.u, **theirs)
         left = Signed(part.X, part.y, E, alpha, rows.eps, signs, u=part.u, intercept=free, spent=spent)
-        A, found = kept.X[fold], model.cv_predictions_[given(rows)[fold]]
-        bound = left.held_out_bounds(A, kept.y[fold], D[:, fold])
-        t.close("held-out scores", found, left.scores(A)[:, 0], bound)
+        full[alive[fold]] = left.scores(kept.X[fold])[:, 0]
+        wide[alive[fold]] = left.held_out_bounds(kept.X[fold], kept.y[fold], D[:, fold])
+    t.close("held-out scores", model.cv_predictions_, full, wide + oracles.stored(full, rows.eps))
 
 
 def labels_and_pairs(t):

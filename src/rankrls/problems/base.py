@@ -91,7 +91,7 @@ def _outlabels(F: QueryPreferences, y: np.ndarray, codes: np.ndarray) -> np.ndar
             mass = np.bincount(codes[codes >= 0], weights=column[codes >= 0] ** 2, minlength=n)
             most = int(np.argmax(mass)) if n else 0
             rest = np.delete(mass, most).sum() + np.sum(column[codes < 0] ** 2) if n else 0.0
-            if 0 < LABELS * rest < mass[most]:
+            if LABELS * rest < mass[most] and column[codes != most].any():  # whose squares may vanish
                 found[most] = True
     return found
 

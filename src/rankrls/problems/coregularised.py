@@ -38,7 +38,7 @@ from ..core.views import FittedView
 from ..system import memory
 from ..system.parallel import share
 from ..system.types import Matrix, MatrixLike
-from .base import HeldOutFold, held_out_scores, unsolved
+from .base import HeldOutFold, careful, heavy_queries, held_out_scores, unsolved
 from .primal import check_determined_without
 from .solved import model_at
 
@@ -222,7 +222,9 @@ class Coregularised:
             # factorisations run side by side
             share(work, range(len(nus)), cost=float(self.stack.n_columns) ** 3, label="factorisations")
             lost = unsolved(by_nu.reshape(len(self.rows), -1, t), self.F.queries.codes)
-            folds = [HeldOutFold(self.F.queries.rows(q)) for q in lost]
+            folds = [HeldOutFold(self.F.queries.rows(q)) for q in lost] + heavy_queries(self.F, self.y)
+        else:
+            folds = careful(folds, self.F, self.y)
         for fold in folds:
             self._leave_fold_out(fold, alphas, by_nu)
         return by_nu.reshape(len(self.rows), -1, t)
@@ -265,7 +267,8 @@ class Coregularised:
     def _leave_fold_out(self, fold: HeldOutFold, alphas: np.ndarray, scores: np.ndarray) -> None:
         """Leave out a fold: subtract its sums, then one factorisation for each nu.
 
-        A fold that cuts a query changes the pairs among the remaining rows, whose sums are then computed again.
+        Sums are computed again without a fold that cuts a query, which changes the pairs among the remaining rows, or
+        that outweighs them.
         """
         if fold.whole:
             sums = self.joint.sums - self._sums(self.F.restrict(fold.rows), fold.rows)
