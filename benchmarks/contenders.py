@@ -175,7 +175,7 @@ def rlscore_points() -> Fit:
 
 
 def width(X: np.ndarray) -> float:
-    """1 / (n var X), which is what "rbf" uses in rankrls."""
+    """1 / (n var X): for standardised columns, what "rbf" uses in rankrls."""
     return 1.0 / (X.shape[1] * X.var())
 
 
