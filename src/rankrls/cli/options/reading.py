@@ -14,7 +14,7 @@ def reading(made: Parser) -> None:
     """Add the options for reading; those not given are None, so that a model can fill them in."""
     group = made.add_argument_group("reading", ABOUT)
     add = group.add_argument
-    add("--input-format", choices=FORMATS, help="format of the data, whatever the file name; needed for - unless LETOR")
+    add("--input-format", choices=FORMATS, help="format of the data, whatever the name; - is LETOR text without it")
     add("--label", metavar="COLUMN", help="column of the label in a table (default label, else y)")
     add("--qid", metavar="COLUMN", help="column of the query id in a table (default qid)")
     add("--docid", metavar="COLUMN", help="column of the document id in a table (default docid, else doc_id)")
