@@ -188,3 +188,12 @@ def test_rows_left_out_with_nothing_in_common_are_tied_beside_a_constant(p, r):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # nothing was learned
         assert_array_equal(model.fit(np.eye(p), Y, np.eye(r)).cv_scores_, 0.5)
+
+
+def test_a_wide_kernel_of_features_in_single_precision_is_not_called_indefinite():
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(50, 4)).astype(np.float32), rng.normal(size=(40, 3)).astype(np.float32)
+    Y = X[:, :3] @ Z.T
+    make = lambda: ConditionalRankRLS(ALPHA, kernel=Gaussian(0.001))  # nearly constant, so little is left by centring
+    exact = make().fit(X.astype(float), Y, Z.astype(float)).predict(X.astype(float), Z.astype(float))
+    assert_allclose(make().fit(X, Y, Z).predict(X, Z), exact, atol=1e-3 * np.abs(exact).max())

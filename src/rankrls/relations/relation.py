@@ -135,7 +135,8 @@ class Domain:
         # the rounding that centring leaves of large entries
         rounding = float(np.abs(A.mean(axis=0)).max(initial=0)) * cutoff(len(A)) if centred else 0.0
         largest = float(d.max(initial=0.0))
-        if d.min(initial=0.0) < -1e-6 * largest - 10 * rounding:
+        before = max(largest, len(A) * float(A.mean())) if centred else largest  # centring leaves rounding as it was
+        if d.min(initial=0.0) < -1e-6 * before - 10 * rounding:
             raise ValueError(INDEFINITE.format(d[0], d[-1]))
         keep = d > largest * cutoff(len(d))
         if rounding > FLAT * largest:  # in a nearly constant kernel, keep directions whose eigenvalue rounding hides
