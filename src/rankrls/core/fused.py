@@ -161,7 +161,8 @@ def accumulated(
     arrays = [cast(a) for a in (F.rounding.level, root, shift)]
     length = rows.sizes + (F.beta > 0)
     T, X = cast(T), frozen(X)
-    blocks = blocks_of(length, max(BLOCK_ROWS, BLOCK_CELLS // n))
+    most = BLOCK_ROWS if dtype == np.float32 else max(BLOCK_ROWS, BLOCK_CELLS // n)  # longer sums round more
+    blocks = blocks_of(length, most)
     longest = max(int(length[a:b].sum()) for a, b in blocks)
 
     def accumulate(mine: Iterable[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
