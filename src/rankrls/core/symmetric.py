@@ -6,13 +6,17 @@ kernels to basis points, and a diagonal, kept as a vector, for columns in units 
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
+from ..system.parallel import threads_for
 from ..system.progress import step
 from ..system.types import DTypeLike
 
+TINY = 30  # rows; such matrices are decomposed faster than the number of threads is changed
 LARGE = 20_000  # matrices with more numbers are multiplied one after the other
 UNCLEAR = 1e-8  # an eigenvalue of A'A below this share of the largest has lost half of its digits
 RAW = 1e-6  # raw sums are accurate down to this share of the largest eigenvalue of a kernel matrix
@@ -27,7 +31,9 @@ def eigh(M: np.ndarray, *, overwrite: bool = False) -> tuple[np.ndarray, np.ndar
 
     `numpy.linalg.eigh` lets other threads run meanwhile; SciPy's does not, but it can overwrite M.
     """
-    with step(f"decomposition of {len(M):,} x {len(M):,} values", 4.0 * len(M) ** 3):
+    cost = 4.0 * len(M) ** 3
+    few = threads_for(cost) if len(M) > TINY else nullcontext()
+    with few, step(f"decomposition of {len(M):,} x {len(M):,} values", cost):
         if overwrite:
             return linalg.eigh(M.T, driver="evd", overwrite_a=True, check_finite=False)
         return np.linalg.eigh(M)
