@@ -25,14 +25,11 @@ from rankrls import (
     kernels,
     metrics,
 )
+from sixty import PARTLY, QID, VIEWS, X, Y
 
-RNG = np.random.default_rng(0)
-X, QID = RNG.normal(size=(60, 3)), np.repeat(np.arange(6), 10)
-Y = X @ [1.0, 2.0, -3.0] + 0.1 * RNG.normal(size=60)
-PARTLY = np.where(QID > 3, np.nan, Y)
+RNG = np.random.default_rng(1)
 A, B = RNG.normal(size=(8, 2)), RNG.normal(size=(5, 2))
 T = A @ RNG.normal(size=(2, 2)) @ B.T
-VIEWS = [View([0]), View([1, 2])]
 masked = lambda V: np.ma.masked_array(V, mask=np.arange(V.size).reshape(V.shape) == 3)
 
 
@@ -107,7 +104,7 @@ RELATIONS = {"one step": ConditionalRankRLS(1.0), "two steps": TwoStepRLS(1.0, 1
         ((A, masked(T), B), "Y is a masked array.*NaN marks an unknown edge"),
         ((A, T, B + 1j), "Z has imaginary parts"),
         ((A, T + 1j, B), "Y has imaginary parts"),
-        ((np.where(A > 1, np.nan, A), T, B), 'contains NaN. Columns 0 .*encoder="auto"'),
+        ((np.where(A == A[:, 0].max(), np.nan, A), T, B), 'contains NaN. Columns 0 .*encoder="auto"'),
         ((A, T, np.where(B > 0, "red", B.astype(object))), 'Columns .*text.*encoder="auto"'),
         ((A * 1e160, T, B), "the squares of the features of X and Z overflow"),
     ],

@@ -16,7 +16,6 @@ from rankrls import (
     RankRLS,
     TransductiveRankRLS,
     TwoStepRLS,
-    View,
     kernels,
 )
 from rankrls.core.features import Identity
@@ -24,12 +23,9 @@ from rankrls.core.pairs import PairPreferences
 from rankrls.problems.choice import pair_margins
 from rankrls.problems.primal import Primal
 from rankrls.problems.signed import SignedPrimal
+from sixty import PARTLY, QID, VIEWS, X, Y
 
-RNG = np.random.default_rng(0)
-X, QID = RNG.normal(size=(60, 3)), np.repeat(np.arange(6), 10)
-Y = X @ [1.0, 2.0, -3.0] + 0.1 * RNG.normal(size=60)
-PARTLY = np.where(QID > 3, np.nan, Y)
-VIEWS = [View([0]), View([1, 2])]
+RNG = np.random.default_rng(1)
 OVERFLOW = "overflow"
 
 
