@@ -104,7 +104,7 @@ RELATIONS = {"one step": ConditionalRankRLS(1.0), "two steps": TwoStepRLS(1.0, 1
         ((A, masked(T), B), "Y is a masked array.*NaN marks an unknown edge"),
         ((A, T, B + 1j), "Z has imaginary parts"),
         ((A, T + 1j, B), "Y has imaginary parts"),
-        ((np.where(A == A[:, 0].max(), np.nan, A), T, B), 'contains NaN. Columns 0 .*encoder="auto"'),
+        ((np.where(np.eye(8, 2) > 0, np.nan, A), T, B), 'contains NaN. Columns 0 .*encoder="auto"'),
         ((A, T, np.where(B > 0, "red", B.astype(object))), 'Columns .*text.*encoder="auto"'),
         ((A * 1e160, T, B), "the squares of the features of X and Z overflow"),
     ],

@@ -344,6 +344,8 @@ def test_weights_of_queries_count_relative_to_each_other():
     model = RankRLS(1.0, weighting="queries", scale=None)
     tiny = model.fit(X, Y, QID, np.full(60, 1e-160)).coef_
     assert_allclose(tiny, model.fit(X, Y, QID, np.full(60, 1e9)).coef_, rtol=1e-9)
+    with pytest.raises(ValueError, match="the rows of query 0 sum to 0.1, less than one pair"):
+        model.set_params(tied_pairs=True).fit(X, Y, QID, np.full(60, 0.01))
 
 
 def test_a_basis_of_all_of_many_rows_is_refused_before_it_is_allocated(limit):

@@ -311,7 +311,7 @@ def check_copies(labels: np.ndarray, sizes: np.ndarray, copies: np.ndarray, weig
     if weighting == "queries" and thin.any():
         q = int(np.argmax(thin))
         raise ValueError(
-            f"sample_weight counts copies of a row, and the rows of query {labels[q]!r} sum to "
+            f"sample_weight counts copies of a row, and the rows of query {labels.tolist()[q]!r} sum to "
             f"{copies[q]:.3g}, less than one pair: multiply all weights by a constant, "
             'or use weighting="items"'
         )
