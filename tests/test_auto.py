@@ -20,7 +20,7 @@ from rankrls.auto.crossfit import RIDGES, Blend, CrossFit, CrossFitJudge, Folds,
 from rankrls.auto.effort import EFFORTS
 from rankrls.auto.elsewhere import DrawQueries
 from rankrls.auto.fitting import FitPlan, dealt, judged, stable_pairs, stacked
-from rankrls.auto.functions import KNOTS, Curves, Ramps
+from rankrls.auto.functions import EARLIER_PAIR_RAMPS, KNOTS, PAIR_RAMPS, Curves, Ramps
 from rankrls.auto.kernelmap import JITTER, KernelMap
 from rankrls.auto.link import Link, Linked, pieces
 from rankrls.auto.rows import ALPHAS, AutoRows, Penalised, solve
@@ -602,6 +602,21 @@ def test_contributions_equal_sums_of_features_that_are_never_formed():
     expected = np.add.reduceat(features(N) * coef, features.starts, axis=1)
     assert_allclose(features.outputs(N, coef), expected, rtol=1e-9, atol=1e-9)
     assert_array_equal(features.used, np.arange(6))
+
+
+def test_pairs_of_older_models_use_more_functions():
+    N = np.random.default_rng(0).normal(size=(300, 6))
+    ramps = Ramps.of(N, {3: KNOTS, 4: KNOTS})
+    new = AdditiveMap.of(N, Curves.of(N, 5), ramps, [0], [], [1], [(3, 4)])
+    size = len(EARLIER_PAIR_RAMPS) ** 2
+    scale = np.random.default_rng(1).normal(size=new.n_columns - len(PAIR_RAMPS) ** 2 + size)
+    old = replace(new, scale=scale)  # as it was saved
+    A = ramps(N, np.array([3, 4]))[:, :, EARLIER_PAIR_RAMPS]
+    product = np.einsum("mi,mj->mij", A[:, 0], A[:, 1]).reshape(len(N), -1)
+    assert (old.sizes[-1], new.sizes[-1]) == (size, len(PAIR_RAMPS) ** 2)
+    assert_allclose(old(N)[:, -size:], product * scale[-size:], rtol=1e-6, atol=1e-6)
+    coef = np.random.default_rng(2).normal(size=old.n_columns)
+    assert_allclose(old.scores(N, coef), old(N) @ coef, rtol=1e-6, atol=1e-6)
 
 
 def test_features_kept_in_memory_change_nothing():

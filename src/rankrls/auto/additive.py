@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from ..core.statistics import Statistics
-from .functions import PAIR_RAMPS, Curves, Ramps
+from .functions import EARLIER_PAIR_RAMPS, PAIR_RAMPS, Curves, Ramps
 from .rows import BLOCK, in_blocks, solve
 
 PAIR_CURVES = 4  # curves of each column of a pair
@@ -45,14 +45,20 @@ class AdditiveMap:
     @cached_property
     def sizes(self) -> np.ndarray:
         """(blocks,) features of each block."""
+        fine = np.full(len(self.fine_pairs), len(self.pair_ramps) ** 2)
+        return np.concatenate([self._sizes_before, fine])
+
+    @cached_property
+    def pair_ramps(self) -> list[int]:
+        """The finer functions used in a pair; the number of features tells which they were when a model was saved."""
+        fine = len(self.scale) - self._sizes_before.sum()
+        return EARLIER_PAIR_RAMPS if fine == len(self.fine_pairs) * len(EARLIER_PAIR_RAMPS) ** 2 else PAIR_RAMPS
+
+    @cached_property
+    def _sizes_before(self) -> np.ndarray:
+        """Features of each block but those of fine pairs, which come last."""
         k, f = self.curves.size, self.ramps.size
-        small = min(k, PAIR_CURVES) ** 2
-        kinds = (
-            (self.columns, k),
-            (self.pairs, small),
-            (self.fine_columns, f),
-            (self.fine_pairs, len(PAIR_RAMPS) ** 2),
-        )
+        kinds = (self.columns, k), (self.pairs, min(k, PAIR_CURVES) ** 2), (self.fine_columns, f)
         return np.concatenate([np.full(len(blocks), size) for blocks, size in kinds])
 
     @cached_property
@@ -86,7 +92,7 @@ class AdditiveMap:
         parts = [curves(self.columns).reshape(len(N), -1)]
         parts.append(_products(lambda columns: curves(columns)[:, :, :k], self.pairs, N))
         parts.append(self.ramps(N, self.fine_columns).reshape(len(N), -1))
-        parts.append(_products(lambda columns: self.ramps(N, columns)[:, :, PAIR_RAMPS], self.fine_pairs, N))
+        parts.append(_products(lambda columns: self.ramps(N, columns)[:, :, self.pair_ramps], self.fine_pairs, N))
         Phi = np.concatenate([part for part in parts if part.shape[1]] or parts[:1], axis=1)
         Phi *= self.scale
         return Phi
@@ -98,7 +104,7 @@ class AdditiveMap:
         k, b = min(self.curves.size, PAIR_CURVES), 0
         kinds = (
             (self.curves, self.columns, self.pairs, np.arange(k)),
-            (self.ramps, self.fine_columns, self.fine_pairs, np.array(PAIR_RAMPS)),
+            (self.ramps, self.fine_columns, self.fine_pairs, np.array(self.pair_ramps)),
         )
         for functions, columns, pairs, of_pair in kinds:
             every = np.unique(np.concatenate([columns, *pairs]))

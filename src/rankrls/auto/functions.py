@@ -106,6 +106,7 @@ class Ramps:
 
 SIZE = 1 + 2 * len(KNOTS)
 PAIR_RAMPS = [0, *range(len(KNOTS) + 1, SIZE)]  # functions used in a pair: x and the steps
+EARLIER_PAIR_RAMPS = [0, *range(2, len(KNOTS) + 1, 2), *PAIR_RAMPS[1:]]  # and every other ramp, in older model files
 
 
 def _ramps(N: np.ndarray, knots: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 from ..auto import AutoRanker
 from ..auto.additive import PAIR_CURVES, AdditiveMap
 from ..auto.fitting import StackPart
-from ..auto.functions import CENTRES, PAIR_RAMPS, WIDTH
+from ..auto.functions import CENTRES, WIDTH
 from ..auto.kernelmap import CUTS, KernelMap
 from ..auto.link import Link
 from ..auto.rows import Scores
@@ -192,7 +192,7 @@ class ScoreNodes:
             basis = self._curves if b < n_curves else self._ramps
             A = [basis(features, column) for column in members]
             if len(members) == 2 and b >= n_curves:
-                A = [self.graph.op("Gather", a, self.graph.constant(PAIR_RAMPS, np.int64), axis=1) for a in A]
+                A = [self.graph.op("Gather", a, self.graph.constant(features.pair_ramps, np.int64), axis=1) for a in A]
             if len(members) == 1:
                 found.append(self.graph.op("MatMul", A[0], self.graph.constant(w[:, None])))
                 continue
