@@ -60,13 +60,15 @@ def relation(t):
         y, u = np.append(y, PARITY[parity] * y), np.full(2 * len(y), 0.5)
     q = rows if condition == "source" else columns
     K = edge_kernel(k(X, X), k(Z, Z), rows, columns, rows, columns, PARITY[parity])
-    D = differences(y, q, weighting="items", u=u) if ranking else np.eye(len(y), dtype=LD)
+    weighting = t.pick("items", "queries", "pairs") if ranking and u is None and parity is None else "items"
+    D = differences(y, q, weighting=weighting, u=u) if ranking else np.eye(len(y), dtype=LD)
     if u is not None and not ranking:
         D = D * np.sqrt(LD(0.5))
     if not len(D):
         return
     alpha = some_alpha(t, kernel_size(D, K), -2)
     ours = {"loss": "ranking" if ranking else "regression", "relation": parity, "condition": condition, **unscaled()}
+    ours |= {"weighting": weighting} if weighting != "items" else {}
     ours |= {"missing": "zero"} if form == "zero" else {}
     model = ConditionalRankRLS(alpha, kernel=own, tol=TOL, max_iter=20000, **ours)
     t.let(X=X, Z=None if one else Z, Y=np.where(known, Y, np.nan), rows=shown[0], columns=shown[1], y=shown[2])
