@@ -31,7 +31,7 @@ def coregularised(t):
     """Views that agree on unscored rows: one least-squares problem in all coefficients."""
     rows = problems.rows(t, m=(6, 18), n=(2, 5), extreme="labels", queries=4, offsets=t.chance(0.3))
     y = partly(t, rows)
-    views, phis, errors = zip(*(some_view(t, rows) for _ in range(t.number(1, 3))), strict=True)
+    views, phis, errors, spreads = zip(*(some_view(t, rows) for _ in range(t.number(1, 3))), strict=True)
     views = list(views)
     weighting, tied, nu = t.pick("pairs", "queries", "items"), t.chance(0.5), t.pick(0.0, 1.0, t.power(-4, 3))
     alive = np.ones(len(y), bool) if rows.u is None else rows.u > 0
@@ -68,29 +68,33 @@ def coregularised(t):
         for v, phi in enumerate(phis):
             Z = np.zeros((len(A), big[0].shape[1]), LD)
             Z[:, place[v] : place[v + 1]] = phi(A)
-            t.close(f"view {v} of {name}", found[:, v], truth.scores(Z)[:, 0], truth.bounds(Z)[:, 0])
+            values = truth.roundings * rows.eps * spreads[v](truth.w[place[v] : place[v + 1], 0])
+            t.close(f"view {v} of {name}", found[:, v], truth.scores(Z)[:, 0], truth.bounds(Z)[:, 0] + values)
 
 
 def some_view(t, rows):
-    """A view, its features in which the penalty is the identity, and the error of its kernel in units of eps."""
+    """A view, its features in which the penalty is the identity, the error of its kernel relative to it and in units of
+    eps, and by how much errors of eps in kernel values, even of a row that is orthogonal to all points, change a score."""
     n = rows.X.shape[1]
     columns = t.pick(None, sorted(t.rng.permutation(n)[: t.number(1, n)].tolist()))
     take = lambda A: ld(A) if columns is None else ld(A)[:, columns]
     if t.chance(0.5):
-        return View(columns), take, 0.0
+        return View(columns), take, 0.0, lambda w: 0.0
     own, name, options = some_kernel(t, np.asarray(take(rows.X), float))
     numbers = t.rng.permutation(len(rows.y))[: t.number(1, 4)]
     points = take(rows.X[numbers])
     values = lambda A: oracles.kernel(name, take(A), points, **options)
     square = values(rows.X[numbers])
     if np.linalg.cond(square.astype(float)) > CONDITION or name == "laplacian":
-        return View(columns), take, 0.0
+        return View(columns), take, 0.0, lambda w: 0.0
     R = oracles.cholesky(square)
     error = oracles.kernel_error(name, take(rows.X), 1.0, **options)
+    whole = oracles.kernel_error(name, take(np.vstack([rows.X, rows.new])), 1.0, **options)
     return (
         View(columns, own, numbers.tolist()),
         lambda A: solve(R.T, values(A).T).T,
         float(error / np.abs(square).max()),
+        lambda w: whole * np.abs(solve(R, w)).sum(),
     )
 
 
