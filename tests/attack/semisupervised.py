@@ -73,8 +73,9 @@ def coregularised(t):
 
 
 def some_view(t, rows):
-    """A view, its features in which the penalty is the identity, the error of its kernel relative to it and in units of
-    eps, and by how much errors of eps in kernel values, even of a row that is orthogonal to all points, change a score."""
+    """A view, its features in which the penalty is the identity, the error of its kernel in units of eps, and by how
+    much errors of eps in kernel values, even of a row that is orthogonal to all points, change a score.
+    """
     n = rows.X.shape[1]
     columns = t.pick(None, sorted(t.rng.permutation(n)[: t.number(1, n)].tolist()))
     take = lambda A: ld(A) if columns is None else ld(A)[:, columns]
