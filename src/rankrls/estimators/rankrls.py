@@ -51,7 +51,8 @@ class RankRLS(Updates, PairFit, PairFeedback, Mixed, Confidence, Explained, Path
     basis : None, int, object of `rankrls.bases`, array of row indices or array of points, default=None
         The points in which a kernel model is expanded (Sparse RankRLS); None: all training rows. A number draws that
         many rows by randomly pivoted Cholesky; an object such as `KMeansCentres(500)` chooses points in its own way. A
-        one-dimensional array contains row numbers, a two-dimensional one the points themselves.
+        one-dimensional array contains row numbers, a two-dimensional one the points themselves. Directions of the
+        points with less than 1e-13 of the largest eigenvalue are left out: they are rounding.
     weighting : {"pairs", "queries", "items"}, default="items"
         What counts equally: every pair (c = 1), every query (c = 1 / pairs of the query) or every item
         (c = 1 / items of the query).
