@@ -19,6 +19,7 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +49,14 @@ def cases() -> dict[str, Callable[[], object]]:
     Xk, yk, qk = rows(1600, 10, 20)
     Xp, yp, qp = rows(400, 10, 20)
     Xl, yl, ql = rows(4000, 10, 20)
+    large = cache(lambda: rows(300_000, 136, 100))
     objects, relation = rng.standard_normal((400, 10)), rng.standard_normal((400, 400))
     linear, kernel = plain("RankRLS", alphas=ALPHAS), plain("RankRLS", kernel="rbf", alphas=ALPHAS)
     conditional = plain("ConditionalRankRLS", alphas=ALPHAS)
     pursuit, longer = plain("RankingPursuit", 20), plain("RankingPursuit", 50)
     return {
         "linear, 60,000 x 60": lambda: linear.fit(X, y, qid),
+        "linear, 300,000 x 136": lambda: linear.fit(*large()),
         "the same, grades 0 to 4": lambda: linear.fit(X, grades, qid),
         "kernel, 1,600 rows": lambda: kernel.fit(Xk, yk, qk),
         "conditional, 400 objects": lambda: conditional.fit(objects, relation),

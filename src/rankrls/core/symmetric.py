@@ -146,19 +146,21 @@ def fold_residuals(B: np.ndarray, R: np.ndarray, D: np.ndarray) -> tuple[np.ndar
         unit[unit == 0] = 1
         R /= unit
         rho = dot(R, R)
-    P, total = R.copy(), np.zeros((len(B), *D.shape), dtype=R.dtype)
+    P, Q = R.copy(), np.empty_like(R)  # large arrays are made once and used again: fresh memory is slow
+    total, more = (np.empty((len(B), *D.shape), dtype=R.dtype) for _ in range(2))
     leverage, bound, square, left = np.zeros_like(rho), tol**2 * rho, rho, np.ones_like(rho)  # all of them squares
     for number in range(20):
-        U = Bt @ P
+        U = np.matmul(Bt, P, out=more if number else total)
         U *= D
-        Q = B @ U
+        np.matmul(B, U, out=Q)
         if number > 0:
             np.maximum(leverage, dot(Q, Q) / np.maximum(square, tiny), out=leverage)
             left = np.minimum(1, 100 * leverage)
         np.subtract(P, Q, out=Q)
         step = rho / np.maximum(dot(P, Q), tiny)
         U *= step[:, None]
-        total += U
+        if number > 0:
+            total += U
         Q *= step[:, None]
         R -= Q
         old, rho = rho, dot(R, R)

@@ -160,11 +160,12 @@ def held_out_scores(
     hide this, so the largest alpha decides.
     """
     scores, limit = V @ C, 2 * _rounding(C.dtype, d, alphas, c.shape[1]) + CANCELLED[C.itemsize]
-    used, low, top = np.abs(C) + np.abs(c), _extreme(scores, np.minimum), _extreme(scores, np.maximum)
+    low, top = _extreme(scores, np.minimum), _extreme(scores, np.maximum)
     width, largest = (top - low)[:, 0], np.maximum(V.max(axis=(1, 2), initial=0), -V.min(axis=(1, 2), initial=0))
-    unclear = width <= 2 * limit * largest[:, None] * used.sum(axis=1)
+    used = np.einsum("grc->gc", np.abs(C)) + np.abs(c).sum(axis=0)
+    unclear = width <= 2 * limit * largest[:, None] * used
     for fold in np.flatnonzero(unclear.any(axis=1)):
-        size = np.abs(V[fold] - V[fold].mean(axis=0)) @ used[fold]
+        size = np.abs(V[fold] - V[fold].mean(axis=0)) @ (np.abs(C[fold]) + np.abs(c))
         tied = (width[fold] <= limit * size.max(axis=0)).reshape(len(alphas), -1)
         if C.dtype == np.float32:
             tied |= tied[np.argmax(alphas)]
