@@ -240,3 +240,13 @@ def test_missing_edges_are_refused():
         TwoStepRLS().fit(X, Y, Z)
     with pytest.raises(ValueError, match="setting 1"):
         TwoStepRLS().evaluate(X, Y, Z, settings=[1])
+
+
+@pytest.mark.parametrize("kernel", [None, Gaussian(GAMMA)])
+def test_objects_that_are_the_same_tie_in_held_out_scores(kernel):
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(30, 3)), np.tile(rng.normal(size=(15, 4)), (2, 1))[rng.permutation(30)]
+    Y = rng.normal(size=(30, 30))
+    held = held_out("leave-row-out", X, Y, Z, kernel=kernel)
+    _, first, of = np.unique(Z, axis=0, return_index=True, return_inverse=True)
+    assert np.array_equal(held, held[:, first[of.ravel()]])

@@ -31,6 +31,7 @@ import numpy as np
 from ..core.queries import Queries
 from ..metrics import Metric
 from ..problems import choice
+from ..problems.base import tied_where_equal
 from ..system.progress import counted
 from .complete import without_rounding
 from .relation import Domain, part
@@ -140,10 +141,12 @@ class TwoStep:
 
     def held_out(self, what: str, alphas: np.ndarray, betas: np.ndarray) -> Iterator[np.ndarray]:
         """(p, r) scores by models that never saw `what`, for each alpha of the rows and each beta of the columns."""
+        repeats = self.rows.K.repeats or self.columns.K.repeats
         leave = {EDGE: self._edges, ROW: self._rows, COLUMN: self._columns, BOTH: self._both, OBJECT: self._objects}
         for alpha in alphas:
             for held in leave[what](float(alpha), betas):
-                yield without_rounding(held, self.Y)
+                held = without_rounding(held, self.Y)
+                yield tied_where_equal(held[:, :, None])[:, :, 0] if repeats else held
 
     def _rows(self, alpha: float, betas: np.ndarray) -> Iterator[np.ndarray]:
         first = self.rows.left_out(alpha, self.Y).T
