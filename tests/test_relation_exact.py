@@ -9,6 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import oracles
 from rankrls import ConditionalRankRLS, TwoStepRLS
 from rankrls.kernels import Gaussian
+from rankrls.metrics import pairwise_accuracy
+from rankrls.relations.problems import heavy_rows
 from rankrls.selection import RelationKFold
 from shared import folder
 
@@ -197,3 +199,43 @@ def test_a_wide_kernel_of_features_in_single_precision_is_not_called_indefinite(
     make = lambda: ConditionalRankRLS(ALPHA, kernel=Gaussian(0.001))  # nearly constant, so little is left by centring
     exact = make().fit(X.astype(float), Y, Z.astype(float)).predict(X.astype(float), Z.astype(float))
     assert_allclose(make().fit(X, Y, Z).predict(X, Z), exact, atol=1e-3 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("ratio", [1e7, 1e14, 1e18])
+@pytest.mark.parametrize("kernel", [None, Gaussian(0.5)])
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"weighting": "pairs"}, {"loss": "regression"}, {"loss": "regression", "intercept": True}],
+    ids=["items", "pairs", "values", "constant"],
+)
+def test_objects_that_outweigh_the_rest_are_held_out_as_by_refits(params, kernel, ratio):
+    rng = np.random.default_rng(0)
+    X, Z, Y = rng.normal(size=(12, 3)), rng.normal(size=(9, 4)), rng.normal(size=(12, 9))
+    for heavy in ([4], [4, 7]):
+        w = np.ones(12)
+        w[heavy] = ratio, *[1e3] * (len(heavy) - 1)
+        params = {"kernel": kernel, "target_kernel": kernel, **params}
+        model = ConditionalRankRLS(alphas=[0.1], cv="leave-row-out", **params).fit(X, Y, Z, sample_weight=w)
+        out = np.arange(12) != 4
+        refit = ConditionalRankRLS(0.1, **params).fit(X[out], Y[out], Z, sample_weight=w[out])
+        assert_allclose(model.cv_predictions_[4], refit.predict(X[[4]], Z)[0], rtol=1e-9, atol=1e-9)
+        rows = np.repeat(np.arange(12), 9)
+        score = pairwise_accuracy(Y.ravel(), model.cv_predictions_.ravel(), rows)
+        assert_allclose(model.cv_scores_, [score], rtol=1e-12)
+
+
+def test_few_objects_that_outweigh_the_rest_together_are_refitted():
+    assert heavy_rows(None).size == 0
+    assert heavy_rows(np.ones(5)).size == 0
+    assert list(heavy_rows(np.array([1, 3, 1.0]))) == [1]
+    assert list(heavy_rows(np.array([1, 1e7, 1, 1e7, 2]))) == [1, 3]
+    assert list(heavy_rows(np.array([0, 2.0, 0]))) == [1]
+    assert heavy_rows(np.append(np.ones(5), np.zeros(3))).size == 0
+    assert heavy_rows(np.repeat([1.0, 1e-9], 1000)).size == 0
+
+
+@pytest.mark.parametrize("params", [{}, {"loss": "regression", "intercept": True}])
+def test_the_only_object_with_a_weight_is_scored_zero_without_it(params):
+    X, Y, Z = small()
+    model = ConditionalRankRLS(alphas=[ALPHA], cv="leave-row-out", **params)
+    assert_array_equal(model.fit(X, Y, Z, sample_weight=np.eye(6)[2]).cv_predictions_[2], 0)

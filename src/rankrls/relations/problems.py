@@ -23,7 +23,7 @@ from ..core.fused import prepare
 from ..core.krylov import Solution, warn_if_stopped_early
 from ..core.queries import Queries
 from ..metrics import Metric
-from ..problems.base import in_steps, tied_where_equal
+from ..problems.base import HEAVY, in_steps, tied_where_equal
 from ..system.progress import counted, numbered
 from .complete import Kronecker, Mirrored
 from .edges import Graph
@@ -36,6 +36,8 @@ COUNTS_TIES = ("kendall_tau_b",)  # whose value changes where scores of equal la
 BLOCK = 1 << 26  # held-out scores in memory at a time
 WORTH_SORTING = 3.0  # compiled code saves as much per score as per so many cells of a sum over rows
 JUDGED = 5_000_000  # most edges of a sparse relation used to judge an alpha
+FEW = 8  # most conditioning objects refitted as they outweigh the rest together
+APART = 0.999  # the share of the weight, of their own and all smaller ones, that each of several must have
 REMEDY = "raise max_iter, tol or alpha"
 
 ROWS, EDGES, COLUMNS = "leave-row-out", "leave-edge-out", "leave-column-out"
@@ -118,7 +120,10 @@ class CompleteProblem:
         at_once, values = max(1, BLOCK // len(y)), []
         for i in counted(range(0, len(alphas), at_once), "alphas"):
             inside = alphas[i : i + at_once] / self.path.unit
-            block = self._tied(self.path.closed.leave_rows_out(inside, dtype, rows=rows))
+            block = self.path.closed.leave_rows_out(inside, dtype, rows=rows)
+            for heavy in np.intersect1d(rows, self.path.heavy):
+                block[:, rows == heavy] = np.stack(list(self._without(int(heavy), alphas[i : i + at_once])))
+            block = self._tied(block)
             values.append(metric(y, block.reshape(len(inside), -1).T, queries))
         return np.concatenate(values)
 
@@ -134,7 +139,10 @@ class CompleteProblem:
     def _held_out(self, alpha: float, held: HoldOut) -> np.ndarray:
         inside = alpha / self.path.unit
         if held == ROWS:
-            return self.path.closed.leave_rows_out(np.array([inside]), constants=True)[0]
+            scores = self.path.closed.leave_rows_out(np.array([inside]), constants=True)[0]
+            for heavy in self.path.heavy:
+                scores[heavy] = next(self._without(int(heavy), np.array([alpha])))
+            return scores
         if held == EDGES:
             mean = dense(self.edges.Y).mean(axis=1, keepdims=True) if self.loss.ranking else 0.0
             return self.path.closed.leave_edges_out(inside) + mean
@@ -144,6 +152,14 @@ class CompleteProblem:
         for train, test in _folds(held).split(self.edges.Y):
             out[np.ix_(test.rows, test.columns)] = next(self._predictions(train, test, np.array([alpha])))
         return out
+
+    def _without(self, row: int, alphas: np.ndarray) -> Iterator[np.ndarray]:
+        """(1, r) the scores of a row by the model of the others at each alpha; zero if these have no weight."""
+        rows, columns = (np.arange(n) for n in self.edges.shape)
+        rest, weights = np.delete(rows, row), self.edges.weights
+        if weights is not None and not weights[rest].any():
+            return iter(np.zeros((len(alphas), 1, len(columns))))
+        return self._predictions(Part(rest, columns), Part(rows[row : row + 1], columns), alphas)
 
     def _columns_out(self, alpha: float) -> np.ndarray:
         """Each ranked object under the model that never saw it: a row of the transposed relation (regression only)."""
@@ -180,6 +196,7 @@ class _Path:
 
     closed: Any  # Kronecker or Mirrored
     unit: float
+    heavy: np.ndarray  # rows that outweigh the rest
 
     @classmethod
     def of(cls, G: Domain, K: Domain, Y: Any, weights: np.ndarray | None, loss: RelationLoss) -> _Path:
@@ -203,13 +220,13 @@ class _Path:
         else:
             unit, of_rows = 1.0, weights * factor
         if loss.ranking and loss.parity:
-            return cls(Mirrored(K, Y, loss.parity), unit)
+            return cls(Mirrored(K, Y, loss.parity), unit, heavy_rows(None))
         Y = part(Y, loss.parity)
         of_K = (pairwise.product, pairwise.target) if one and pairwise.product else None
         closed = Kronecker(
             G, K, Y, ranking=loss.ranking, parity=loss.parity, weights=of_rows, intercept=loss.intercept, of_K=of_K
         )
-        return cls(closed, unit)
+        return cls(closed, unit, heavy_rows(of_rows))
 
     @property
     def mean_eigenvalue(self) -> float:
@@ -301,6 +318,19 @@ class EdgeProblem:
 def _folds(held: HoldOut) -> RelationKFold:
     assert isinstance(held, RelationKFold)
     return held
+
+
+def heavy_rows(weights: np.ndarray | None) -> np.ndarray:
+    """The row, or the few rows, that outweigh all lighter ones: taking them out of a solution leaves rounding."""
+    if weights is None:
+        return np.empty(0, dtype=np.intp)
+    order = np.argsort(-weights, kind="stable")
+    w = weights[order]
+    tail = np.append(np.cumsum(w[::-1])[::-1], 0.0)  # of each row and the lighter ones
+    first = np.arange(len(w)) == 0
+    apart = np.flatnonzero((w > np.where(first, HEAVY, APART) * tail[:-1]) & (first | (tail[1:] > 0)))
+    apart = apart[apart < FEW]
+    return order[: apart[-1] + 1] if len(apart) else order[:0]
 
 
 def scores_of(left: np.ndarray, a: Any, right: np.ndarray, pairwise: Pairwise, intercept: float) -> np.ndarray:
