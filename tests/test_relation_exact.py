@@ -239,3 +239,28 @@ def test_the_only_object_with_a_weight_is_scored_zero_without_it(params):
     X, Y, Z = small()
     model = ConditionalRankRLS(alphas=[ALPHA], cv="leave-row-out", **params)
     assert_array_equal(model.fit(X, Y, Z, sample_weight=np.eye(6)[2]).cv_predictions_[2], 0)
+
+
+@pytest.mark.parametrize(
+    ("weighting", "ratio"), [("items", 1e3), ("items", 1e7), ("items", 1e14), ("items", 1e18), ("pairs", 1e7)]
+)
+@pytest.mark.parametrize("kernel", [None, Gaussian(0.5)], ids=["linear", "gaussian"])
+def test_objects_beside_one_that_outweighs_them_are_learned_and_held_out_to_full_precision(kernel, ratio, weighting):
+    rng = np.random.default_rng(0)
+    X, Z, Y, new = (rng.normal(size=size) for size in ((12, 3), (9, 4), (12, 9), (5, 3)))
+    w = np.where(np.arange(12) == 4, ratio, 1.0)
+    gram = (lambda A, B: A @ B.T) if kernel is None else kernel
+    K, factor = gram(Z, Z), w if weighting == "items" else 9 * w**2
+    s, U = np.linalg.eigh(K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean())
+    s, U = s[s > 1e-9], U[:, s > 1e-9]
+
+    def scores(rows, at):  # one ridge regression for each direction of the ranked objects, without roots of weights
+        G, penalty = gram(X[rows], X[rows]), np.diag(0.1 / factor[rows])
+        a = np.column_stack([np.linalg.solve(d * G + penalty, Y[rows] @ u) for d, u in zip(s, U.T, strict=True)])
+        return gram(at, X[rows]) @ a @ U.T @ K
+
+    params = {"kernel": kernel, "target_kernel": kernel, "weighting": weighting}
+    model = ConditionalRankRLS(alphas=[0.1], cv="leave-row-out", **params).fit(X, Y, Z, sample_weight=w)
+    assert_allclose(model.predict(new, Z), scores(np.arange(12), new), rtol=1e-8, atol=1e-8)
+    expected = np.vstack([scores(np.delete(np.arange(12), i), X[[i]]) for i in range(12)])
+    assert_allclose(model.cv_predictions_, expected, rtol=1e-8, atol=1e-8)

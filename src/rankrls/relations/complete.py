@@ -45,6 +45,7 @@ from .smoothing import INTERPOLATE, Arrowhead, Eigenbasis, Smoother, over_alphas
 ROWS = 2000  # most rows left out at a time
 FILLED = 64  # rows whose scores follow from those at other alphas, at a time
 UNCLEAR = 1e-6  # directions with a smaller share of K lose digits in a quotient
+GRADED = 1e6  # weights that differ by this factor cost the lightest rows digits in an ordinary eigendecomposition
 ROUNDING = {4: 2e-5, 8: 1e-12}  # by itemsize: a row of residuals smaller than this share of its values is rounding
 
 
@@ -67,20 +68,22 @@ class Kronecker:
         of_K: tuple[float, float] | None = None,
     ):
         self.ranking, self.parity = ranking, parity
-        self.root = None if weights is None else np.sqrt(np.maximum(weights, 1e-24 * weights.max()))
+        self.root: np.ndarray | None = None
+        graded = False
+        if weights is not None:
+            self.root, graded = _roots(weights)
         if ranking and isinstance(Y, np.ndarray):  # a sparse Y is only multiplied by U, which is centred
             Y = Y - Y.mean(axis=1, keepdims=True)
         if self.root is not None:
             Y = sparse.csr_array(Y.multiply(self.root[:, None])) if sparse.issparse(Y) else Y * self.root[:, None]
-            G = G.scaled(self.root)
         self.Y, self.K = Y, K
         self.left: Smoother
         if of_K is not None and ranking and self.root is None and not K.factored:
             self.U, self.s = K.eigen(centred=True)
             self.left = Arrowhead.of(K, self.U, self.s, *of_K)
         else:
-            self.left = Eigenbasis.of(G)
-            shared = K is G and not ranking
+            self.left = Eigenbasis(*(G.eigen() if self.root is None else G.scaled_eigen(self.root, graded=graded)))
+            shared = K is G and not ranking and self.root is None
             self.U, self.s = (self.left.basis, self.left.g) if shared else K.eigen(centred=ranking)
         self.YU = np.asarray(Y @ self.U)  # (p, rank of K)
         self.E = self.left.basis.T @ self.YU
@@ -275,6 +278,13 @@ class _RowsOut:
             scores /= self.path.root[rows, None]
 
 
+def _roots(weights: np.ndarray) -> tuple[np.ndarray, bool]:
+    """The square roots of weights, where zeros are tiny instead, and whether they differ by orders of magnitude."""
+    least, most = weights[weights > 0].min(initial=np.inf), weights.max()
+    graded = bool(most > GRADED * least)
+    return np.sqrt(np.maximum(weights, 1e-24 * (least if graded else most))), graded
+
+
 def without_rounding(left: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Set rows of residuals to zero, in place, where they are only the rounding of their row of `values`.
 
@@ -309,13 +319,13 @@ class _Constant:
         self.path = path
         self.d = np.ones(p) if path.root is None else path.root
         self.of_U = path.U.sum(axis=0)
-        self.E = np.outer(path.left.basis.T @ self.d, self.of_U)
-        self.square = float(self.d @ self.d) * r
-        row_sums = np.asarray(path.Y.sum(axis=1)).ravel()
-        self.with_Y = float(self.d @ row_sums)
-        self.left = 1.0 - path.U @ self.of_U  # (r,) the part of a row of ones that no model can fit
+        V, U = path.left.basis, path.U
+        self.E = np.outer(V.T @ self.d, self.of_U)
+        # the parts of b that no model can fit: zero, not rounding, where the bases are complete
+        self.outside = np.zeros(p) if V.shape[1] == p else self.d - V @ (V.T @ self.d)
+        self.left = np.zeros(r) if U.shape[1] == r else 1.0 - U @ self.of_U
         self.left_square = float(self.left @ self.left)
-        self.left_Y = row_sums - path.YU @ self.of_U  # (p,) its product with each row of Y
+        self.left_Y = np.asarray(path.Y @ self.left).ravel()  # (p,) its product with each row of Y
 
     @property
     def one(self) -> np.ndarray:
@@ -327,9 +337,11 @@ class _Constant:
 
     def at(self, alpha: float) -> tuple[float, float]:
         """The constant, and <b, e>."""
-        fitted = self.fitted(alpha)
-        delta = self.square - float(np.sum(fitted * self.E))
-        return (self.with_Y - float(np.sum(fitted * self.path.E))) / delta, delta
+        rest = self.path.shrunk(self.E, alpha)
+        delta = np.sum(rest * self.E) + (self.outside @ self.outside) * (self.of_U @ self.of_U)
+        delta += (self.d @ self.d) * self.left_square
+        with_Y = np.sum(rest * self.path.E) + self.outside @ (self.path.YU @ self.of_U) + self.d @ self.left_Y
+        return float(with_Y / delta), float(delta)
 
     def held_out(self, R: np.ndarray, stay: np.ndarray, alpha: float, rows: Rows) -> np.ndarray:
         """Rows under models with a constant that never saw them, from residuals R (n, rank) without one.
@@ -338,11 +350,12 @@ class _Constant:
         """
         path, (mu, delta) = self.path, self.at(alpha)
         d = self.d[rows]
-        e = d[:, None] * self.of_U - path.left.basis[rows] @ self.fitted(alpha)
+        e = path.left.basis[rows] @ path.shrunk(self.E, alpha) + self.outside[rows, None] * self.of_U
         r = R - mu * e
         products = np.sum(e * r / stay, axis=1) + d * self.left_Y[rows] - mu * d**2 * self.left_square
         squares = np.sum(e * e / stay, axis=1) + d**2 * self.left_square
-        change = products / (delta - squares)
+        rest = delta - squares  # zero, up to rounding, for a row that is refitted
+        change = np.divide(products, rest, out=np.zeros_like(products), where=rest != 0)
         held = (path.YU[rows] - (r + change[:, None] * e) / stay) @ path.U.T
         held += np.outer((mu - change) * d, self.left)
         mean = held.mean(axis=1, keepdims=True)

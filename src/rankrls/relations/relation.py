@@ -84,6 +84,22 @@ class Domain:
             )
         return Domain(self.array * weights * weights[:, None])
 
+    def scaled_eigen(self, weights: np.ndarray, *, graded: bool) -> Eigen:
+        """`eigen` of diag(weights) kernel diag(weights); if weights differ by orders of magnitude (graded), by Jacobi.
+
+        Rounding is then relative to each row, not to the heaviest one.
+        """
+        if not graded or self.diagonal_only:
+            return self.scaled(weights).eigen()
+        V, d = self.eigen()
+        B = np.asfortranarray(V * np.sqrt(d) * weights[:, None])
+        sizes, U, _, (top, bottom, *_), _, failed = linalg.lapack.dgejsv(B, joba=2, jobu=0, jobv=3)
+        if failed:
+            raise linalg.LinAlgError("the kernel of weighted objects has no singular values to full precision")
+        root = sizes * (top / bottom)
+        keep = root > 0
+        return U[:, : len(d)][:, keep], root[keep] ** 2
+
     def dot(self, v: np.ndarray) -> np.ndarray:
         """The kernel times a vector or matrix."""
         return self.array @ (self.array.T @ v) if self.factored else self.array @ v

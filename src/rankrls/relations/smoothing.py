@@ -49,10 +49,6 @@ class Eigenbasis:
     basis: np.ndarray  # (p, k) V
     g: np.ndarray  # (k,)
 
-    @classmethod
-    def of(cls, G: Domain) -> Eigenbasis:
-        return cls(*G.eigen())
-
     @property
     def largest(self) -> float:
         return float(self.g.max(initial=0.0))
