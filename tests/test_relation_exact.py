@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
 import oracles
 from rankrls import ConditionalRankRLS, TwoStepRLS
@@ -264,3 +265,30 @@ def test_objects_beside_one_that_outweighs_them_are_learned_and_held_out_to_full
     assert_allclose(model.predict(new, Z), scores(np.arange(12), new), rtol=1e-8, atol=1e-8)
     expected = np.vstack([scores(np.delete(np.arange(12), i), X[[i]]) for i in range(12)])
     assert_allclose(model.cv_predictions_, expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("params", [{}, {"loss": "regression"}, {"loss": "regression", "intercept": True}])
+@pytest.mark.parametrize("kernel", [None, Gaussian(0.5)], ids=["linear", "gaussian"])
+def test_edges_of_sparse_relations_are_left_out_as_of_dense_ones(kernel, params):
+    X, Y, Z = small()
+    Y[Y < 0] = 0
+    make = lambda: ConditionalRankRLS(
+        alphas=[ALPHA, 2 * ALPHA], missing="zero", cv="leave-edge-out", kernel=kernel, target_kernel=kernel, **params
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the best alpha is at an end
+        assert_array_equal(make().fit(X, sparse.csr_array(Y), Z).cv_scores_, make().fit(X, Y, Z).cv_scores_)
+
+
+@pytest.mark.parametrize("ratio", [1, 1e7, 1e14, 1e18])
+def test_edges_of_an_object_that_outweighs_the_rest_are_left_out_as_by_refits(ratio):
+    X, Y, Z = small()
+    kernel, w = Gaussian(0.5), np.where(np.arange(6) == 2, ratio, 1.0)
+    held = ConditionalRankRLS(
+        alphas=[0.1], kernel=kernel, target_kernel=kernel, loss="regression", cv="leave-edge-out"
+    ).fit(X, Y, Z, sample_weight=w)
+    M, penalty, expected = np.kron(kernel(X, X), kernel(Z, Z)), np.repeat(0.1 / w, 5), np.empty(30)
+    for e in range(30):
+        o = np.delete(np.arange(30), e)
+        expected[e] = M[e, o] @ np.linalg.solve(M[np.ix_(o, o)] + np.diag(penalty[o]), Y.ravel()[o])
+    assert_allclose(held.cv_predictions_.ravel(), expected, rtol=1e-8, atol=1e-8)

@@ -210,15 +210,19 @@ class Kronecker:
         edges of the row.
         """
         Y = np.asarray(self.Y.toarray() if sparse.issparse(self.Y) else self.Y)
-        h = (1 - self.left.rest(self.s / alpha, slice(None))) @ (self.U**2).T
-        F = self.left.basis @ (self.E - self.shrunk(self.E, alpha)) @ self.U.T
-        if self.ranking:  # Y is centred; its row means are added below
-            h += 1 / Y.shape[1]
-        elif self.constant is not None:
+        Y = Y - Y.mean(axis=1, keepdims=True) if self.ranking else Y  # the caller adds the mean
+        left, U, outside = self.left, self.U, self._outside()
+        stay = left.rest(self.s / alpha, slice(None)) @ (U**2).T
+        R = left.basis @ self.shrunk(self.E, alpha)
+        R = (R if outside is None else R + outside) @ U.T
+        if U.shape[1] + self.ranking < len(U):  # else these parts are rounding
+            stay += 1 - np.sum(U**2, axis=1) - self.ranking / len(U)
+            R += Y - self.YU @ U.T
+        if self.constant is not None:
             mu, delta = self.constant.at(alpha)
-            e = self.constant.one - self.left.basis @ self.constant.fitted(alpha) @ self.U.T
-            F, h = F + mu * e, h + e**2 / delta
-        held = without_rounding(F - h * Y, Y) / (1 - h)
+            e = self.constant.rest(alpha, slice(None)) @ U.T + np.outer(self.constant.d, self.constant.left)
+            R, stay = R - mu * e, stay - e**2 / delta
+        held = without_rounding(Y - R / stay, Y)
         return held if self.root is None else held / self.root[:, None]
 
 
@@ -327,13 +331,9 @@ class _Constant:
         self.left_square = float(self.left @ self.left)
         self.left_Y = np.asarray(path.Y @ self.left).ravel()  # (p,) its product with each row of Y
 
-    @property
-    def one(self) -> np.ndarray:
-        return np.repeat(self.d[:, None], self.path.Y.shape[1], axis=1)
-
-    def fitted(self, alpha: float) -> np.ndarray:
-        """H b."""
-        return self.E - self.path.shrunk(self.E, alpha)
+    def rest(self, alpha: float, rows: Rows) -> np.ndarray:
+        """Some rows of e U."""
+        return self.path.left.basis[rows] @ self.path.shrunk(self.E, alpha) + self.outside[rows, None] * self.of_U
 
     def at(self, alpha: float) -> tuple[float, float]:
         """The constant, and <b, e>."""
@@ -350,7 +350,7 @@ class _Constant:
         """
         path, (mu, delta) = self.path, self.at(alpha)
         d = self.d[rows]
-        e = path.left.basis[rows] @ path.shrunk(self.E, alpha) + self.outside[rows, None] * self.of_U
+        e = self.rest(alpha, rows)
         r = R - mu * e
         products = np.sum(e * r / stay, axis=1) + d * self.left_Y[rows] - mu * d**2 * self.left_square
         squares = np.sum(e * e / stay, axis=1) + d**2 * self.left_square
