@@ -3,6 +3,7 @@
 import tracemalloc
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from rankrls import (
 from rankrls.core.features import Identity
 from rankrls.core.pairs import PairPreferences
 from rankrls.problems.choice import pair_margins
+from rankrls.problems.coregularised import Joint
 from rankrls.problems.primal import Primal
 from rankrls.problems.signed import SignedPrimal
 from sixty import PARTLY, QID, VIEWS, X, Y
@@ -372,3 +374,19 @@ def test_scores_between_more_objects_than_memory_holds_are_refused(limit):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1e9
+
+
+@pytest.mark.parametrize("params", [{"kernel": None}, {"kernel": "rbf"}, {"kernel": None, "backfit": False}])
+def test_pursuit_refuses_labels_whose_squares_overflow(params):
+    """The loss was infinite, so that no column seemed to lower it, and nothing was learned."""
+    X, y, qid = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) * 1e154, np.repeat([0, 1, 2], 4)
+    with pytest.raises(ValueError, match="squares of y overflow"):
+        RankingPursuit(2, **params).fit(X, y, qid)
+
+
+def test_the_disagreement_of_views_does_not_depend_on_the_scale_of_their_weights():
+    S, stack = np.array([[2.0, 1.0], [1.0, 3.0]]), SimpleNamespace(diagonal=lambda S: np.diag(np.diag(S)))
+    joint, a = SimpleNamespace(S=S, stack=stack, n_views=2), np.array([[1.0], [2.0]])
+    expected = 1 - (a.T @ S @ a).item() / (2 * (2 + 12))
+    for unit in (1.0, 1e-170, 1e170):
+        assert_allclose(Joint.disagreement(joint, a * unit), expected, rtol=1e-12)

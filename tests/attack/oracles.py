@@ -218,7 +218,8 @@ class Linear:
 
         The held-out equations (I - H) t = r are solved to a residual of rho = RESIDUAL ||r||, or, where the leverage
         h = ||H|| is small, of rho / h. That moves the weights by at most ||A_q|| ||G^-1|| rho, or by rho
-        sqrt(||G^-1|| / h), and h is at least ||A_q||^2 / ||G||.
+        sqrt(||G^-1|| / h), and h is at least ||A_q||^2 / ||G||. Scores whose differences are within their errors may be
+        tied at one of them.
         """
         precision = "single" if self.eps > 1e-10 else "double"
         scores, size = self.scores(X)[:, 0], spectral(D @ ld(X))
@@ -227,7 +228,9 @@ class Linear:
         lengths = np.sqrt(np.sum(ld(X) ** 2, axis=1))
         reach = lengths + (0 if self.means is None else norm(self.means))
         about = lengths.max(initial=0) * self.roundings * self.eps * (norm(self.w) + self.dw)  # the mean, turned
-        return self.bounds(X)[:, 0] + reach * far + about + last_bits(scores - self.b[0], precision)
+        found = self.bounds(X)[:, 0] + reach * far + about + last_bits(scores - self.b[0], precision)
+        most, spread = found.max(initial=0), np.ptp(scores) if len(scores) else LD(0)
+        return np.full_like(found, most + spread) if spread <= 2 * most else found
 
 
 class Kernel:

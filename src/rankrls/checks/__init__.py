@@ -54,6 +54,7 @@ from .sums import (
     check_no_overflow,
     check_squares,
     check_sums,
+    check_target,
     check_visible,
 )
 
@@ -91,6 +92,7 @@ __all__ = [
     "check_signs",
     "check_squares",
     "check_sums",
+    "check_target",
     "check_targets",
     "check_unchanged",
     "check_unsigned",

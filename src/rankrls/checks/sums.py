@@ -32,8 +32,18 @@ def check_no_overflow(sums: Statistics) -> None:
     if all(np.isfinite(part).all() for part in (sums.gram, sums.cross, sums.square)):
         return
     column = np.flatnonzero(~np.isfinite(np.diag(sums.gram)))
-    what = f"feature {column[0]}" if len(column) else "y"
-    raise ValueError(
+    raise _overflow(f"feature {column[0]}" if len(column) else "y")
+
+
+def check_target(z: np.ndarray) -> None:
+    """Raise an error if the squares of the labels z, as the loss weighs them, overflow when they are added up."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(np.vdot(z, z)):
+            raise _overflow("y")
+
+
+def _overflow(what: str) -> ValueError:
+    return ValueError(
         f"the squares of {what} overflow when they are added up: its values or sample_weight are very large. "
         "Look for wrong values, divide by a constant, or use float64 instead of float32"
     )

@@ -167,6 +167,7 @@ class Joint:
 
     def disagreement(self, a: np.ndarray) -> float:
         """sum_v ||G (f_v - f)||^2 / sum_v ||G f_v||^2, f the mean of the views; NaN where all are constant."""
+        a = a / (np.abs(a).max(initial=0.0) or 1.0)  # else the squares of large weights would overflow
         total = np.sum(a * (self.stack.diagonal(self.S) @ a))
         return float(1 - np.sum(a * (self.S @ a)) / (self.n_views * total)) if total > 0 else float("nan")
 

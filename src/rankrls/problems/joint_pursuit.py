@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import checks
 from ..core.pairs import PairPreferences
 from ..core.statistics import Preferences, targets
 from ..system.progress import counted
@@ -70,6 +71,7 @@ class Agreeing:
     def path(self, n: int) -> PursuitPath:
         """Models of sizes 1 to n, or fewer; a size counts the atoms of each view."""
         (z, mean), atoms, M = targets(self.F, self.y), self._atoms, len(self.blocks)
+        checks.check_target(z)
         G, cross, start = atoms.A.T @ atoms.A, z[:, 0] @ atoms.A, float(z[:, 0] @ z[:, 0])
         H, w = -2 * self.nu * self.S, self._weight
         for block in self.blocks:

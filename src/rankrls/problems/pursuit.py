@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import checks
 from ..core.features import Identity
 from ..core.pairs import PairPreferences
 from ..core.queries import BATCH_ROWS
@@ -220,10 +221,13 @@ class Supervised:
     @cached_property
     def _problem(self) -> tuple[Atoms, np.ndarray, float]:
         """A, z and the mean subtracted from the targets."""
+        if self._columns is not None:
+            checks.check_no_overflow(self._columns.sums)
         few = None if self._columns is None else Compressed.of(self._columns.sums)
         if few is not None:
             return few.atoms, few.z, few.target_mean
         z, mean = targets(self.F, self.y)
+        checks.check_target(z)
         return as_atoms(self.F, self.dictionary), z[:, 0], float(mean[0])
 
     def path(self, n: int, banned: Sequence[int] = ()) -> PursuitPath:
