@@ -9,6 +9,8 @@ from attack import oracles
 from attack.oracles import Kernel, Linear, differences
 from cases import problem
 from rankrls import ConditionalRankRLS, RankRLS, kernels
+from rankrls.blocks.sums import fold_of
+from rankrls.metrics import pairwise_accuracy
 
 X, Y, QID = problem()
 RAW = {"scale": None}
@@ -336,3 +338,19 @@ def test_blocks_of_single_precision_with_weights_too_small_for_it(tmp_path):
     model = RankRLS(alpha, **params).fit(tmp_path, "y", "qid", "w")
     truth = expected(x[:, None].astype(float), y, qid, alpha, u=u, beta=0.3, weighting="pairs")
     assert_allclose(model.predict(pl.DataFrame({"x": x})), truth, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("ratio", [1e7, 1e14, 1e18])
+def test_folds_of_blocks_that_outweigh_the_rest(ratio):
+    """Models of the other folds were those of all rows less the fold, and its rounding at 1e18."""
+    rng = np.random.default_rng(0)
+    rows, q = rng.normal(size=(300, 5)), np.repeat(np.arange(30), 10)
+    labels, u = rows @ rng.normal(size=5) + rng.normal(size=300), np.where(q == 3, ratio, 1.0)
+    whole = lambda: iter([(rows, labels, q, u)])
+    model = RankRLS(alphas=[1.0], cv=3, **RAW).fit(whole)
+    fold, accuracy = fold_of(q, 3), []
+    for f in range(3):
+        rest, out = fold != f, fold == f
+        other = RankRLS(1.0, **RAW).fit(rows[rest], labels[rest], qid=q[rest], sample_weight=u[rest])
+        accuracy += [pairwise_accuracy(labels[q == k], other.predict(rows[q == k])) for k in np.unique(q[out])]
+    assert_allclose(model.cv_scores_, np.mean(accuracy), rtol=1e-12)

@@ -217,10 +217,11 @@ class BlockSetup:
     def _fold_models(self, alphas: np.ndarray) -> list[list[Model]]:
         found = []
         for part in self.folds:
+            rest = reduce(operator.add, [fold for fold in self.folds if fold is not part])  # a fold may outweigh them
             if self.data.signs is not None:
-                found.append(signed_models(self.sums - part, alphas, self.data.signs, W=self.W))
+                found.append(signed_models(rest, alphas, self.data.signs, W=self.W))
                 continue
-            solved = Solved.of(self.sums - part, self.W, self.dtype)
+            solved = Solved.of(rest, self.W, self.dtype)
             found.append([solved.model(alpha) for alpha in alphas])
         return found
 
