@@ -20,7 +20,7 @@ from ..system.parallel import Memory, share
 from .preferences import QueryPreferences
 from .queries import Queries
 
-BLOCK_ROWS, BLOCK_CELLS = 2048, 1 << 18  # rows of a block; blocks of short rows grow up to this many cells
+BLOCK_ROWS, BLOCK_CELLS = 1024, 1 << 17  # rows of a block; blocks of short rows grow up to this many cells
 LONGEST = 4096  # longest query whose rows are still in the cache when they are read again
 NARROW = 4  # columns that are multiplied by F in one pass
 WORTH = 1e8  # number of cells above which loading the compiled code pays off
@@ -154,8 +154,10 @@ def accumulated(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """R'R of the loss rows R of [X, T], which are F [X, T], and their level, from each thread."""
     from .compiled import loss_rows
+    from .tiles import few, gram, padded
 
     dtype, n, t = X.dtype, X.shape[1], T.shape[1]
+    width = padded(n, dtype)
     cast = lambda array: np.ascontiguousarray(array, dtype=dtype)
     rows, root = QueryRows.of(F), np.sqrt(F.beta * F.S)
     arrays = [cast(a) for a in (F.rounding.level, root, shift)]
@@ -166,15 +168,19 @@ def accumulated(
     longest = max(int(length[a:b].sum()) for a, b in blocks)
 
     def accumulate(mine: Iterable[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-        A, Z = np.empty((longest, n), dtype), np.empty((longest, t), dtype)
-        total, top, product = np.zeros((n + t, n + t)), np.zeros(n, dtype), np.empty((n, n), dtype)
-        memory = Memory(dtype)
+        A, Z = np.zeros((longest, width), dtype), np.empty((longest, t), dtype)
+        product, cross = np.empty((width, width), dtype), np.empty((t, width), dtype)
+        total, top, memory = np.zeros((n + t, n + t)), np.zeros(n, dtype), Memory(dtype)
         for a, b in mine:
             part, copied = rows_of(X, rows.order, rows.starts[a:b], rows.sizes[a:b], memory.X)
             r = loss_rows(part, copied, T, rows, *arrays, a, b, A, Z, top)  # type: ignore[call-arg]
-            total[:n, :n] += np.matmul(A[:r].T, A[:r], out=product)
-            total[:n, n:] += A[:r].T @ Z[:r]
+            gram(A[:r], product)
+            total[:n, :n] += product[:n, :n]
+            few(Z[:r], A[:r], cross)
+            total[:n, n:] += cross[:, :n].T
             total[n:, n:] += Z[:r].T @ Z[:r]
+        below = np.tril_indices(n + t, -1)
+        total[below] = total.T[below]
         return total, top
 
     return share(accumulate, blocks, cost=float(X.size), label="sums over rows")
