@@ -56,6 +56,13 @@ def test_rows_of_other_arrays_may_lie_between():
     assert np.all(C[:, 0] == 0)
 
 
+def test_columns_that_are_not_adjacent_are_refused():
+    A, B, C = matrix(4, 8), matrix(8, 8), np.empty((4, 8))
+    for operands in ((A, B.T, C), (A, B, np.asfortranarray(C))):
+        with pytest.raises(ValueError, match="must be adjacent"):
+            tiles.product(*operands)
+
+
 @pytest.mark.parametrize("features", ["+avx2,+fma", "+sse2"])
 def test_narrow_registers_give_the_same_products(features):
     if "x86" not in os.uname().machine:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..system.parallel import Memory, share
+from ..system.types import DTypeLike
 from . import fused
 from .preferences import QueryPreferences
 from .ridge import RidgePath
@@ -54,8 +55,8 @@ class _Folds:
     """The rows, left out query by query, and the path in units that fit in single precision.
 
     Columns of rows are in units of their deviation and targets in units of the largest; A and M are divided such that
-    A M A' = (A / root) (root^2 M) (A / root)'. There is a column of W, and a row of D, for each alpha and target,
-    padded with zeros to whole vectors of eight.
+    A M A' = (A / root) (root^2 M) (A / root)'. There is a column of W, and a row of D, for each alpha and target.
+    W, the basis, D and M are padded with zeros such that their rows are whole vectors (see `tiles`).
     """
 
     X: np.ndarray  # (m, n)
@@ -67,7 +68,7 @@ class _Folds:
     W_units: np.ndarray  # (n, k) the same, of columns in units of their deviation
     basis: np.ndarray  # (n, r)
     D: np.ndarray  # (k, r)
-    M: np.ndarray | None  # (k, n, n)
+    M: np.ndarray | None  # (k, n, n), without the padding of k
     root: float
 
     @classmethod
@@ -84,11 +85,12 @@ class _Folds:
         """`dtype` is the precision of corrections."""
         norm = float(np.abs(target).max(initial=0.0)) or 1.0
         D = np.repeat(path.inverse(alphas), target.shape[1], axis=1)
-        pad, root = ((0, 0), (0, -D.shape[1] % 8)), 1 / np.sqrt(D.min())
-        W = np.pad(path.basis @ (D * np.tile(path.z / norm, len(alphas))), pad)
+        root = 1 / np.sqrt(D.min())
+        W = whole_vectors(path.basis @ (D * np.tile(path.z / norm, len(alphas))), np.float32)
         unit = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
-        B, D = deviation[:, None] * path.basis, np.pad(root**2 * D, pad).T
+        B, D = deviation[:, None] * path.basis, root**2 * D.T
         dense = D.shape[0] * len(B) < min(len(X), CELLS / max(1, len(B)))
+        M = [whole_vectors((B * d) @ B.T, dtype).astype(dtype) for d in D] if dense else None
         return cls(
             fused.frozen(X),
             fused.QueryRows.of(F),
@@ -97,9 +99,9 @@ class _Folds:
             unit.astype(X.dtype),
             W,
             (deviation[:, None] * W).astype(X.dtype),
-            B.astype(dtype),
-            np.ascontiguousarray(D, dtype=dtype),
-            np.stack([((B * d) @ B.T).astype(dtype) for d in D]) if dense else None,
+            whole_vectors(B, dtype).astype(dtype),
+            whole_vectors(np.pad(D, ((0, W.shape[1] - len(D)), (0, 0))), dtype).astype(dtype),
+            M if M is None else np.stack(M),
             float(root),
         )
 
@@ -125,14 +127,17 @@ class _Folds:
         self, rows: fused.QueryRows, a: int, b: int, scores: np.ndarray, good: np.ndarray, memory: Memory
     ) -> None:
         """Leave out queries a to b - 1."""
-        from .compiled import centred, corrected, residuals, weighted
+        from .compiled_folds import centred, corrected, residuals, weighted
+        from .tiles import padded, product
 
         dtype, (n, k) = self.X.dtype, self.W.shape
         m, g = int(rows.sizes[a:b].sum()), b - a
-        V, low, mean = memory.V(m, n, dtype), memory.low(m, n), memory.mean(g, n, dtype)
+        V, mean = memory.V(m, n, dtype), memory.mean(g, n, dtype)
+        low = V if dtype == self.D.dtype else memory.low(m, n)
         X, copied = fused.rows_of(self.X, rows.order, rows.starts[a:b], rows.sizes[a:b], memory.X)
         centred(X, copied, rows, a, b, self.unit, V, low, mean)
-        S, FS = np.matmul(V, self.W_units, out=memory.S(m, k, dtype)), memory.FS(m, k, dtype)
+        S, FS = memory.S(m, k, dtype), memory.FS(m, k, dtype)
+        product(V, self.W_units, S)
         weighted(S, rows, 1.0, a, b, FS)
         R, P, square = memory.R(m, k), memory.P(m, k), np.empty((g, k))
         residuals(FS, self.target, rows, a, b, R, P, square)
@@ -140,14 +145,15 @@ class _Folds:
         means = (mean * self.unit).astype(low.dtype)
         rotated = self.M is None or m < SHORT * k * g
         if rotated:
-            low, means = np.matmul(low, self.basis, out=memory.rotated(m, self.basis.shape[1])), means @ self.basis
-        A = memory.A(*low.shape)
+            rows_in_basis, means = memory.rotated(m, self.basis.shape[1]), means @ self.basis
+            product(low, self.basis, rows_in_basis)
+            low = rows_in_basis
+        A = memory.A(m, padded(low.shape[1], low.dtype))
         weighted(low, rows, 1 / self.root, a, b, A)
-        total, converged = self._solved(rows.sizes[a:b], A, R, P, square, rotated, memory)
+        total, converged = self._solved(rows.sizes[a:b], A, R, P, square, low.shape[1], rotated, memory)
         total /= self.root
-        level = mean @ self.W - np.einsum("gn,gkn->gk", means, total.reshape(g, k, -1))
-        bits, largest = (17 if dtype == np.float32 else 38), self._largest_correction
-        corrected(S, level, low, total, rows, a, b, bits, largest, self.norm, memory.Q(m, k), scores, good)
+        level, Q = mean @ self.W, memory.Q(m, k)
+        corrected(S, level, low, means, total, rows, a, b, self._largest_correction, self.norm, Q, scores, good)
         good[a:b] &= converged
 
     @property
@@ -163,32 +169,39 @@ class _Folds:
         R: np.ndarray,
         P: np.ndarray,
         square: np.ndarray,
+        n: int,
         rotated: bool,
         memory: Memory,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(g k, n) M A'T with (I - A M A') T = R for g queries and k columns, and (g,) whether T has converged.
+        """(g, n, k) M A'T with (I - A M A') T = R for g queries and k columns, and (g,) whether T has converged.
 
         `square` (g, k) is ||R||^2. The leverage is what steps after the first have seen of it (see `krylov`).
         """
-        from .compiled import advance, pulled_back
+        from .compiled_folds import advance, each_times, pulled_back
 
-        g, k = square.shape
-        U, Q = memory.U(g * k, A.shape[1]), memory.Q(*R.shape)
-        MU = U if rotated else memory.MU(*U.shape)
-        by_query = U.reshape(g, k, -1), MU.reshape(g, k, -1)
-        total = memory.total(*U.shape)
+        (g, k), width = square.shape, A.shape[1]
+        U, Q, total = memory.U(g * k, width).reshape(g, k, width), memory.Q(*R.shape), memory.total(g * n, k)
+        MU = U if rotated else memory.MU(g * k, width).reshape(g, k, width)
+        total = total.reshape(g, n, k)
         total[:] = 0
         tol = 1e-5 if self.X.dtype == np.float32 else ERROR if self.D.dtype == np.float32 else 1e-10
         rho, leverage, left = square.copy(), np.ones_like(square), np.zeros(g, dtype=np.intp)
         bound = tol**2 * square
         for _ in range(STEPS):
             pulled_back(A, P, sizes, U)
-            if self.M is None or rotated:
-                by_query[0][:] *= self.D
+            if rotated:
+                U *= self.D
             else:
-                np.matmul(by_query[0].swapaxes(0, 1), self.M, out=by_query[1].swapaxes(0, 1))
+                each_times(U, self.M, MU)
             advance(A, MU, P, R, Q, sizes, rho, square, leverage, bound, total, left)
             if not left.any():
                 break
             leverage[leverage == 1] = 0  # nothing is known of it until the second step
         return total, left == 0
+
+
+def whole_vectors(A: np.ndarray, dtype: DTypeLike) -> np.ndarray:
+    """The matrix with zeros beside it, such that its rows are whole vectors once they are numbers of this type."""
+    from .tiles import padded
+
+    return np.pad(np.ascontiguousarray(A), ((0, 0), (0, padded(A.shape[1], np.dtype(dtype)) - A.shape[1])))

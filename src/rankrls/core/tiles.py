@@ -152,6 +152,8 @@ def _tiles(A, A_row, A_column, B, C, m, depth, upper):
 @njit(nogil=True, cache=True)
 def product(A, B, C):
     """C (m, n) = A (m, k) B (k, n). A may have any strides, B and C have adjacent columns."""
+    if B.size and (B.strides[1] != B.itemsize or C.strides[1] != C.itemsize):
+        raise ValueError("the columns of B and C must be adjacent")
     _tiles(A, A.strides[0] // A.itemsize, A.strides[1] // A.itemsize, B, C, A.shape[0], A.shape[1], False)
 
 
