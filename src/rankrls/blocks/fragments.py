@@ -107,20 +107,28 @@ class RunningSums:
         if not len(part.group):
             return
         slot, V = self._slots(part), part.mean
-        rows = np.empty_like(V)
         root = np.sqrt(part.within2)
         if fused.ready():
-            from ..core.compiled import merged_rows
-
-            rows = rows[: merged_rows(V, slot, part.weight, root, self._mean, self._weight, rows)]
+            product = self._merge(V, slot, part.weight, root)
         else:
             w, W = part.weight, self._weight[slot]
             share = w / (w + W)
             change = V - self._mean[slot]
-            np.multiply((root * np.sqrt(share * W))[:, None], change, out=rows)
+            product = _products(((root * np.sqrt(share * W))[:, None] * change).astype(V.dtype, copy=False))
             self._mean[slot] += share[:, None] * change
             self._weight[slot] = w + W
-        self._closed += _of_product(self._closed, _products(rows))
+        self._closed += _of_product(self._closed, product)
+
+    def _merge(self, V: np.ndarray, slot: np.ndarray, weight: np.ndarray, root: np.ndarray) -> np.ndarray:
+        """Merge rows into the means of their slots in compiled code; returns the products that this adds."""
+        from ..core.compiled import merged_rows
+
+        products = fused.Products(V.shape[1], V.dtype)
+        rows = products.room(len(V))
+        rows = rows[: merged_rows(V, slot, weight, root, self._mean, self._weight, rows)]
+        for i in range(0, len(rows), fused.BLOCK_ROWS):
+            products.add(rows[i : i + fused.BLOCK_ROWS])
+        return products.total()
 
     def _slots(self, part: PartialSums) -> np.ndarray:
         """(k,) the table row of each fragment; new groups get one."""

@@ -7,12 +7,13 @@ One pass over the labels counts rows and weights (`Counts`). From these come the
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 
 from ..core.means import grades
 from ..core.preferences import QueryPreferences
-from ..core.queries import Queries
+from ..core.queries import DENSE, Queries
 from ..core.weighting import LINEAR, Gain, Weighting, recoded
 from .block import Block, as_labels
 
@@ -184,5 +185,18 @@ class QueryTotals:
             return alone
         grade = np.minimum(np.searchsorted(self.grade_y, y), len(self.grade_y) - 1)
         wanted = number * len(self.grade_y) + grade
+        if self._tie is not None:
+            place = self._tie[wanted]
+            return np.where((self.grade_y[grade] == y) & (place >= 0), place, alone)
         place = np.minimum(np.searchsorted(self.tie_grade, wanted), len(self.tie_grade) - 1)
         return np.where((self.grade_y[grade] == y) & (self.tie_grade[place] == wanted), place, alone)
+
+    @cached_property
+    def _tie(self) -> np.ndarray | None:
+        """(q g,) the group of each query and label, -1 where no rows tie; None where most would be."""
+        cells = len(self) * len(self.grade_y)
+        if cells > DENSE * len(self.tie_grade):
+            return None
+        tie = np.full(cells, -1)
+        tie[self.tie_grade] = np.arange(len(self.tie_grade))
+        return tie

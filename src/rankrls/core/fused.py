@@ -149,15 +149,39 @@ def _installed() -> bool:
     return True
 
 
+class Products:
+    """The sum of R'R over blocks of rows R, in double precision."""
+
+    def __init__(self, n: int, dtype: np.dtype) -> None:
+        from .tiles import padded
+
+        self.n, self._width, self._dtype = n, padded(n, dtype), dtype
+        self._product = np.empty((self._width, self._width), dtype)
+        self._total = np.zeros((n, n))
+
+    def room(self, rows: int) -> np.ndarray:
+        """Memory for the rows of a block, padded with zeros to whole vectors."""
+        return np.zeros((rows, self._width), self._dtype)
+
+    def add(self, R: np.ndarray) -> None:
+        """Add the products of some rows of such memory."""
+        from .tiles import add_gram
+
+        add_gram(R, self._product, self._total)
+
+    def total(self) -> np.ndarray:
+        """(n, n) the sum so far."""
+        return np.triu(self._total) + np.triu(self._total, 1).T
+
+
 def accumulated(
     F: QueryPreferences, X: np.ndarray, T: np.ndarray, shift: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """R'R of the loss rows R of [X, T], which are F [X, T], and their level, from each thread."""
     from .compiled import loss_rows
-    from .tiles import few, gram, padded
+    from .tiles import few
 
     dtype, n, t = X.dtype, X.shape[1], T.shape[1]
-    width = padded(n, dtype)
     cast = lambda array: np.ascontiguousarray(array, dtype=dtype)
     rows, root = QueryRows.of(F), np.sqrt(F.beta * F.S)
     arrays = [cast(a) for a in (F.rounding.level, root, shift)]
@@ -168,19 +192,17 @@ def accumulated(
     longest = max(int(length[a:b].sum()) for a, b in blocks)
 
     def accumulate(mine: Iterable[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-        A, Z = np.zeros((longest, width), dtype), np.empty((longest, t), dtype)
-        product, cross = np.empty((width, width), dtype), np.empty((t, width), dtype)
-        total, top, memory = np.zeros((n + t, n + t)), np.zeros(n, dtype), Memory(dtype)
+        products, Z, top, memory = Products(n, dtype), np.empty((longest, t), dtype), np.zeros(n, dtype), Memory(dtype)
+        A, total = products.room(longest), np.zeros((n + t, n + t))
+        cross = np.empty((t, A.shape[1]), dtype)
         for a, b in mine:
             part, copied = rows_of(X, rows.order, rows.starts[a:b], rows.sizes[a:b], memory.X)
             r = loss_rows(part, copied, T, rows, *arrays, a, b, A, Z, top)  # type: ignore[call-arg]
-            gram(A[:r], product)
-            total[:n, :n] += product[:n, :n]
+            products.add(A[:r])
             few(Z[:r], A[:r], cross)
             total[:n, n:] += cross[:, :n].T
             total[n:, n:] += Z[:r].T @ Z[:r]
-        below = np.tril_indices(n + t, -1)
-        total[below] = total.T[below]
+        total[:n, :n], total[n:, :n] = products.total(), total[:n, n:].T
         return total, top
 
     return share(accumulate, blocks, cost=float(X.size), label="sums over rows")

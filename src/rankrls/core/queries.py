@@ -21,6 +21,7 @@ BATCH_ROWS = 2048  # large enough to hide the interpreter, small enough for the 
 FEWEST_ROWS = 64
 RARE = 3  # lengths are rare if there are more than this many times as many batches as full ones would need
 BATCH_CELLS = 1 << 20  # cells that fit in the cache with two threads
+DENSE = 4  # integers are dense if the range of their values is at most this many times their number
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Queries:
             return cls(qid, np.empty(0, dtype=np.intp), batch_rows)
         change = np.flatnonzero(qid[1:] != qid[:-1]) + 1
         starts = np.concatenate([[0], change])
-        labels, first, run = np.unique(qid[starts], return_index=True, return_inverse=True)
+        labels, first, run = _distinct(qid[starts])
         if len(labels) < len(starts):  # some query is scattered over several runs
             by_appearance = np.argsort(first, kind="stable")
             rank = np.empty(len(labels), dtype=np.intp)
@@ -171,3 +172,21 @@ class Queries:
             np.put_along_axis(position, order, np.arange(1, batch.length + 1)[None], axis=1)
             ranks[batch.rows] = position.ravel()
         return ranks
+
+
+def _distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The distinct values in ascending order, where each appears first, and which of them each value is.
+
+    Integers that are not far apart are looked up in a table instead of being sorted.
+    """
+    if values.dtype.kind in "iu":
+        low, high = int(values.min()), int(values.max())
+        if high - low < DENSE * len(values) and high <= np.iinfo(np.intp).max:
+            place = values.astype(np.intp) - low
+            first = np.full(high - low + 1, -1)
+            first[place[::-1]] = np.arange(len(values))[::-1]  # the last one written is the first that appears
+            found = np.flatnonzero(first >= 0)
+            number = np.empty(len(first), dtype=np.intp)
+            number[found] = np.arange(len(found))
+            return (found + low).astype(values.dtype), first[found], number[place]
+    return np.unique(values, return_index=True, return_inverse=True)

@@ -164,6 +164,15 @@ def gram(A, C):
 
 
 @njit(nogil=True, cache=True)
+def add_gram(A, C, total):
+    """Add A'A to the upper triangle of `total`, which may be in a higher precision or narrower than C (n, n)."""
+    gram(A, C)
+    for i in range(len(total)):
+        for j in range(i, len(total)):
+            total[i, j] += C[i, j]
+
+
+@njit(nogil=True, cache=True)
 def few(T, A, C):
     """C (t, n) = T'A for T (m, t) of so few columns that tiles would be nearly empty."""
     C[:] = 0
