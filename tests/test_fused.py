@@ -306,7 +306,7 @@ def test_files_are_learned_from_compiled_or_not(tmp_path, scattered):
     for compiled in (True, False):
         with compiled_code(compiled), limited(table_rows=512, threads=3):
             models.append(RankRLS().fit(tmp_path / "rows.parquet"))
-    assert models[0].alpha_ == models[1].alpha_
+    assert_allclose(models[0].alpha_, models[1].alpha_, rtol=1e-12)  # the grid is made of sums that round differently
     assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-4)
     assert_allclose(models[0].cv_scores_, models[1].cv_scores_, rtol=1e-4)
 

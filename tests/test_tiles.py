@@ -38,15 +38,17 @@ def test_products_equal_numpys(m, depth, vectors, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("vectors", [1, 2, 3, 7])
-@pytest.mark.parametrize("m", [0, 1, 50])
+@pytest.mark.parametrize("m", [0, 1, 50, 600])
 def test_grams_and_products_with_few_columns_equal_numpys(m, vectors, dtype):
     n = vectors * tiles.vector_length(dtype)
     A, T = matrix(m, n, dtype=dtype), matrix(m, 3, dtype=dtype)
-    C, few = np.empty((n, n), dtype), np.empty((3, n), dtype)
+    C, gram, few = np.empty((n, n), dtype), np.ones((n - 1, n - 1)), np.ones((3, n - 1))
     tiles.gram(A, C)
-    tiles.few(T, A, few)
+    tiles.add_gram(A, C.copy(), gram)
+    tiles.add_few(T, A, few)
     assert_allclose(np.triu(C), np.triu(A.T @ A), **tolerance(dtype))
-    assert_allclose(few, T.T @ A, **tolerance(dtype))
+    assert_allclose(np.triu(gram), np.triu(1 + A.T @ A)[:-1, :-1], **tolerance(dtype))
+    assert_allclose(few, 1 + (T.T @ A)[:, :-1], **tolerance(dtype))
 
 
 def test_rows_of_other_arrays_may_lie_between():

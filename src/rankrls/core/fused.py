@@ -179,7 +179,7 @@ def accumulated(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """R'R of the loss rows R of [X, T], which are F [X, T], and their level, from each thread."""
     from .compiled import loss_rows
-    from .tiles import few
+    from .tiles import add_few
 
     dtype, n, t = X.dtype, X.shape[1], T.shape[1]
     cast = lambda array: np.ascontiguousarray(array, dtype=dtype)
@@ -187,22 +187,19 @@ def accumulated(
     arrays = [cast(a) for a in (F.rounding.level, root, shift)]
     length = rows.sizes + (F.beta > 0)
     T, X = cast(T), frozen(X)
-    most = BLOCK_ROWS if dtype == np.float32 else max(BLOCK_ROWS, BLOCK_CELLS // n)  # longer sums round more
-    blocks = blocks_of(length, most)
+    blocks = blocks_of(length, max(BLOCK_ROWS, BLOCK_CELLS // n))
     longest = max(int(length[a:b].sum()) for a, b in blocks)
 
     def accumulate(mine: Iterable[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
         products, Z, top, memory = Products(n, dtype), np.empty((longest, t), dtype), np.zeros(n, dtype), Memory(dtype)
-        A, total = products.room(longest), np.zeros((n + t, n + t))
-        cross = np.empty((t, A.shape[1]), dtype)
+        A, total, cross = products.room(longest), np.zeros((n + t, n + t)), np.zeros((t, n))
         for a, b in mine:
             part, copied = rows_of(X, rows.order, rows.starts[a:b], rows.sizes[a:b], memory.X)
             r = loss_rows(part, copied, T, rows, *arrays, a, b, A, Z, top)  # type: ignore[call-arg]
             products.add(A[:r])
-            few(Z[:r], A[:r], cross)
-            total[:n, n:] += cross[:, :n].T
+            add_few(Z[:r], A[:r], cross)
             total[n:, n:] += Z[:r].T @ Z[:r]
-        total[:n, :n], total[n:, :n] = products.total(), total[:n, n:].T
+        total[:n, :n], total[n:, :n], total[:n, n:] = products.total(), cross, cross.T
         return total, top
 
     return share(accumulate, blocks, cost=float(X.size), label="sums over rows")

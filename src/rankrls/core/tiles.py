@@ -31,6 +31,7 @@ def _registers() -> tuple[int, int]:
 
 WIDTH, ROWS = _registers()
 VECTORS = 3
+SINGLE_ROWS = 128  # rows whose products are added up in single precision: longer sums round more
 
 
 def vector_length(dtype: np.dtype) -> int:
@@ -165,19 +166,20 @@ def gram(A, C):
 
 @njit(nogil=True, cache=True)
 def add_gram(A, C, total):
-    """Add A'A to the upper triangle of `total`, which may be in a higher precision or narrower than C (n, n)."""
-    gram(A, C)
-    for i in range(len(total)):
-        for j in range(i, len(total)):
-            total[i, j] += C[i, j]
+    """Add A'A to the upper triangle of `total`, in double precision, some rows at a time; C (n, n) is overwritten."""
+    rows = SINGLE_ROWS if A.itemsize == 4 else max(1, len(A))
+    for first in range(0, len(A), rows):
+        gram(A[first : first + rows], C)
+        for i in range(len(total)):
+            for j in range(i, len(total)):
+                total[i, j] += C[i, j]
 
 
 @njit(nogil=True, cache=True)
-def few(T, A, C):
-    """C (t, n) = T'A for T (m, t) of so few columns that tiles would be nearly empty."""
-    C[:] = 0
+def add_few(T, A, total):
+    """Add T'A to `total` (t, n), in double precision, for T (m, t) of so few columns that tiles would be empty."""
     for i in range(len(A)):
         for p in range(T.shape[1]):
-            factor = T[i, p]
-            for j in range(A.shape[1]):
-                C[p, j] += factor * A[i, j]
+            factor = np.float64(T[i, p])
+            for j in range(total.shape[1]):
+                total[p, j] += factor * A[i, j]
