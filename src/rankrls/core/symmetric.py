@@ -12,7 +12,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from ..system.parallel import threads_for
+from ..system.parallel import LONG_FACTOR, threads_for_factor
 from ..system.progress import step
 from ..system.types import DTypeLike
 
@@ -32,7 +32,7 @@ def eigh(M: np.ndarray, *, overwrite: bool = False) -> tuple[np.ndarray, np.ndar
     `numpy.linalg.eigh` lets other threads run meanwhile; SciPy's does not, but it can overwrite M.
     """
     cost = 4.0 * len(M) ** 3
-    few = threads_for(cost) if len(M) > TINY else nullcontext()
+    few = threads_for_factor(cost) if len(M) > TINY else nullcontext()
     with few, step(f"decomposition of {len(M):,} x {len(M):,} values", cost):
         if overwrite:
             return linalg.eigh(M.T, driver="evd", overwrite_a=True, check_finite=False)
@@ -43,7 +43,9 @@ def solve_shifted(M: np.ndarray, alpha: float, rhs: np.ndarray, *, overwrite: bo
     """(M + alpha I)^-1 rhs."""
     M = M if overwrite else M.copy()  # M.T is M in LAPACK's memory order
     M[np.diag_indices_from(M)] += alpha
-    with step(f"factor of {len(M):,} x {len(M):,} values", len(M) ** 3 / 4):
+    cost = len(M) ** 3 / 3
+    few = threads_for_factor(cost) if cost > LONG_FACTOR else nullcontext()
+    with few, step(f"factor of {len(M):,} x {len(M):,} values", len(M) ** 3 / 4):
         factor = linalg.cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
     return linalg.cho_solve(factor, rhs, check_finite=False)
 

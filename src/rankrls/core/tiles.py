@@ -135,16 +135,17 @@ _tile1, _tile2, _tile3 = (_tile_of(vectors) for vectors in range(1, VECTORS + 1)
 
 @njit(nogil=True, inline="always")
 def _tiles(A, A_row, A_column, B, C, m, depth, upper):
-    """C = A B for m rows of A with the given strides, or only the tiles with elements on or above the diagonal."""
+    """C = A B for m rows of A with the given strides, or only the vectors with elements on or above the diagonal."""
     n, lanes, C_row = C.shape[1], WIDTH // C.itemsize, C.strides[0] // C.itemsize
-    for j in range(0, n, VECTORS * lanes):
-        vectors = min(VECTORS, (n - j) // lanes)
-        end = min(m, j + vectors * lanes) if upper else m
+    for left in range(0, n, VECTORS * lanes):
+        right = min(n, left + VECTORS * lanes)
+        end = min(m, right) if upper else m
         for i in range(0, end, ROWS):
+            j = max(left, i - i % lanes) if upper else left
             c, a, rows = i * C_row + j, i * A_row, min(ROWS, end - i)
-            if vectors == 3:
+            if right - j == 3 * lanes:
                 _tile3(C, c, A, a, A_row, A_column, B, j, depth, rows)
-            elif vectors == 2:
+            elif right - j == 2 * lanes:
                 _tile2(C, c, A, a, A_row, A_column, B, j, depth, rows)
             else:
                 _tile1(C, c, A, a, A_row, A_column, B, j, depth, rows)

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from .crowd import crowded
 from .limits import limits
 from .progress import counter, reported
 from .types import DTypeLike
@@ -153,6 +154,7 @@ class _OneThread:
 one_thread_each = _OneThread()  # around work that runs in parallel threads or tasks
 
 SMALL_PRODUCT = 2.5e8  # multiplications; below this a second thread gains little, and costs much when cores are busy
+LONG_FACTOR = 2e9  # multiplications; a factor that takes this many is worth a look at what else runs
 
 
 def threads_for(product: float) -> AbstractContextManager[None]:
@@ -162,6 +164,15 @@ def threads_for(product: float) -> AbstractContextManager[None]:
     times as long with two threads as with one.
     """
     return one_thread_each.briefly() if product < SMALL_PRODUCT else nullcontext()
+
+
+def threads_for_factor(multiplications: float) -> AbstractContextManager[None]:
+    """The same for a factorisation of a matrix, in which threads wait for one another thousands of times.
+
+    Beside processes that use half of the cores, it takes several times as long with all threads as with one.
+    """
+    few = multiplications < SMALL_PRODUCT or (multiplications > LONG_FACTOR and crowded())
+    return one_thread_each.briefly() if few else nullcontext()
 
 
 def product_of_fit(shape: tuple[int, int], weights: int) -> float:
