@@ -201,11 +201,11 @@ def views(quick: bool) -> Callable[[], object]:
     return lambda: CoRankRLS(1.0, views=two, random_state=0).fit(X, y, qid=qid)
 
 
-@path("TransductiveRankRLS(alpha=1), 20,000 x 46")
+@path("TransductiveRankRLS(alpha=1), 3,000 x 46")
 def transductive(quick: bool) -> Callable[[], object]:
     from rankrls import TransductiveRankRLS
 
-    X, y, qid = _rows(quick, 20_000, 46)
+    X, y, qid = _rows(quick, 3_000, 46)
     y[::2] = np.nan
     return lambda: TransductiveRankRLS(1.0).fit(X, y, qid=qid)
 
