@@ -21,7 +21,10 @@ def main(argv=None):
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--show", type=int, default=20, help="deviations to print")
     parser.add_argument("--tally", metavar="FILE", help="add to the counts in a file, to run the cases part by part")
+    parser.add_argument("--compiled", action="store_true", help="use compiled code for problems of any size")
     args = parser.parse_args(argv)
+    if args.compiled:
+        os.environ[run.COMPILED] = "1"
     if args.case is not None:
         outcome = run.run_case(args.seed, args.case, args.category)
         print(f"{outcome.script}\n\n# {outcome.category}, case {outcome.case}: {outcome.end} {outcome.message}")

@@ -8,9 +8,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the oracles and mutations that other tests share
 
 import multiprocessing
+import os
 import resource
 import time
 from collections import Counter, defaultdict
+from contextlib import contextmanager, nullcontext
+
+from rankrls.core import fused
 
 from . import trial
 
@@ -36,6 +40,7 @@ WEIGHTS = {
     "held-out scores": 2,
     "partial_fit and forget": 2,
 }
+COMPILED = "RANKRLS_ATTACK_COMPILED"  # set in the environment, which worker processes inherit
 ROOM = 6 << 30  # bytes of address space that a worker may take besides what it has
 CHUNK = 100
 
@@ -58,7 +63,19 @@ def run_case(seed, case, only=None):
     """The outcome of one case."""
     found = categories()
     name = only or category_of(case, found)
-    return trial.run_trial(found[name], name, case, seed)
+    with _compiled_everywhere() if COMPILED in os.environ else nullcontext():
+        return trial.run_trial(found[name], name, case, seed)
+
+
+@contextmanager
+def _compiled_everywhere():
+    """Use compiled code for problems of any size, and leave out queries with it however few there are."""
+    fewest, fused.FEWEST_QUERIES = fused.FEWEST_QUERIES, 3
+    try:
+        with fused.compiled_code(True):
+            yield
+    finally:
+        fused.FEWEST_QUERIES = fewest
 
 
 def _limit():

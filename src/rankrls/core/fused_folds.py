@@ -72,6 +72,7 @@ class _Folds:
     root: float
 
     @classmethod
+    @np.errstate(over="ignore", invalid="ignore")  # what overflows in single precision is corrected in double
     def of(
         cls,
         F: QueryPreferences,
@@ -123,6 +124,7 @@ class _Folds:
             share(work, blocks[trial:], cost=float(scores.size) * self.X.shape[1], label="held-out queries")
         return good
 
+    @np.errstate(over="ignore", invalid="ignore")  # as above
     def _leave_block_out(
         self, rows: fused.QueryRows, a: int, b: int, scores: np.ndarray, good: np.ndarray, memory: Memory
     ) -> None:
