@@ -320,7 +320,7 @@ def machine() -> str:
     except (OSError, StopIteration):
         pass
     libraries = [info for info in threadpoolctl.threadpool_info() if info["user_api"] == "blas"]
-    blas = {f"{info['internal_api']} {info['version']}" for info in libraries}
+    blas = {f"{info['internal_api']} {info['version']} for {info.get('architecture')}" for info in libraries}
     threads = max((info["num_threads"] for info in libraries), default=1)
     packages = {"NumPy": np, "SciPy": scipy, "scikit-learn": sklearn}
     versions = [f"Python {platform.python_version()}"]
