@@ -58,14 +58,17 @@ class Memory:
     """Arrays by name, each in memory that is reused: `memory.A(m, n)`."""
 
     def __init__(self, dtype: DTypeLike) -> None:
-        self._dtype, self._scratch = dtype, dict[str, Scratch]()
+        self._dtype = dtype
 
     def __getattr__(self, name: str) -> Callable[..., np.ndarray]:
-        def array(rows: int, columns: int, dtype: DTypeLike | None = None) -> np.ndarray:
-            if name not in self._scratch:
-                self._scratch[name] = Scratch(dtype or self._dtype)
-            return self._scratch[name](rows, columns)
+        scratch: Scratch | None = None
 
+        def array(rows: int, columns: int, dtype: DTypeLike | None = None) -> np.ndarray:
+            nonlocal scratch
+            scratch = scratch or Scratch(dtype or self._dtype)
+            return scratch(rows, columns)
+
+        self.__dict__[name] = array  # next time it is found without this method
         return array
 
 
