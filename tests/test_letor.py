@@ -181,6 +181,35 @@ def test_rows_are_those_of_the_oracle(text):
         assert (data.comments or [""] * len(data)) == [row[3] for row in expected]
 
 
+@needs_numba
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["1:1 2:2 3:3", "1:4", "1:5 2:6 3:7", "1:8 5:9 6:1 7:2", "1:3 2:4"],
+        [
+            "1:0.5 20:1.5 300:2.5",
+            "01:0.25 20:0.123456 300:1",
+            "1:0.5 20:-1.5 300:0.123456",
+            "1:1 2:0.123456 3:1.1234567",
+        ],
+        ["1234567:1 12345678:2 99999999:3", "1234567:4 12345678:5 99999999:6", "12345678:7"],
+        [" ".join(f"{j}:{j}" for j in range(3000)), " ".join(f"{j}:0.{j:06d}" for j in range(1, 3001))],
+        ["0:1", "", "0:2 1:3", "# 0:4", "0:0.123456", "0:0.123456# 1:2"],
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \n", " # x\n"])
+def test_compiled_code_reads_rows_with_other_features_than_the_row_before(rows, end):
+    text = "".join(f"1 qid:1 {row}{end}" if ":" in row else f"{row}{end}" for row in rows).encode()
+    found, expected = lines.parse_compiled(text, 1), lines.parse_lines(text, 1)
+    if found is None:
+        found = lines.parse_compiled(lines.tidied(text), 1)
+    given = (len(found) * found.features.tolist(), [found.features.shape[0]] * len(found))
+    features, counts = given if found.counts is None else (found.features.tolist(), found.counts.tolist())
+    assert features == expected.features.tolist() and counts == expected.counts.tolist()
+    assert found.values.ravel().tolist() == expected.values.tolist()
+    assert found.lines.tolist() == expected.lines.tolist()
+
+
 def outcome(text, errors):
     """What was read, or the error message."""
     try:

@@ -17,6 +17,7 @@ from .decimals import KEEP, PADDING, decimals, integers, padded, words_ending
 
 TABLE = "; LETOR text looks like 2 qid:7 1:0.5 2:1.3: is this a table?"  # for lines without feature:value
 NULL = b"NULL"  # how LETOR writes a missing value
+AFTER = b"\n" * 8  # after a text, so that a word of eight characters may start at any of them
 _SPACE, _COLON, _NEWLINE, _HASH, _RETURN = b" :\n#\r"
 _QID = int.from_bytes(b" qid", "little") << 32  # the last four of eight characters
 _MOST_BLANKS = 4  # blanks after the last value that the fast parser accepts
@@ -219,9 +220,9 @@ def parse_compiled(text: bytes, first_line: int) -> ParsedRows | None:
     """The same in one compiled pass, which stops at the first line that is not regular, or if many numbers are not."""
     from . import compiled
 
-    text = text if text.endswith(b"\n") else text + b"\n"
+    text = text if text.endswith(AFTER) else text + AFTER
     buffer = np.frombuffer(text, dtype=np.uint8)
-    m, most = int(np.count_nonzero(buffer == _NEWLINE)), int(np.count_nonzero(buffer == _COLON))
+    m, most = compiled.counted(buffer)
     y, counts, line_of = np.empty(m), np.empty(m, np.int64), np.empty(m, np.int64)
     qid, comment = np.empty((m, 2), np.int64), np.empty((m, 2), np.int64)
     features, values = np.empty(most, np.int64), np.empty(most)
@@ -239,7 +240,7 @@ def parse_compiled(text: bytes, first_line: int) -> ParsedRows | None:
     alike = n == m * k > 0 and np.all(counts == k) and np.all(features.reshape(m, k) == features[:k])
     start, length = qid[:m].T
     first = np.flatnonzero(length > 0)
-    ids = np.repeat(_ids(_texts(text, start[first], start[first] + length[first])), np.diff(first, append=m))
+    ids = np.repeat(_ids(_spans(buffer, start[first], start[first] + length[first])), np.diff(first, append=m))
     marked = np.any(buffer[comment[:m, 0] - 1] == _HASH)
     return ParsedRows(
         y,
@@ -247,7 +248,7 @@ def parse_compiled(text: bytes, first_line: int) -> ParsedRows | None:
         None if alike else counts,
         features[:k].copy() if alike else features,
         values.reshape(m, k) if alike else values,
-        _texts(text, *comment[:m].T) if marked else None,
+        _spans(buffer, *comment[:m].T) if marked else None,
         first_line + line_of[:m],
     )
 
@@ -258,6 +259,15 @@ def _texts(raw: bytes, start: np.ndarray, end: np.ndarray) -> list[str]:
         return [decoded(raw[a:b]) for a, b in spans]
     text = raw.decode("ascii")  # one byte is one character
     return [text[a:b] for a, b in spans]
+
+
+def _spans(buffer: np.ndarray, start: np.ndarray, end: np.ndarray) -> list[str]:
+    """The same by compiled code, for text without newlines."""
+    from . import compiled
+
+    out = np.empty(int((end - start).sum()) + len(start), np.uint8)
+    compiled.spans_as_lines(buffer, start, end, out)
+    return decoded(out.tobytes()).split("\n")[:-1]
 
 
 def _repeated(buffer: np.ndarray, raw: bytes, start: np.ndarray, end: np.ndarray) -> np.ndarray | None:

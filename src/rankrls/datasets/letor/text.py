@@ -18,7 +18,7 @@ from ...system.files import Source
 from ...system.limits import limits
 from ...system.types import DTypeLike
 from ..records import RankingData
-from .lines import LineError, ParsedRows, parse
+from .lines import AFTER, LineError, ParsedRows, parse
 from .matrix import Assembly
 
 _THREADS = 2  # more would wait for the interpreter
@@ -193,20 +193,20 @@ def _check_errors(errors: str) -> None:
 
 
 def _texts(file: BinaryIO, name: str = "the input") -> Iterator[tuple[int, bytes]]:
-    """The text in blocks of whole lines, each with the number of its first line."""
+    """The text in blocks of whole lines with AFTER after them, each with the number of its first line."""
     rest: list[bytes] = []  # of a line that continues
     line = 1
     while text := file.read(limits.text_bytes):
         stop = text.rfind(b"\n") + 1
         if stop:
-            yield line, b"".join([*rest, text[:stop]])
+            yield line, b"".join([*rest, memoryview(text)[:stop], AFTER])
             line += int(np.count_nonzero(np.frombuffer(text, np.uint8) == _NEWLINE))  # faster than bytes.count
             rest = []
         rest.append(text[stop:])
         if sum(map(len, rest)) > files.LINE_BYTES:
             raise files.endless(name, line)
     if any(rest):
-        yield line, b"".join(rest)
+        yield line, b"".join([*rest, AFTER])
 
 
 def _parsed(path: Source, skip: bool) -> Iterator[ParsedRows]:
