@@ -25,6 +25,7 @@ from rankrls.core.fused import compiled_code
 from rankrls.datasets import RankingData, dump_letor, iter_letor, load_letor, read_svmlight
 from rankrls.datasets.letor import decimals, lines
 from rankrls.datasets.letor import text as letor_text
+from rankrls.datasets.letor.matrix import Assembly
 from shared import unpacked
 
 HAS_NUMBA = find_spec("numba") is not None
@@ -179,6 +180,29 @@ def test_rows_are_those_of_the_oracle(text):
             assert data.features.tolist() == list(chain(*features))
             assert_array_equal(data.values, list(chain(*values)))
         assert (data.comments or [""] * len(data)) == [row[3] for row in expected]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("odd", ["", "1 qid:9 2:7\n", "1 qid:9 1:1 2:2 3:3 4:4\n", "# nothing\n\n"])
+@pytest.mark.parametrize("place", [0, 150, 300])
+def test_rows_that_are_stacked_while_they_are_read_are_those_of_one_block(dtype, pack, odd, place, tmp_path, limit):
+    rows = [f"{i % 3} qid:{i // 10} 1:{i}.5 2:-{i} 3:0.{i:06d}\n" for i in range(300)]
+    path = tmp_path / "rows"
+    path.write_bytes(pack("".join([*rows[:place], odd, *rows[place:]]).encode()))
+    whole = load_letor(path, dtype=dtype)
+    limit(text_bytes=500)
+    data = load_letor(path, dtype=dtype)
+    assert_same(data, whole)
+    assert data.X.dtype == dtype and data.X.flags.c_contiguous and data.X.flags.writeable
+
+
+def test_rows_of_a_file_are_not_put_together_again_once_they_are_stacked(tmp_path, limit, monkeypatch):
+    path = tmp_path / "rows"
+    path.write_text("".join(f"1 qid:{i // 10} 1:{i} 2:{-i}\n" for i in range(1000)))
+    limit(text_bytes=500)
+    monkeypatch.delattr(Assembly, "_dense")
+    assert load_letor(path).X.tolist() == [[i, -i] for i in range(1000)]
 
 
 @needs_numba

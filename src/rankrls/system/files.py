@@ -37,6 +37,14 @@ def name_of(source: Source) -> str:
     return str(getattr(source, "name", "the input"))
 
 
+def size_of(source: Source) -> int:
+    """The bytes of a file as it is stored; zero if it is no file on a disk."""
+    try:
+        return os.stat(source if isinstance(source, (str, os.PathLike)) else source.fileno()).st_size
+    except (AttributeError, OSError, ValueError):
+        return 0
+
+
 @contextmanager
 def opened(source: Source) -> Iterator[BinaryIO]:
     """The bytes of a file, decompressed if they are gzip, bzip2, xz or zstandard; a file passed open stays open."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,10 +10,44 @@ import numpy as np
 from scipy import sparse as sparse_arrays
 
 from ...checks import check_choice
-from ...system.memory import check_memory
+from ...system.memory import available_memory, check_memory
 from ..records import RankingData
 from ..scaling import fill_with_minimum
 from .lines import ParsedRows
+
+
+class ValueStack:
+    """Values of rows that all have the same features, put on top of each other as they come.
+
+    What was parsed is then still in the cache, and its memory is used again for the next block of text.
+    """
+
+    def __init__(self, dtype: Any, blocks: float) -> None:
+        self._dtype, self._blocks = dtype, blocks
+        self._values, self._features = np.empty((0, 0), dtype), np.empty(0, np.int64)
+        self._rows, self._filled = 0, 0  # rows of all arrays, and of the present one
+
+    def put(self, rows: ParsedRows) -> ParsedRows:
+        """The same rows with their values in the stack, or as they are if they do not fit in."""
+        if self._rows == 0:
+            self._features = rows.features
+        if rows.counts is not None or len(rows) == 0 or not np.array_equal(rows.features, self._features):
+            return rows
+        filled = self._filled + len(rows)
+        if filled > len(self._values):
+            expected = int(max(1.05 * len(rows) * self._blocks - self._rows, self._rows)) + len(rows)
+            size = expected * len(self._features) * np.dtype(self._dtype).itemsize
+            if expected == len(rows) or size > available_memory():
+                return rows
+            self._values, filled = np.empty((expected, len(self._features)), self._dtype), len(rows)
+        values = self._values[filled - len(rows) : filled]
+        values[:] = rows.values
+        self._filled, self._rows = filled, self._rows + len(rows)
+        return replace(rows, values=values)
+
+    def whole(self, m: int, n: int) -> np.ndarray | None:
+        """The values of all m rows, if they are in one array of n columns."""
+        return self._values[:m] if self._filled == m and self._values.shape[1] == n else None
 
 
 @dataclass(frozen=True)
@@ -42,7 +76,12 @@ class Assembly:
                 'sparse rows are zero where nothing is given: missing="minimum" and absent= need sparse=False'
             )
 
-    def data(self, pieces: list[ParsedRows]) -> RankingData:
+    def stacked(self, pieces: Iterable[ParsedRows], blocks: float) -> RankingData:
+        """All rows of a file that has about as many blocks of text; zero if that is not known."""
+        stack = None if self.sparse else ValueStack(self.dtype, blocks)
+        return self.data(list(pieces if stack is None else map(stack.put, pieces)), stack)
+
+    def data(self, pieces: list[ParsedRows], stack: ValueStack | None = None) -> RankingData:
         """All rows together; empties `pieces` to free memory."""
         skipped = sum(rows.skipped for rows in pieces)
         pieces[:] = [rows for rows in pieces if len(rows)]
@@ -57,7 +96,10 @@ class Assembly:
             texts = [text for rows in pieces for text in rows.comments or [""] * len(rows)]
             comments = np.array(texts, dtype=object)
         offset = self._offset(pieces)
-        X = (self._sparse if self.sparse else self._dense)(pieces, len(y), self._width(pieces, offset), offset)
+        n = self._width(pieces, offset)
+        X = stack.whole(len(y), n) if stack is not None else None
+        if X is None:
+            X = (self._sparse if self.sparse else self._dense)(pieces, len(y), n, offset)
         return RankingData(self._without_missing(X, qid), y, qid, None, comments, skipped)
 
     def following(self, pieces: list[ParsedRows]) -> Assembly:

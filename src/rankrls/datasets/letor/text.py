@@ -80,7 +80,7 @@ def load_letor(
     """
     assembly = Assembly(files.name_of(path), n_features, zero_based, sparse, missing, absent, dtype)
     _check_errors(errors)
-    return assembly.data(list(_parsed(path, errors == "skip")))
+    return assembly.stacked(_parsed(path, errors == "skip"), files.size_of(path) / limits.text_bytes)
 
 
 def read_svmlight(
