@@ -214,13 +214,13 @@ def _parsed(path: Source, skip: bool) -> Iterator[ParsedRows]:
     # glibc keeps freed memory for reuse only up to the largest array freed so far: without this allocation, every
     # array of every block would be fresh from the system, which takes as long as the parsing
     np.empty(3 << 20)
-    with_qid, n_bytes = None, 0
+    with_qid, read, stored = None, 0, files.size_of(path)  # there is more text if it is compressed
     ahead: deque[Future[ParsedRows]] = deque()
     try:
         with files.opened(path) as file, ThreadPoolExecutor(_THREADS) as pool:
             for line, text in _texts(file, files.name_of(path)):
-                n_bytes += len(text)
-                compiled = fused.ready() or fused.worth(float(n_bytes))
+                read += len(text)
+                compiled = fused.ready() or fused.worth(float(max(read, stored)))
                 if with_qid is None:  # the first line decides
                     rows = parse(text, line, skip=skip, compiled=compiled)
                     with_qid = None if not len(rows) else rows.qid is not None
