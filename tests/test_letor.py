@@ -182,6 +182,45 @@ def test_rows_are_those_of_the_oracle(text):
         assert (data.comments or [""] * len(data)) == [row[3] for row in expected]
 
 
+SIX_DECIMALS = st.integers(0, 9_999_999).map(lambda number: f"{number / 1e6:.6f}")
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(SIX_DECIMALS, min_size=3, max_size=3), min_size=1, max_size=8), st.booleans(), st.data())
+def test_values_at_fixed_places_are_those_of_float(rows, with_qid, source):
+    names = source.draw(st.sampled_from([(1, 2, 3), (0, 9, 10), (7, 99, 1234567)]))
+    text = "".join(
+        f"{i % 3}{f' qid:{i // 2}' if with_qid else ''} {' '.join(map('{}:{}'.format, names, row))}\n"
+        for i, row in enumerate(rows)
+    )
+    found = lines.parse_regular(text.encode(), 1)
+    assert found.values.tolist() == [[float(value) for value in row] for row in rows]
+    assert found.features.tolist() == list(names) and found.y.tolist() == [i % 3 for i in range(len(rows))]
+    assert (found.qid is not None) == with_qid and (not with_qid or found.qid[-1] == str((len(rows) - 1) // 2))
+
+
+@pytest.mark.parametrize("qid", ["", " qid:7", " qid:q:17", " qid:x qid:y", " 5:1", " qid:", " qid:" + "long" * 9])
+@pytest.mark.parametrize(
+    "value", ["0.123456", "12.12345", "-0.12345", "0.12345x", "0x123456", "0.1234567", "0.12345:", ".1234567"]
+)
+@pytest.mark.parametrize("label", ["1", "1.5", "", "1 0:0.000001", "#", "label"])
+def test_one_odd_line_among_values_at_fixed_places(qid, value, label):
+    rows = [f"2 qid:{i} 1:0.100000 2:0.{i:06d}\n" for i in range(5)]
+    rows.insert(2, f"{label}{qid} 1:0.500000 2:{value}\n")
+    text = "".join(rows).encode()
+
+    def outcome_of(parse):
+        try:
+            data = parse(text, 1)
+            width = data.values.shape[-1] if data.counts is None else 0
+            counts = [width] * len(data) if data.counts is None else data.counts.tolist()
+            return data.y.tolist(), data.qid.tolist(), counts, data.values.ravel().tolist(), data.lines.tolist()
+        except lines.LineError as error:
+            return str(error)
+
+    assert outcome_of(lines.parse) == outcome_of(lines.parse_lines)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 @pytest.mark.parametrize("odd", ["", "1 qid:9 2:7\n", "1 qid:9 1:1 2:2 3:3 4:4\n", "# nothing\n\n"])

@@ -48,15 +48,20 @@ def integers(words: np.ndarray, keep: np.ndarray) -> tuple[np.ndarray, np.ndarra
     wrong = digits + _ABOVE_NINE
     wrong |= digits
     wrong &= _HIGHS
+    return combined(digits, _HUNDREDS), wrong == 0
+
+
+def combined(digits: np.ndarray, hundreds: np.uint64) -> np.ndarray:
+    """The numbers that words of eight digits are; `hundreds` holds the weights of the first and third pair."""
     digits = digits * _u8(10) + (digits >> _u8(8))
     pairs = digits & _PAIRS
-    pairs *= _HUNDREDS
+    pairs *= hundreds
     digits >>= _u8(16)
     digits &= _PAIRS
     digits *= _UNITS
     digits += pairs
     digits >>= _u8(32)
-    return digits, wrong == 0
+    return digits
 
 
 def decimals(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .decimals import KEEP, PADDING, decimals, integers, padded, words_ending
+from .fixed import values_at_fixed_places
 
 TABLE = "; LETOR text looks like 2 qid:7 1:0.5 2:1.3: is this a table?"  # for lines without feature:value
 NULL = b"NULL"  # how LETOR writes a missing value
@@ -191,7 +192,7 @@ def parse_regular(text: bytes, first_line: int) -> ParsedRows | None:
     if lines is None or tokens is None:
         return None
     y = _numbers(buffer, raw, lines.start, tokens.label_end)
-    values = _numbers(buffer, raw, tokens.start, tokens.end)
+    values = _numbers(buffer, raw, tokens.start, tokens.end) if tokens.values is None else tokens.values
     if y is None or values is None:
         return None
     if tokens.counts is None:
@@ -322,10 +323,11 @@ class _Tokens:
 
     label_end: np.ndarray  # (m,)
     qid: tuple[np.ndarray, np.ndarray] | None  # (m,), (m,) from and to
-    start: np.ndarray  # of the values, line by line
+    start: np.ndarray  # of the values, line by line; not used if they have been read
     end: np.ndarray
     counts: np.ndarray | None  # (m,) values of each line; None when all lines have the same features
     features: np.ndarray  # (values,), or those of one line when all have the same
+    values: np.ndarray | None = None  # if they have been read
 
     @classmethod
     def alike(cls, buffer: np.ndarray, raw: bytes, lines: _Lines) -> _Tokens | None:
@@ -336,6 +338,10 @@ class _Tokens:
             return None
         if first is None or not first[2] or first[2][-1] >= 10**7:
             return None
+        found = values_at_fixed_places(buffer, lines.start, lines.end, first[2], first[1] is not None)
+        if found is not None:
+            label, qid, values = found
+            return cls(label, qid, label, label, None, np.array(first[2]), values)
         names = [b" qid"] * (first[1] is not None) + [b" %d" % feature for feature in first[2]]
         k = len(names)
         width = np.array([len(name) for name in names])
