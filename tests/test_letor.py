@@ -21,11 +21,13 @@ from sklearn.datasets import load_svmlight_file
 
 import oracles
 from rankrls import RankRLS
+from rankrls.cli.text import source
 from rankrls.core.fused import compiled_code
 from rankrls.datasets import RankingData, dump_letor, iter_letor, load_letor, read_svmlight
 from rankrls.datasets.letor import decimals, lines
 from rankrls.datasets.letor import text as letor_text
 from rankrls.datasets.letor.matrix import Assembly
+from rankrls.system import files
 from shared import unpacked
 
 HAS_NUMBA = find_spec("numba") is not None
@@ -234,6 +236,14 @@ def test_rows_that_are_stacked_while_they_are_read_are_those_of_one_block(dtype,
     data = load_letor(path, dtype=dtype)
     assert_same(data, whole)
     assert data.X.dtype == dtype and data.X.flags.c_contiguous and data.X.flags.writeable
+
+
+def test_the_size_of_a_file_is_known_if_it_has_one(tmp_path):
+    path = tmp_path / "rows"
+    path.write_bytes(b"1 1:2\n")
+    with path.open("rb") as file, source(str(path), quiet=True) as counted:
+        assert files.size_of(path) == files.size_of(file) == files.size_of(counted) == 6
+    assert files.size_of(io.BytesIO(b"1 1:2\n")) == files.size_of(tmp_path / "nothing") == 0
 
 
 def test_rows_of_a_file_are_not_put_together_again_once_they_are_stacked(tmp_path, limit, monkeypatch):

@@ -145,6 +145,9 @@ class _Counted(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def fileno(self) -> int:
+        return int(self.raw.fileno())
+
     def readinto(self, buffer: Any) -> int:
         read = getattr(self.raw, "readinto1", self.raw.readinto)
         count = read(buffer)
