@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import gzip
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
+import rankrls
 from benchmarks.measure import Row, in_turn, measure, of_process
 from rankrls.core.fused import compiled_code
 from rankrls.datasets import RankingData, dump_letor, iter_letor, load_letor
@@ -56,7 +58,11 @@ def _readers(folder: Path, m: int) -> Iterator[Row]:
 
 
 def _training(folder: Path, megabytes: int) -> Iterator[Row]:
-    """Whole processes, imports included; extra MB is their peak memory."""
+    """Whole processes, imports included; extra MB is their peak memory.
+
+    Sources are compiled first, as pip does when it installs: else every process does, if it may not write beside them.
+    """
+    compileall.compile_dir(Path(rankrls.__file__).parent, quiet=2)
     path, model = folder / "train.txt", folder / "model.rankrls"
     m = write_letor(path, megabytes * 700, 136)
     size = path.stat().st_size / 1e6
