@@ -246,6 +246,11 @@ def test_the_size_of_a_file_is_known_if_it_has_one(tmp_path):
     assert files.size_of(io.BytesIO(b"1 1:2\n")) == files.size_of(tmp_path / "nothing") == 0
 
 
+def test_a_comment_keeps_a_carriage_return_before_that_of_its_line():
+    text = b"1 1:2  2:3 # a\r\r\n2 1:2 2:3\r\n"
+    assert lines.parse(text, 1).comments == lines.parse_lines(text, 1).comments == [" a\r", ""]
+
+
 def test_rows_of_a_file_are_not_put_together_again_once_they_are_stacked(tmp_path, limit, monkeypatch):
     path = tmp_path / "rows"
     path.write_text("".join(f"1 qid:{i // 10} 1:{i} 2:{-i}\n" for i in range(1000)))

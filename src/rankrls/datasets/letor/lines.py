@@ -83,7 +83,7 @@ def parse(
 
 def tidied(text: bytes) -> bytes:
     """The text with runs of blanks replaced by single spaces."""
-    parts = (line.removesuffix(b"\r").partition(b"#") for line in text.split(b"\n"))
+    parts = (line.partition(b"#") for line in text.split(b"\n"))
     return b"\n".join(b" ".join(body.split()) + mark + comment for body, mark, comment in parts)
 
 
