@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ..checks import check_queries
 from ..core.queries import Queries
 from ..datasets import RankingData
 from ..system import memory
+from ..system.lazy import cached_property
 from ..tables import TableEncoder
 
 _ID = re.compile(r"^\s*docid\s*=\s*\S+\s*")  # the start of a LETOR comment, which is not part of a title

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from ..core.signs import signed_solution
 from ..core.statistics import Statistics
 from ..core.symmetric import cutoff, eigh
 from ..problems.choice import default_alphas
+from ..system.lazy import cached_property
 from .state import State
 
 MOST_KNOWN = 200  # solutions that are kept

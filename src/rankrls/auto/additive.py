@@ -8,11 +8,11 @@ eventually dropped (adaptive ridge). The spread of a block is w_b' G_bb w_b, so 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from ..core.statistics import Statistics
+from ..system.lazy import cached_property
 from .functions import EARLIER_PAIR_RAMPS, PAIR_RAMPS, Curves, Ramps
 from .rows import BLOCK, in_blocks, solve
 

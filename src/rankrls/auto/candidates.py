@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import reduce
 from operator import add
 from typing import Any
 
 import numpy as np
 
 from ..core.statistics import Statistics
+from ..system.lazy import cached_property
 from ..system.limits import limits
 from ..tables import ColumnMaps
 from .additive import PAIR_CURVES, AdditiveMap, adapted, column_effects, deviations, products

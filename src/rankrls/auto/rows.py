@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -21,6 +20,7 @@ from ..core.preferences import QueryPreferences
 from ..core.queries import Queries
 from ..core.statistics import Statistics, statistics
 from ..core.symmetric import solve_path, solve_shifted
+from ..system.lazy import cached_property
 from ..system.progress import silent
 from .link import Linked
 

@@ -12,9 +12,10 @@ E / R is about 1 for a pair without interaction.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
+
+from ..system.lazy import cached_property
 
 SCREEN_CURVES = 3
 MOST_COLUMNS = 400  # most columns that are searched for pairs

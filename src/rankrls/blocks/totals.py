@@ -7,7 +7,6 @@ One pass over the labels counts rows and weights (`Counts`). From these come the
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from ..core.means import grades
 from ..core.preferences import QueryPreferences
 from ..core.queries import DENSE, Queries
 from ..core.weighting import LINEAR, Gain, Weighting, recoded
+from ..system.lazy import cached_property
 from .block import Block, as_labels
 
 

@@ -9,6 +9,8 @@ from numba import carray, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from .tiles import add_few, add_gram
+
 TILE = 1024  # rows written at a time
 
 
@@ -132,6 +134,20 @@ def loss_rows(X, copied, T, rows, noise, root, shift, first, last, out, out_T, t
                 out_T[r, j] = root[q] * mean_T[j]
             r += 1
     return r
+
+
+@njit(nogil=True, cache=True)
+def add_sums(X, copied, T, rows, noise, root, shift, blocks, A, Z, top, product, gram, cross, square):
+    """Add R'R, Z'R and Z'Z of the loss rows R of X and Z of T to `gram`, `cross` and `square`, for blocks of queries.
+
+    All in one call, since every call waits for its turn with the interpreter. R and Z of a block are written to A and
+    Z, and its products to `product`; the rest is as in `loss_rows`.
+    """
+    for k in range(len(blocks)):
+        r = loss_rows(X, copied, T, rows, noise, root, shift, blocks[k, 0], blocks[k, 1], A, Z, top)
+        add_gram(A[:r], product, gram)
+        add_few(Z[:r], A[:r], cross)
+        add_few(Z[:r], Z[:r], square)
 
 
 @njit(nogil=True, cache=True)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
 from ..kernels import Kernel
+from ..system.lazy import cached_property
 from ..system.parallel import Scratch
 from ..system.types import Matrix
 from .means import Read, Rows

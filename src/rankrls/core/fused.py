@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from .preferences import QueryPreferences
 from .queries import Queries
 
 BLOCK_ROWS, BLOCK_CELLS = 1024, 1 << 17  # rows of a block; blocks of short rows grow up to this many cells
+AT_ONCE = 64  # blocks in one call of compiled code, which nothing can interrupt
 LONGEST = 4096  # longest query whose rows are still in the cache when they are read again
 NARROW = 4  # columns that are multiplied by F in one pass
 WORTH = 1e8  # number of cells above which loading the compiled code pays off
@@ -156,8 +158,8 @@ class Products:
         from .tiles import padded
 
         self.n, self._width, self._dtype = n, padded(n, dtype), dtype
-        self._product = np.empty((self._width, self._width), dtype)
-        self._total = np.zeros((n, n))
+        self.product = np.empty((self._width, self._width), dtype)  # of one block
+        self.upper = np.zeros((n, n))  # the sum on and above the diagonal
 
     def room(self, rows: int) -> np.ndarray:
         """Memory for the rows of a block, padded with zeros to whole vectors."""
@@ -167,19 +169,18 @@ class Products:
         """Add the products of some rows of such memory."""
         from .tiles import add_gram
 
-        add_gram(R, self._product, self._total)
+        add_gram(R, self.product, self.upper)
 
     def total(self) -> np.ndarray:
         """(n, n) the sum so far."""
-        return np.triu(self._total) + np.triu(self._total, 1).T
+        return np.triu(self.upper) + np.triu(self.upper, 1).T
 
 
 def accumulated(
     F: QueryPreferences, X: np.ndarray, T: np.ndarray, shift: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """R'R of the loss rows R of [X, T], which are F [X, T], and their level, from each thread."""
-    from .compiled import loss_rows
-    from .tiles import add_few
+    from .compiled import add_sums
 
     dtype, n, t = X.dtype, X.shape[1], T.shape[1]
     cast = lambda array: np.ascontiguousarray(array, dtype=dtype)
@@ -192,17 +193,22 @@ def accumulated(
 
     def accumulate(mine: Iterable[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
         products, Z, top, memory = Products(n, dtype), np.empty((longest, t), dtype), np.zeros(n, dtype), Memory(dtype)
-        A, total, cross = products.room(longest), np.zeros((n + t, n + t)), np.zeros((t, n))
-        for a, b in mine:
-            part, copied = rows_of(X, rows.order, rows.starts[a:b], rows.sizes[a:b], memory.X)
-            r = loss_rows(part, copied, T, rows, *arrays, a, b, A, Z, top)  # type: ignore[call-arg]
-            products.add(A[:r])
-            add_few(Z[:r], A[:r], cross)
-            total[n:, n:] += Z[:r].T @ Z[:r]
-        total[:n, :n], total[n:, :n], total[:n, n:] = products.total(), cross, cross.T
-        return total, top
+        A, cross, square = products.room(longest), np.zeros((t, n)), np.zeros((t, t))
+        for some in _in_turn(mine, AT_ONCE if X.flags.c_contiguous else 1):
+            queries = slice(some[0, 0], some[-1, 1])
+            part, copied = rows_of(X, rows.order, rows.starts[queries], rows.sizes[queries], memory.X)
+            sums = A, Z, top, products.product, products.upper, cross, square
+            add_sums(part, copied, T, rows, *arrays, some, *sums)  # type: ignore[call-arg]
+        return np.block([[products.total(), cross.T], [cross, square]]), top
 
     return share(accumulate, blocks, cost=float(X.size), label="sums over rows")
+
+
+def _in_turn(blocks: Iterable[tuple[int, int]], many: int) -> Iterator[np.ndarray]:
+    """The blocks, some at a time: (k, 2) first query and the one after the last."""
+    rest = iter(blocks)
+    while some := list(islice(rest, many)):
+        yield np.array(some, dtype=np.intp)
 
 
 def times(F: QueryPreferences, V: np.ndarray) -> np.ndarray:

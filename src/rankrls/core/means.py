@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from ..system.lazy import cached_property
 from ..system.types import DTypeLike
 from .queries import Batch, Queries
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ..system.lazy import cached_property
 from ..system.limits import limits
 from ..system.types import Matrix
 

@@ -24,10 +24,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from ..system.lazy import cached_property
 from .queries import Queries
 
 LINEAR, EXPONENTIAL = "linear", "exponential"

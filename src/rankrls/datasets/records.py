@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
+
+from ..system.lazy import cached_property
 
 _DOC_ID = re.compile(r"\s*docid\s*=\s*(\S+)")
 _WORD = re.compile(r"\s*(\S+)")

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from ..core.statistics import Statistics, statistics, targets
 from ..core.symmetric import cutoff, whitening
 from ..core.views import FittedView
 from ..system import memory
+from ..system.lazy import cached_property
 from ..system.parallel import share
 from ..system.types import Matrix, MatrixLike
 from .base import HeldOutFold, careful, heavy_queries, held_out_scores, unsolved

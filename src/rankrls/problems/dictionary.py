@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,6 +27,7 @@ from ..core.statistics import Preferences, Statistics, sparse_terms
 from ..core.symmetric import eigh
 from ..kernels import Kernel
 from ..system import memory
+from ..system.lazy import cached_property
 from ..system.limits import limits
 from ..system.parallel import share
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ..core.preferences import QueryPreferences
 from ..core.queries import Batch
 from ..core.ridge import RidgePath, held_out
 from ..core.statistics import sparse_sums_cancel, target_mean_of
+from ..system.lazy import cached_property
 from ..system.progress import counted, numbered
 from .base import (
     HeldOutFold,

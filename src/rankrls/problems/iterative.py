@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ..core.preferences import QueryPreferences
 from ..core.statistics import (
     targets,
 )
+from ..system.lazy import cached_property
 from .base import HeldOutFold, Model
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from .. import checks
 from ..core.pairs import PairPreferences
 from ..core.statistics import Preferences, targets
+from ..system.lazy import cached_property
 from ..system.progress import counted
 from .base import HeldOutFold
 from .dictionary import Columns, Whitened

@@ -22,13 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from ..core.means import grades
 from ..core.symmetric import cutoff, eigh
 from ..core.weighting import Weighting
+from ..system.lazy import cached_property
 from ..system.parallel import share
 
 CELLS = 1 << 17  # pairs computed at once

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from ..core.statistics import (
     targets,
 )
 from ..core.symmetric import per_deviation, steep
+from ..system.lazy import cached_property
 from ..system.parallel import Scratch, share
 from ..system.progress import numbered
 from ..system.types import ArrayLike, DTypeLike, MatrixLike

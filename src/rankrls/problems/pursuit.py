@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any
@@ -41,6 +41,7 @@ from ..core.features import Identity
 from ..core.pairs import PairPreferences
 from ..core.queries import BATCH_ROWS
 from ..core.statistics import Preferences, targets
+from ..system.lazy import cached_property
 from ..system.progress import counted, numbered
 from .base import HeldOutFold, careful
 from .dictionary import TALL, Atoms, Columns, Compressed, Dictionary, as_atoms

@@ -32,7 +32,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -42,6 +41,7 @@ from .. import checks
 from ..core.preferences import QueryPreferences
 from ..core.queries import Batch
 from ..core.symmetric import cutoff
+from ..system.lazy import cached_property
 from ..system.parallel import share
 from ..system.progress import counted, step
 from .dual import Dual

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ..core.krylov import Product, Solution, conjugate_residuals, multishift_cg, preconditioned_cg
+from ..system.lazy import cached_property
 from ..system.parallel import share
 from ..system.types import Matrix
 from . import direct

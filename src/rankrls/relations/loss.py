@@ -12,12 +12,12 @@ next: P = I - B B' with B an orthonormal basis of Q D H. So F = P Q D, where P Q
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy import linalg, sparse
 
 from ..core.queries import Queries
+from ..system.lazy import cached_property
 
 
 @dataclass(frozen=True)

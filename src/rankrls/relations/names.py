@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..system.frames import as_column, as_frame, names
+from ..system.lazy import cached_property
 from ..system.types import ArrayLike, Matrix
 
 LISTED = 5  # ids shown in an error

@@ -7,12 +7,12 @@ rare features are like this.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from ..system.lazy import cached_property
 from ..system.types import Matrix
 
 LIMIT = 60_000_000  # products kept in memory

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from ..core.krylov import Solution, warn_if_stopped_early
 from ..core.queries import Queries
 from ..metrics import Metric
 from ..problems.base import HEAVY, in_steps, tied_where_equal
+from ..system.lazy import cached_property
 from ..system.progress import counted, numbered
 from .complete import Kronecker, Mirrored
 from .edges import Graph

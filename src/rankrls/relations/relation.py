@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 
 from ..core.symmetric import INDEFINITE, cutoff, eigh
+from ..system.lazy import cached_property
 
 FADED = 0.1  # edges below this share of the mean weight, which together have at most half of it, do not judge models
 FLAT = 1e-10  # a kernel is nearly constant if rounding exceeds this share of the largest eigenvalue of C K C

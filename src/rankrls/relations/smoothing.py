@@ -29,12 +29,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..core.means import Rows
+from ..system.lazy import cached_property
 from ..system.types import DTypeLike
 from .relation import Domain
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain, product
 
 import numpy as np
@@ -32,6 +31,7 @@ from ..core.queries import Queries
 from ..metrics import Metric
 from ..problems import choice
 from ..problems.base import tied_where_equal
+from ..system.lazy import cached_property
 from ..system.progress import counted
 from .complete import without_rounding
 from .relation import Domain, part

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from ..core.queries import Queries
+from ..system.lazy import cached_property
 from ..system.memory import check_memory
 from ..system.warnings import warn
 from . import reading

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from ...problems.pursuit import PursuitPath, Supervised
 from ...problems.signed_pursuit import pursue_signed
 from ...system import memory
 from ...system.items import Items
+from ...system.lazy import cached_property
 from ...system.types import ArrayLike
 from ...system.warnings import warn
 from ..rows.intake import folds_of

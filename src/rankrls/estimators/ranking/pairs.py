@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +20,7 @@ from ...problems.choice import Choice, Judged, Setting
 from ...problems.primal import Primal
 from ...system import memory
 from ...system.frames import as_frame
+from ...system.lazy import cached_property
 from ...system.limits import limits
 from ...system.types import ArrayLike, Matrix, MatrixLike
 from ..rows.training import Learned, RankRLSFit, Selected, Training, Weights

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from ...problems.base import HeldOutFold, Model, silenced
 from ...problems.choice import Choice, Judged, Problem, Setting
 from ...problems.iterative import Iterative
 from ...problems.primal import Primal
+from ...system.lazy import cached_property
 from ...system.parallel import threads_for
 from ..rows.intake import folds_of
 from ..rows.training import Learned, RankRLSFit, Selected, TrainedOn, Training, Weights, multiplied

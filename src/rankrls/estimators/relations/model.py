@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from ...relations.problems import tied
 from ...relations.relation import dense
 from ...system.frames import as_frame, like
 from ...system.frames import names as frame_names
+from ...system.lazy import cached_property
 from ...system.memory import check_memory
 from .ends import RelationEnds
 from .rankings import Ranking, by_id, edge_frame, excluded, ranking_frame

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from ...problems.base import Model
 from ...problems.choice import Judged, Setting
 from ...problems.signed import signed_models
 from ...problems.solved import Solved, mean_eigenvalue, model_at, needs_rows
+from ...system.lazy import cached_property
 from ...system.warnings import warn
 from .training import Training
 

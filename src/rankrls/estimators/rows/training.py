@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ from ...problems.primal import Primal
 from ...problems.signed import SignedPrimal
 from ...system import memory
 from ...system.items import Items
+from ...system.lazy import cached_property
 from ...system.limits import limits
 from ...system.parallel import product_of_fit
 from ...system.seeds import seed_of

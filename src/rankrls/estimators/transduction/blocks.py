@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from ...problems import choice
 from ...problems.primal import Primal
 from ...problems.solved import Solved, needs_rows
 from ...problems.transduction import CompletionSums, QueryPart
+from ...system.lazy import cached_property
 from ...system.progress import numbered
 from ..ranking.blocks import with_kernels
 from ..rankrls import RankRLS

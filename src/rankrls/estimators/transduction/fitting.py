@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +20,7 @@ from ...problems import choice
 from ...problems.choice import Judged, Setting
 from ...problems.iterative import Iterative
 from ...problems.transduction import AnyFolds, Completion, completion
+from ...system.lazy import cached_property
 from ...system.progress import numbered
 from ...system.types import ArrayLike, Seed
 from ...system.warnings import warn

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -18,6 +17,7 @@ from ...metrics import Metric, get_metric
 from ...problems import choice
 from ...problems.choice import Choice, Judged, Setting
 from ...problems.coregularised import Coregularised, Joint, Stack, ViewWeights, agreement, expanded_in, widths_of
+from ...system.lazy import cached_property
 from ...system.limits import limits
 from ...system.parallel import product_of_fit, threads_for
 from ...system.seeds import seed_of
