@@ -13,6 +13,70 @@ from numba import njit
 
 from .tiles import product
 
+STEPS = 20
+SHORT = 3  # rows are rotated where queries have fewer than this many rows for each column of W
+
+
+@njit(nogil=True, cache=True)
+def leave_out(X, copied, rows, blocks, folds, memory, scores, good):
+    """Write the scores (m, k) of rows by models that never saw their query, for blocks of queries, to their places.
+
+    `good` (q,) is True for the queries whose scores are exact. All in one call, since every call waits for its turn
+    with the interpreter; `memory` is reused for each block (see `fused_folds`).
+    """
+    (n, k), g_most = folds.W.shape, len(memory.mean)
+    square, level, left = np.empty((g_most, k)), np.empty((g_most, k)), np.empty(g_most, np.intp)
+    for b in range(len(blocks)):
+        first, last = blocks[b]
+        g, m = last - first, rows.sizes[first:last].sum()
+        V, low, mean, means = memory.V[:m], memory.low[:m], memory.mean[:g], memory.means[: g * n].reshape(g, n)
+        centred(X, copied, rows, first, last, folds.unit, V, low, mean)
+        product(mean.astype(np.float64), folds.W, level)
+        means[:] = mean * folds.unit
+        S, FS, R, P, Q = memory.S[:m], memory.FS[:m], memory.R[:m], memory.P[:m], memory.Q[:m]
+        product(V, folds.W_units, S)
+        weighted(S, rows, 1.0, first, last, FS)
+        residuals(FS, folds.target, rows, first, last, R, P, square)
+        rotated, width = len(folds.M) == 0 or m < SHORT * k * g, folds.M.shape[2]
+        if rotated:
+            width = folds.basis.shape[1]
+            in_basis, means_in_basis = memory.rotated[: m * width], memory.means_rotated[: g * width]
+            product(low, folds.basis, in_basis.reshape(m, width))
+            product(means, folds.basis, means_in_basis.reshape(g, width))
+            low, means = in_basis.reshape(m, width), means_in_basis.reshape(g, width)
+        A, depth = memory.A[: m * width].reshape(m, width), low.shape[1]
+        weighted(low, rows, 1 / folds.root, first, last, A)
+        U, MU = memory.U[: g * k * width].reshape(g, k, width), memory.MU[: g * k * width].reshape(g, k, width)
+        total = memory.total[: g * depth * k].reshape(g, depth, k)
+        _solve(A, folds, rotated, U, MU, R, P, Q, rows.sizes[first:last], square[:g], total, left[:g])
+        total /= folds.root
+        corrected(S, level, low, means, total, rows, first, last, folds.largest, folds.norm, Q, scores, good)
+        for i in range(g):
+            good[first + i] &= left[i] == 0
+
+
+@njit(nogil=True, cache=True)
+def _solve(A, folds, rotated, U, MU, R, P, Q, sizes, square, total, left):
+    """`total` (g, n, k) = M A'T with (I - A M A') T = R for g queries and k columns; `left` (g,) is zero where solved.
+
+    `square` (g, k) is ||R||^2. The leverage is what steps after the first have seen of it (see `krylov`).
+    """
+    rho, leverage, bound = square.copy(), np.ones_like(square), folds.tol**2 * square
+    total[:] = 0
+    for step in range(STEPS):
+        pulled_back(A, P, sizes, U)
+        if rotated:
+            for i in range(len(U)):
+                U[i] *= folds.D
+            advance(A, U, P, R, Q, sizes, rho, square, leverage, bound, total, left)
+        else:
+            each_times(U, folds.M, MU)
+            advance(A, MU, P, R, Q, sizes, rho, square, leverage, bound, total, left)
+        if not left.any():
+            break
+        if step == 0:  # nothing is known of the leverage until the second step
+            leverage *= leverage != 1
+
 
 @njit(nogil=True, cache=True)
 def centred(X, copied, rows, first, last, unit, V, low, mean):

@@ -194,7 +194,7 @@ def accumulated(
     def accumulate(mine: Iterable[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
         products, Z, top, memory = Products(n, dtype), np.empty((longest, t), dtype), np.zeros(n, dtype), Memory(dtype)
         A, cross, square = products.room(longest), np.zeros((t, n)), np.zeros((t, t))
-        for some in _in_turn(mine, AT_ONCE if X.flags.c_contiguous else 1):
+        for some in in_turn(mine, AT_ONCE if X.flags.c_contiguous else 1):
             queries = slice(some[0, 0], some[-1, 1])
             part, copied = rows_of(X, rows.order, rows.starts[queries], rows.sizes[queries], memory.X)
             sums = A, Z, top, products.product, products.upper, cross, square
@@ -204,7 +204,7 @@ def accumulated(
     return share(accumulate, blocks, cost=float(X.size), label="sums over rows")
 
 
-def _in_turn(blocks: Iterable[tuple[int, int]], many: int) -> Iterator[np.ndarray]:
+def in_turn(blocks: Iterable[tuple[int, int]], many: int) -> Iterator[np.ndarray]:
     """The blocks, some at a time: (k, 2) first query and the one after the last."""
     rest = iter(blocks)
     while some := list(islice(rest, many)):

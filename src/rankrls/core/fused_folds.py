@@ -12,8 +12,9 @@ multiplied by the columns A_U'T of many queries at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,10 +26,9 @@ from .ridge import RidgePath
 
 BLOCK_ROWS = 2048
 ERROR, ROUNDING = 1e-9, 1e-6  # relative errors: of scores, and of a correction in single precision
-STEPS = 20
 FEW = 0.1  # another pass, or another precision, is not worth it for less than this share of the queries
-SHORT = 3  # rows are rotated where queries have fewer than this many rows for each column of W
-CELLS = 1 << 25  # or where M for all alphas would have more numbers
+CELLS = 1 << 25  # rows are rotated where M for all alphas would have more numbers
+AT_ONCE = 8  # blocks in one call of compiled code, which nothing can interrupt
 
 
 def leave_queries_out(
@@ -40,27 +40,47 @@ def leave_queries_out(
     scores run over alphas, then targets.
     """
     scores = np.empty((X.shape[0], len(alphas) * target.shape[1]), X.dtype)
-    good = np.zeros(len(F.queries), dtype=bool)
+    good, rows, X = np.zeros(len(F.queries), dtype=bool), fused.QueryRows.of(F), fused.frozen(X)
     for dtype in (np.float32, np.float64)[: 1 if X.dtype == np.float32 else 2]:
         rest = np.flatnonzero(~good)
         if len(rest) <= FEW * len(good):
             break
-        folds = _Folds.of(F, X, target, path, deviation, alphas, np.dtype(dtype))
-        good[rest] = folds.leave_out(folds.rows.of_queries(rest), scores)
+        folds = QueryFolds.of(X, target, path, deviation, alphas, np.dtype(dtype))
+        good[rest] = _left_out(X, rows.of_queries(rest), folds, scores)
     return scores, good
 
 
-@dataclass(frozen=True)
-class _Folds:
-    """The rows, left out query by query, and the path in units that fit in single precision.
+def _left_out(X: np.ndarray, rows: fused.QueryRows, folds: QueryFolds, scores: np.ndarray) -> np.ndarray:
+    """Write the scores (m, k) of the rows of some queries; returns (q,) which queries have a small correction.
+
+    Stops after the first hundredth of the queries if few of them do.
+    """
+    from .compiled_folds import leave_out
+
+    blocks, good = fused.blocks_of(rows.sizes, BLOCK_ROWS), np.zeros(len(rows.sizes), dtype=bool)
+    trial, adjacent = len(blocks) // 100 + 1, X.flags.c_contiguous
+
+    def work(part: Iterable[tuple[int, int]]) -> None:
+        memory, copies = Buffers.of(rows, blocks, folds, X.dtype), Memory(X.dtype)
+        for some in fused.in_turn(part, AT_ONCE if adjacent else 1):
+            queries = slice(some[0, 0], some[-1, 1])
+            rows_of_X, copied = fused.rows_of(X, rows.order, rows.starts[queries], rows.sizes[queries], copies.X)
+            leave_out(rows_of_X, copied, rows, some, folds, memory, scores, good)
+
+    work(blocks[:trial])
+    if np.mean(good[: blocks[trial - 1][1]]) > FEW:
+        share(work, blocks[trial:], cost=float(scores.size) * X.shape[1], label="held-out queries")
+    return good
+
+
+class QueryFolds(NamedTuple):
+    """What leaving out any query needs, in units that fit in single precision.
 
     Columns of rows are in units of their deviation and targets in units of the largest; A and M are divided such that
     A M A' = (A / root) (root^2 M) (A / root)'. There is a column of W, and a row of D, for each alpha and target.
     W, the basis, D and M are padded with zeros such that their rows are whole vectors (see `tiles`).
     """
 
-    X: np.ndarray  # (m, n)
-    rows: fused.QueryRows
     target: np.ndarray  # (m, t)
     norm: float  # the unit of targets
     unit: np.ndarray  # (n,) 1 / deviation
@@ -68,21 +88,22 @@ class _Folds:
     W_units: np.ndarray  # (n, k) the same, of columns in units of their deviation
     basis: np.ndarray  # (n, r)
     D: np.ndarray  # (k, r)
-    M: np.ndarray | None  # (k, n, n), without the padding of k
+    M: np.ndarray  # (k, n, n), without the padding of k; or empty, so that rows are rotated
     root: float
+    tol: float  # for residuals, relative
+    largest: float  # correction, relative to the scores
 
     @classmethod
     @np.errstate(over="ignore", invalid="ignore")  # what overflows in single precision is corrected in double
     def of(
         cls,
-        F: QueryPreferences,
         X: np.ndarray,
         target: np.ndarray,
         path: RidgePath,
         deviation: np.ndarray,
         alphas: np.ndarray,
         dtype: np.dtype,
-    ) -> _Folds:
+    ) -> QueryFolds:
         """`dtype` is the precision of corrections."""
         norm = float(np.abs(target).max(initial=0.0)) or 1.0
         D = np.repeat(path.inverse(alphas), target.shape[1], axis=1)
@@ -90,11 +111,10 @@ class _Folds:
         W = whole_vectors(path.basis @ (D * np.tile(path.z / norm, len(alphas))), np.float32)
         unit = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
         B, D = deviation[:, None] * path.basis, root**2 * D.T
-        dense = D.shape[0] * len(B) < min(len(X), CELLS / max(1, len(B)))
-        M = [whole_vectors((B * d) @ B.T, dtype).astype(dtype) for d in D] if dense else None
+        dense = W.shape[1] * len(B) < min(len(X), CELLS / max(1, len(B)))
+        M = [whole_vectors((B * d) @ B.T, dtype).astype(dtype) for d in D] if dense else [np.empty((0, 0), dtype)]
+        mixed = X.dtype == np.float64 and dtype == np.float32
         return cls(
-            fused.frozen(X),
-            fused.QueryRows.of(F),
             target / norm,
             norm,
             unit.astype(X.dtype),
@@ -102,104 +122,58 @@ class _Folds:
             (deviation[:, None] * W).astype(X.dtype),
             whole_vectors(B, dtype).astype(dtype),
             whole_vectors(np.pad(D, ((0, W.shape[1] - len(D)), (0, 0))), dtype).astype(dtype),
-            M if M is None else np.stack(M),
+            np.stack(M)[: len(D) if dense else 0],
             float(root),
+            1e-5 if X.dtype == np.float32 else ERROR if mixed else 1e-10,
+            ERROR / ROUNDING if mixed else 0.5,  # a correction beyond half of the scores may leave little but rounding
         )
 
-    def leave_out(self, rows: fused.QueryRows, scores: np.ndarray) -> np.ndarray:
-        """Write the scores (m, k) of the rows of some queries; returns (q,) which queries have a small correction.
 
-        Stops after the first hundredth of the queries if few of them do.
-        """
-        blocks, good = fused.blocks_of(rows.sizes, BLOCK_ROWS), np.zeros(len(rows.sizes), dtype=bool)
-        trial = len(blocks) // 100 + 1
+class Buffers(NamedTuple):
+    """Memory for one block of queries: matrices with a row for each item or query, and what gets its shape later."""
 
-        def work(part: Sequence[tuple[int, int]]) -> None:
-            memory = Memory(self.D.dtype)
-            for first, last in part:
-                self._leave_block_out(rows, first, last, scores, good, memory)
+    V: np.ndarray  # (m, n) centred rows in the precision of X
+    low: np.ndarray  # (m, n) the same in that of the corrections; V itself if they are equal
+    mean: np.ndarray  # (g, n)
+    means: np.ndarray  # g n numbers
+    S: np.ndarray  # (m, k) scores
+    FS: np.ndarray  # (m, k)
+    R: np.ndarray  # (m, k)
+    P: np.ndarray  # (m, k)
+    Q: np.ndarray  # (m, k)
+    rotated: np.ndarray
+    means_rotated: np.ndarray
+    A: np.ndarray
+    U: np.ndarray
+    MU: np.ndarray
+    total: np.ndarray
 
-        work(blocks[:trial])
-        if np.mean(good[: blocks[trial - 1][1]]) > FEW:
-            share(work, blocks[trial:], cost=float(scores.size) * self.X.shape[1], label="held-out queries")
-        return good
-
-    @np.errstate(over="ignore", invalid="ignore")  # as above
-    def _leave_block_out(
-        self, rows: fused.QueryRows, a: int, b: int, scores: np.ndarray, good: np.ndarray, memory: Memory
-    ) -> None:
-        """Leave out queries a to b - 1."""
-        from .compiled_folds import centred, corrected, residuals, weighted
-        from .tiles import padded, product
-
-        dtype, (n, k) = self.X.dtype, self.W.shape
-        m, g = int(rows.sizes[a:b].sum()), b - a
-        V, mean = memory.V(m, n, dtype), memory.mean(g, n, dtype)
-        low = V if dtype == self.D.dtype else memory.low(m, n)
-        X, copied = fused.rows_of(self.X, rows.order, rows.starts[a:b], rows.sizes[a:b], memory.X)
-        centred(X, copied, rows, a, b, self.unit, V, low, mean)
-        S, FS = memory.S(m, k, dtype), memory.FS(m, k, dtype)
-        product(V, self.W_units, S)
-        weighted(S, rows, 1.0, a, b, FS)
-        R, P, square = memory.R(m, k), memory.P(m, k), np.empty((g, k))
-        residuals(FS, self.target, rows, a, b, R, P, square)
-
-        means = (mean * self.unit).astype(low.dtype)
-        rotated = self.M is None or m < SHORT * k * g
-        if rotated:
-            rows_in_basis, means = memory.rotated(m, self.basis.shape[1]), means @ self.basis
-            product(low, self.basis, rows_in_basis)
-            low = rows_in_basis
-        A = memory.A(m, padded(low.shape[1], low.dtype))
-        weighted(low, rows, 1 / self.root, a, b, A)
-        total, converged = self._solved(rows.sizes[a:b], A, R, P, square, low.shape[1], rotated, memory)
-        total /= self.root
-        level, Q = mean @ self.W, memory.Q(m, k)
-        corrected(S, level, low, means, total, rows, a, b, self._largest_correction, self.norm, Q, scores, good)
-        good[a:b] &= converged
-
-    @property
-    def _largest_correction(self) -> float:
-        """The limit relative to the scores; a correction beyond half of them may leave little but rounding."""
-        mixed = self.X.dtype == np.float64 and self.D.dtype == np.float32
-        return ERROR / ROUNDING if mixed else 0.5
-
-    def _solved(
-        self,
-        sizes: np.ndarray,
-        A: np.ndarray,
-        R: np.ndarray,
-        P: np.ndarray,
-        square: np.ndarray,
-        n: int,
-        rotated: bool,
-        memory: Memory,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(g, n, k) M A'T with (I - A M A') T = R for g queries and k columns, and (g,) whether T has converged.
-
-        `square` (g, k) is ||R||^2. The leverage is what steps after the first have seen of it (see `krylov`).
-        """
-        from .compiled_folds import advance, each_times, pulled_back
-
-        (g, k), width = square.shape, A.shape[1]
-        U, Q, total = memory.U(g * k, width).reshape(g, k, width), memory.Q(*R.shape), memory.total(g * n, k)
-        MU = U if rotated else memory.MU(g * k, width).reshape(g, k, width)
-        total = total.reshape(g, n, k)
-        total[:] = 0
-        tol = 1e-5 if self.X.dtype == np.float32 else ERROR if self.D.dtype == np.float32 else 1e-10
-        rho, leverage, left = square.copy(), np.ones_like(square), np.zeros(g, dtype=np.intp)
-        bound = tol**2 * square
-        for _ in range(STEPS):
-            pulled_back(A, P, sizes, U)
-            if rotated:
-                U *= self.D
-            else:
-                each_times(U, self.M, MU)
-            advance(A, MU, P, R, Q, sizes, rho, square, leverage, bound, total, left)
-            if not left.any():
-                break
-            leverage[leverage == 1] = 0  # nothing is known of it until the second step
-        return total, left == 0
+    @classmethod
+    def of(cls, rows: fused.QueryRows, blocks: list[tuple[int, int]], folds: QueryFolds, dtype: np.dtype) -> Buffers:
+        """Memory for the largest block; `dtype` is the precision of the rows."""
+        m, g = max(int(rows.sizes[a:b].sum()) for a, b in blocks), max(b - a for a, b in blocks)
+        (n, k), low = folds.W.shape, folds.D.dtype
+        width = max(folds.basis.shape[1], folds.M.shape[2])
+        V = np.zeros((m, n), dtype)
+        of_rows = lambda kind: np.zeros((m, k), kind)
+        flat = lambda *shape: np.zeros(math.prod(shape), low)
+        return cls(
+            V=V,
+            low=V if low == dtype else np.zeros((m, n), low),
+            mean=np.zeros((g, n), dtype),
+            means=flat(g, n),
+            S=of_rows(dtype),
+            FS=of_rows(dtype),
+            R=of_rows(low),
+            P=of_rows(low),
+            Q=of_rows(low),
+            rotated=flat(m, width),
+            means_rotated=flat(g, width),
+            A=flat(m, width),
+            U=flat(g, k, width),
+            MU=flat(g, k, width),
+            total=flat(g, k, width),
+        )
 
 
 def whole_vectors(A: np.ndarray, dtype: DTypeLike) -> np.ndarray:
