@@ -197,7 +197,8 @@ class TableSource(Source):
     def arrays(self, arrow: Any) -> tuple[Any, ...]:
         """X, y, qid and weights of a record batch as they are; None where a column is not in it."""
         column = lambda name: None if name is None else plain(arrow.column(name)).to_numpy(zero_copy_only=False)
-        features = [name for name in self.fields if name in arrow.schema.names]
+        have = set(arrow.schema.names)
+        features = [name for name in self.fields if name in have]
         X = row_major(arrow.select(features), self.dtype, self._memory) if features else None
         return X, column(self.columns.y), column(self.columns.qid), column(self.columns.weight)
 

@@ -7,6 +7,7 @@ numbers to rounding but reads each batch of rows several times; it is the oracle
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -31,7 +32,8 @@ FEWEST_QUERIES = 100  # compiled hold-out needs at least this many; with fewer, 
 
 A = TypeVar("A")
 B = TypeVar("B")
-_wanted: ContextVar[bool | None] = ContextVar("compiled_code", default=None)
+Wanted = bool | Callable[[], bool] | None  # a function is called once an answer is needed
+_wanted: ContextVar[Wanted] = ContextVar("compiled_code", default=None)
 
 
 class QueryRows(NamedTuple):
@@ -67,7 +69,7 @@ class QueryRows(NamedTuple):
 
 
 @contextmanager
-def compiled_code(wanted: bool | None) -> Iterator[None]:
+def compiled_code(wanted: Wanted) -> Iterator[None]:
     """Use compiled code always (True), never (False) or where it pays off (None)."""
     token = _wanted.set(wanted)
     try:
@@ -88,20 +90,25 @@ def serves_folds(F: QueryPreferences, X: np.ndarray) -> bool:
     return len(F.queries) >= FEWEST_QUERIES and F.beta == 0 and not F.means.uneven and serves(F, X)
 
 
+def _is_wanted() -> bool | None:
+    wanted = _wanted.get()
+    return wanted() if callable(wanted) else wanted
+
+
 def ready() -> bool:
     """True if the compiled code is loaded and may be used."""
-    wanted = _wanted.get()
+    wanted = _is_wanted()
     return wanted is not False and (f"{__package__}.compiled" in sys.modules or (bool(wanted) and _installed()))
 
 
 def demanded() -> bool:
     """True if compiled code is requested for any size."""
-    return bool(_wanted.get())
+    return bool(_is_wanted())
 
 
 def worth(cells: float) -> bool:
     """True if compiled code for work of this size is there, and loading it pays off if it is not loaded yet."""
-    wanted = _wanted.get()
+    wanted = _is_wanted()
     return (cells >= (LOADED if ready() else WORTH) if wanted is None else wanted) and _installed()
 
 
@@ -131,9 +138,15 @@ def prepare(cells: float) -> None:
 
 @contextmanager
 def for_size(cells: float) -> Iterator[None]:
-    """Use compiled code for every block of data of this size if it pays off for the whole."""
+    """Use compiled code for every block of data of this size if it pays off for the whole.
+
+    It is loaded by another thread, while the first pass reads labels.
+    """
     wanted = _wanted.get()
-    with compiled_code(_installed() if wanted is None and cells >= WORTH else wanted):
+    if wanted is None and cells >= WORTH:
+        wanted = _installed
+        threading.Thread(target=_installed, daemon=True).start()
+    with compiled_code(wanted):
         yield
 
 
