@@ -22,7 +22,7 @@ from ..bases import Draw, Sample
 from ..checks import NO_FEATURES
 from ..core import fused
 from ..system.limits import limits
-from ..system.parallel import in_order
+from ..system.parallel import Recycled, in_order
 from ..system.progress import counter, silent
 from ..system.types import DTypeLike
 from .block import Block
@@ -136,8 +136,8 @@ class SourceRows:
                     done=number + 1, value=sums.total(), waiting=None if waiting is None else waiting.joined()
                 )
         if waiting is not None:
-            for block in waiting.blocks():
-                sums.add(apply(block))
+            for value in in_order(silent(fused.as_here(apply)), waiting.blocks()):
+                sums.add(value)
         count.close()
         result = sums.total()
         self.checkpoint.save(finished=True, value=result, waiting=None)
@@ -195,7 +195,7 @@ class WaitingRows:
     def __init__(self, totals: QueryTotals, n_columns: int, n_targets: int, dtype: DTypeLike):
         self.totals, self.dtype, self.shape = totals, np.dtype(dtype), (n_targets, n_columns)
         rows = int(totals.size.sum())
-        per_range = max(limits.table_rows, limits.waiting_bytes // 4 // max(1, n_columns * self.dtype.itemsize))
+        per_range = max(limits.table_rows, limits.waiting_bytes // 8 // max(1, n_columns * self.dtype.itemsize))
         self.n_ranges = max(1, -(-rows // per_range))
         start = np.cumsum(totals.size) - totals.size
         self._range = start * self.n_ranges // max(1, rows)  # (q,) of each query
@@ -203,6 +203,7 @@ class WaitingRows:
         self._bytes = 0
         self._stack = ExitStack()
         self._folder: Path | None = None
+        self._memory = Recycled()
 
     def __enter__(self) -> WaitingRows:
         return self
@@ -231,12 +232,10 @@ class WaitingRows:
         """All waiting rows, in blocks of complete queries."""
         held = self.joined()
         for number in range(self.n_ranges):
-            found = self._read(number) if self.spilled else []
-            if held is not None:
-                rows = np.flatnonzero(self._range[held.qid] == number)
-                found += [held.take(rows)] if len(rows) else []
-            if found:
-                block = Block.join(found)
+            rows = np.empty(0, np.intp) if held is None else np.flatnonzero(self._range[held.qid] == number)
+            rest = held.take(rows) if held is not None and len(rows) else None
+            block = self._read(number, rest) if self.spilled else rest
+            if block is not None:
                 yield replace(block, qid=self.totals.label[block.qid])
 
     def _spill(self) -> None:
@@ -252,10 +251,22 @@ class WaitingRows:
                         np.ascontiguousarray(array).tofile(file)
         self.rows, self._bytes = [], 0
 
-    def _read(self, number: int) -> list[Block]:
+    def _read(self, number: int, rest: Block | None) -> Block | None:
+        """The rows of a range on disk, and then the rest of them; X is written to memory that is used again."""
         assert self._folder is not None
-        if not (self._folder / f"{number}.X").exists():
-            return []
-        load = lambda name, dtype: np.fromfile(self._folder / f"{number}.{name}", dtype=dtype)
-        X, y = load("X", self.dtype).reshape(-1, self.shape[1]), load("y", np.float64).reshape(-1, self.shape[0])
-        return [Block(X, y, load("qid", np.int64), load("weights", np.float64))]
+        path = self._folder / f"{number}.X"
+        if not path.exists():
+            return rest
+        load = lambda name, dtype: np.fromfile(path.with_suffix(f".{name}"), dtype=dtype)
+        y, qid, weights = load("y", np.float64), load("qid", np.int64), load("weights", np.float64)
+        y = y.reshape(-1, self.shape[0])
+        m, more = len(y), 0 if rest is None else len(rest)
+        X = self._memory((m + more, self.shape[1]), self.dtype)
+        with open(path, "rb") as file:
+            file.readinto(X[:m].data)
+        if rest is None:
+            return Block(X, y, qid, weights)
+        X[m:] = rest.X
+        own = np.ones(more) if rest.weights is None else rest.weights
+        parts = ((y, rest.y), (qid, rest.qid), (weights, own))
+        return Block(X, *(np.concatenate(part) for part in parts))
