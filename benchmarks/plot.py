@@ -103,16 +103,17 @@ def _panel(ax: Axes, lines: list[Line], signal: str, n: int, what: str) -> None:
 
 def tables(lines: list[Line]) -> str:
     """Seconds, NDCG@10 and peak memory of the most used models, a line for each data set."""
-    parts = []
+    parts, models = [], {line.model for line in lines}
+    names = [name for name in COLUMNS if name in models]  # RLScore is not installed everywhere
     for title, what in (
         ("Seconds to train", "seconds"),
         ("NDCG@10 of new queries", "ndcg"),
         ("Peak memory of the process, MB", "megabytes"),
     ):
-        rows = [f"| {title} | " + " | ".join(f"`{name}`" for name in COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
+        rows = [f"| {title} | " + " | ".join(f"`{name}`" for name in names) + " |", "|---" * (len(names) + 1) + "|"]
         for data in dict.fromkeys(line.data for line in lines if line.model == "RankRLS()"):
             found = {line.model: getattr(line, what) for line in lines if line.data == data}
-            rows.append(f"| {data} | " + " | ".join(_short(found.get(name, "")) for name in COLUMNS) + " |")
+            rows.append(f"| {data} | " + " | ".join(_short(found.get(name, "")) for name in names) + " |")
         parts.append("\n".join(rows))
     return "\n\n".join(parts)
 
