@@ -124,10 +124,11 @@ class RunningSums:
         from ..core.compiled import merged_rows
 
         products = fused.Products(V.shape[1], V.dtype)
-        rows = products.room(len(V))
-        rows = rows[: merged_rows(V, slot, weight, root, self._mean, self._weight, rows)]
-        for i in range(0, len(rows), fused.BLOCK_ROWS):
-            products.add(rows[i : i + fused.BLOCK_ROWS])
+        rows = products.room(fused.BLOCK_ROWS)
+        for i in range(0, len(V), fused.BLOCK_ROWS):  # which stay in the cache
+            some = slice(i, i + fused.BLOCK_ROWS)
+            n = merged_rows(V[some], slot[some], weight[some], root[some], self._mean, self._weight, rows)
+            products.add(rows[:n])
         return products.total()
 
     def _slots(self, part: PartialSums) -> np.ndarray:

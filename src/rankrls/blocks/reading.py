@@ -268,5 +268,5 @@ class WaitingRows:
             return Block(X, y, qid, weights)
         X[m:] = rest.X
         own = np.ones(more) if rest.weights is None else rest.weights
-        parts = ((y, rest.y), (qid, rest.qid), (weights, own))
-        return Block(X, *(np.concatenate(part) for part in parts))
+        y, qid, weights = (np.concatenate(part) for part in ((y, rest.y), (qid, rest.qid), (weights, own)))
+        return Block(X, y, qid, weights)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -21,6 +21,7 @@ from ..core.queries import Queries
 from ..core.statistics import SINGLE, Statistics
 from ..problems.base import Model
 from ..problems.primal import Primal, scores_of
+from ..system.parallel import Recycled
 from .block import Block, as_labels
 from .fragments import PartialSums, RunningSums, joined, no_fragments, no_sums
 from .totals import Loss, QueryTotals
@@ -94,6 +95,7 @@ class SumRows:
     model: Model | None = None  # if given, its residuals replace y
     merges: bool = True  # whether the rows of a group are merged here, rather than by the sum they are added to
     careful: bool = False  # never add in place, which is faster but rounds a little more
+    memory: Recycled = field(default_factory=Recycled, compare=False)  # for the rows of fragments
 
     def in_turn(self) -> tuple[SumRows, TreeSum[PartialSums] | RunningSums]:
         """This function and the sum to use for blocks that are added one after the other."""
@@ -142,7 +144,7 @@ class SumRows:
         n, weights = Phi.shape[1], np.ones(len(block)) if block.weights is None else block.weights
         within2 = totals.group_within2[group]
         single = _weighs_little(weights * within2) and _fits(Phi) and _fits(targets)
-        V = np.empty((len(block), n + targets.shape[1]), self.dtype if single else np.float64)
+        V = self.memory((len(block), n + targets.shape[1]), self.dtype if single else np.float64)
         V[:, :n], V[:, n:] = Phi, targets
         closed = no_sums(self.features.n_columns, block.y.shape[1], self.loss.regression)
         return PartialSums(closed, group, weights, within2, V)

@@ -23,7 +23,7 @@ from .preferences import QueryPreferences
 from .queries import Queries
 
 BLOCK_ROWS, BLOCK_CELLS = 1024, 1 << 17  # rows of a block; blocks of short rows grow up to this many cells
-AT_ONCE = 64  # blocks in one call of compiled code, which nothing can interrupt
+AT_ONCE, UNINTERRUPTED = 64, 1e10  # blocks, and multiplications, in one call of compiled code
 LONGEST = 4096  # longest query whose rows are still in the cache when they are read again
 NARROW = 4  # columns that are multiplied by F in one pass
 WORTH = 1e8  # number of cells above which loading the compiled code pays off
@@ -201,13 +201,14 @@ def accumulated(
     arrays = [cast(a) for a in (F.rounding.level, root, shift)]
     length = rows.sizes + (F.beta > 0)
     T, X = cast(T), frozen(X)
-    blocks = blocks_of(length, max(BLOCK_ROWS, BLOCK_CELLS // n))
+    blocks = blocks_of(length, most := max(BLOCK_ROWS, BLOCK_CELLS // n))
     longest = max(int(length[a:b].sum()) for a, b in blocks)
+    many = min(AT_ONCE, 1 + int(UNINTERRUPTED / (most * n**2))) if X.flags.c_contiguous else 1
 
     def accumulate(mine: Iterable[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
         products, Z, top, memory = Products(n, dtype), np.empty((longest, t), dtype), np.zeros(n, dtype), Memory(dtype)
         A, cross, square = products.room(longest), np.zeros((t, n)), np.zeros((t, t))
-        for some in in_turn(mine, AT_ONCE if X.flags.c_contiguous else 1):
+        for some in in_turn(mine, many):
             queries = slice(some[0, 0], some[-1, 1])
             part, copied = rows_of(X, rows.order, rows.starts[queries], rows.sizes[queries], memory.X)
             sums = A, Z, top, products.product, products.upper, cross, square
