@@ -157,6 +157,20 @@ def test_corrections_of_many_queries_are_single_precision():
     assert not np.array_equal(got, expected)
 
 
+def test_corrections_do_not_vanish_beside_huge_weights():
+    X, y, qid = problem(m=30_000, n=3, n_queries=6000)
+    F = QueryPreferences(Queries.of(qid), y, weights=np.full(len(y), 1e100))
+    rows = Primal(F, Identity(3), X, y[:, None], X.dtype)
+    alphas = rows.mean_eigenvalue * np.array([1e-3, 1.0])
+    scores = []
+    for compiled in (True, False):
+        with compiled_code(compiled):
+            scores.append(rows.leave_out(None, alphas))
+    full = X @ rows.model(alphas[0]).coef[:, 0]
+    correction = np.abs(scores[1][:, 0, 0] - full).max()
+    assert np.abs(scores[0] - scores[1]).max() < 1e-4 * correction
+
+
 def test_compiled_hold_out_of_several_targets():
     X, y, qid = problem(m=1500, n=4, n_queries=150)
     y = np.column_stack([y, y**2, -y])

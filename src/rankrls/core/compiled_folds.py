@@ -49,8 +49,7 @@ def leave_out(X, copied, rows, blocks, folds, memory, scores, good):
         U, MU = memory.U[: g * k * width].reshape(g, k, width), memory.MU[: g * k * width].reshape(g, k, width)
         total = memory.total[: g * depth * k].reshape(g, depth, k)
         _solve(A, folds, rotated, U, MU, R, P, Q, rows.sizes[first:last], square[:g], total, left[:g])
-        total /= folds.root
-        corrected(S, level, low, means, total, rows, first, last, folds.largest, folds.norm, Q, scores, good)
+        corrected(S, level, low, means, total, rows, first, last, folds, Q, scores, good)
         for i in range(g):
             good[first + i] &= left[i] == 0
 
@@ -223,13 +222,15 @@ def advance(A, U, P, R, Q, sizes, rho, square, leverage, bound, total, left):
 
 
 @njit(nogil=True, cache=True)
-def corrected(S, level, V, means, total, rows, first, last, largest, norm, Q, scores, good):
-    """Write norm (S - V total + level - means total): the scores S of centred rows and the `level` (g, k) of their
-    query, each less what the query has contributed to them.
+def corrected(S, level, V, means, total, rows, first, last, folds, Q, scores, good):
+    """Write norm (S - V total / root + level - means total / root): the scores S of centred rows and the `level` (g, k)
+    of their query, each less what the query has contributed to them.
 
-    Equal rows get equal scores: `product` adds up each of its numbers in the same order. `good` is True for the
-    queries in which no correction of a row exceeds `largest` times the scores it corrects.
+    Divided by a root of 1e50, numbers in single precision would vanish, so the products are. Equal rows get equal
+    scores: `product` adds up each of its numbers in the same order. `good` is True for the queries in which no
+    correction of a row exceeds `largest` times the scores it corrects.
     """
+    norm, unit, largest = folds.norm, 1 / folds.root, folds.largest
     k, width, n, r, order = scores.shape[1], S.shape[1], V.shape[1], 0, rows.order
     top, correction = np.empty(width, S.dtype), np.empty(width, Q.dtype)
     shift = np.empty((1, width), Q.dtype)
@@ -246,9 +247,9 @@ def corrected(S, level, V, means, total, rows, first, last, largest, norm, Q, sc
                 top[c] = size if size > top[c] else top[c]
                 correction[c] = correction[c] if change <= correction[c] else change  # NaN stays
             for c in range(k):
-                scores[row, c] = norm * (S[i, c] - Q[i, c] + (level[g, c] - shift[0, c]))
+                scores[row, c] = norm * (S[i, c] - unit * Q[i, c] + (level[g, c] - unit * shift[0, c]))
         good[q] = True
         for c in range(k):
-            if not correction[c] <= largest * top[c]:
+            if not unit * correction[c] <= largest * top[c]:
                 good[q] = False
         r = end
